@@ -34,7 +34,7 @@ help:
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
 	@echo "make cache-storm  fifty processes at once on an empty disk cache"
 	@echo "make sanitize  the extension in C under sanitizers, a fuzzer, and a search for leaks"
-	@echo "make lint   ruff, pyright, import layers"
+	@echo "make lint   ruff, pyright, import layers, docstrings"
 	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
 	@echo "make bench-quick  some of it, in two minutes, beside the last time"
 	@echo "make counts  instructions and allocations of the hot paths, beside those kept"
@@ -70,6 +70,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tests.docstrings
 
 bench: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.coexistence --peer-python $(BENCH_VENV)/bin/python

@@ -269,7 +269,7 @@ def test_order(capsys):
     "fmt, args, kwargs, problem",
     [
         ("{} {}", (1,), {}, "uses argument 1, and 1 were given by position"),
-        ("{y}", (), {"x": 1}, "uses 'y', which was not given; by name were given: x"),
+        ("{y}", (), {"x": 1}, "uses 'y', which was not given; the arguments given by name: x"),
         ("{x}", (1,), {"x": 1}, "does not use the arguments 0"),
         ("{}", (1,), {"x": 1, "y": 2}, "does not use the arguments x, y"),
         ("{:d}", (1.5,), {}, "has 'd' for an argument that does not take it"),

@@ -32,6 +32,6 @@ def test_messages():
     unravel = ravel_pytree([snp.ones(2), 1])[1]
     with pytest.raises(ValueError, match=r"expected 3 numbers of rank 1, got float32\[4\]"):
         unravel(snp.ones(4))
-    with pytest.raises(TypeError, match="expected float32, which the leaves of several dtypes"):
+    with pytest.raises(TypeError, match="expected float32, which the dtypes of the leaves"):
         unravel(snp.ones(3, int))
     assert ravel_pytree([snp.ones(2)])[1](snp.ones(2, int))[0].dtype == snp.int32

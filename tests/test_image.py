@@ -125,7 +125,7 @@ def test_refuses():
         match=r"an axis of float32\[0\] is empty, so there is nothing to make \(3,\) from",
     ):
         resize(X[:0], (3,), "linear")
-    with pytest.raises(ValueError, match="there is no method 'nearest'; resize has it"):
+    with pytest.raises(ValueError, match="method 'nearest' is not available here; use resize"):
         scale_and_translate(X, (4,), (0,), one, one, "nearest")
     with pytest.raises(ValueError, match=r"scale must have shape \(1,\), got float32\[4\]"):
         scale_and_translate(X, (4,), (0,), X, one, "linear")

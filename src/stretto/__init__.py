@@ -1,8 +1,8 @@
 """Stretto: write for one array, one example, one model; transform, compile, and run ensembles.
 
-Layer 8. What users import: ``import stretto as st`` and ``import stretto.numpy as snp``. The way
-through the code is told in ``docs/architecture.md``. Names under ``TYPE_CHECKING`` are loaded when
-first used, as ``docs/decisions/0029-loaded-when-first-used.md`` tells.
+Layer 8. What users import: ``import stretto as st`` and ``import stretto.numpy as snp``.
+``docs/architecture.md`` leads through the code. Names under ``TYPE_CHECKING`` are loaded when first
+used, for the reasons in ``docs/decisions/0029-loaded-when-first-used.md``.
 """
 
 import gc
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 _collects = gc.isenabled()
 try:
-    gc.disable()  # nothing of what is loaded is garbage, and to look for it takes long
+    gc.disable()  # nothing that is loaded becomes garbage, and looking for it takes long
     from stretto import wiring  # noqa: F401, I001 (the base interpreter comes before the rest)
     from stretto import numpy
     from stretto._engine.core.config import (

@@ -1,4 +1,4 @@
-"""The command ``stretto cache``: shows what is kept on disk of compiled programs, or clears it.
+"""The command ``stretto cache``: shows which compiled programs are kept on disk, or clears them.
 
 Layer 9. Next, read ``runtime/disk``.
 """
@@ -16,25 +16,25 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show, or clear where ``options.action`` says so; exit status 2 where files are not safe."""
+    """Show them, or clear them if ``options.action`` says so; 2 where files are not safe."""
     folder = disk.folder()
     if folder is None:
         print("Compiled programs are not kept: there is no home directory, nor STRETTO_CACHE_DIR.")
         return 0
     try:
-        found = store.clear(folder) if options.action else store.kept(folder)
+        programs = store.clear(folder) if options.action else store.kept(folder)
     except OSError as error:
         print(f"stretto cache: {error}", file=sys.stderr)
         return 2
-    size = f"{sum(file.size for file in found):,} bytes"
+    size = f"{sum(file.size for file in programs):,} bytes"
     if options.action:
-        print(f"Removed {len(found)} compiled programs, {size}, from {folder}")
+        print(f"Removed {len(programs)} compiled programs, {size}, from {folder}")
         return 0
     print(f"directory  {folder}")
-    print(f"programs   {len(found)}")
+    print(f"programs   {len(programs)}")
     print(f"size       {size} of at most {config.disk_cache_size:,}")
-    if found:
-        times = [file.used for file in found]
+    if programs:
+        times = [file.used for file in programs]
         print(f"last used  {_date(min(times))} (the oldest) to {_date(max(times))}")
     if not config.disk_cache:
         print("off        by STRETTO_DISK_CACHE")

@@ -1,7 +1,7 @@
 """The command ``stretto``, also ``python -m stretto``: parses arguments and runs a subcommand.
 
-What is wrong with the arguments or the data is said in one line on standard error, with exit status
-2. A subcommand's module is imported when it is chosen, so that ``stretto --help`` stays quick.
+Errors in the arguments or the data are reported in one line on standard error, with exit status 2.
+A subcommand's module is imported only when it is chosen, so that ``stretto --help`` stays quick.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from stretto.demo.errors import DemoError
 __all__ = ["main"]
 
 _CACHE = """
-Shows where compiled programs are kept on disk, for other processes, and how much that is.
+Shows where compiled programs are kept on disk, for other processes, and how much space they take.
 STRETTO_CACHE_DIR names another place, STRETTO_DISK_CACHE_SIZE the most bytes that they may take,
-and STRETTO_DISK_CACHE=0 switches all of it off.
+and STRETTO_DISK_CACHE=0 switches the cache off.
 """
 
 
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(module="stretto.demo.run")
     cache = commands.add_parser(
         "cache",
-        help="show what is kept on disk of compiled programs, or clear it",
+        help="show the compiled programs that are kept on disk, or clear them",
         description=_CACHE,
         allow_abbrev=False,
     )
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser(
         "info",
         help="print versions, platform, devices and settings, for reports of faults",
-        description="Prints what st.print_environment_info() does.",
+        description="Prints what st.print_environment_info() prints.",
         allow_abbrev=False,
     )
     info.set_defaults(module="stretto.info_command")

@@ -1,6 +1,6 @@
 """``stretto.custom_batching``: functions whose ``vmap`` the user gives.
 
-The names of ``jax.custom_batching``; ``control/custom_vmap`` has what they mean.
+The names of ``jax.custom_batching``. Next, read ``control/custom_vmap``.
 """
 
 from stretto._engine.control.custom_vmap import custom_vmap, sequential_vmap

@@ -1,4 +1,4 @@
-"""Functions with derivatives of the user's own, and what their rules are told.
+"""Functions whose derivatives the user gives, and what their rules receive.
 
 The names of ``jax.custom_derivatives``. Next, read ``control/custom_jvp`` and
 ``control/custom_vjp``.

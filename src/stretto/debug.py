@@ -30,16 +30,16 @@ def callback(
 ) -> None:
     """Call a Python function with values of a program, whenever they are computed.
 
-    Derivatives see primals, once; ``vmap`` calls for each example if any argument is mapped, else
-    once; loops and branches as often as they get there. A compiled program whose results nobody
-    uses calls it all the same, and its call returns when all callbacks have.
+    Derivatives call it once, with primals; ``vmap`` calls it for each example if any argument is
+    mapped, and otherwise once; loops and branches call it as often as they reach it. A compiled
+    program calls it even if its results are not used, and returns when all callbacks have.
 
     Args:
         callback: the function; what it returns is ignored.
         *args: its arguments: arrays, numbers and traced values arrive as arrays, anything else
             (strings, objects) as it was given.
         ordered: make the calls in the order of the program.
-        partitioned: about arrays spread over devices, of which there is one; changes nothing.
+        partitioned: for arrays spread over several devices; with one device it changes nothing.
         **kwargs: its keyword arguments, likewise.
 
     Raises:
@@ -61,8 +61,8 @@ def callback(
 def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Print values of a program to standard output, whenever they are computed.
 
-    Trees of arrays, and what is not an array, are formatted as Python does it. NumPy's print
-    options hold as they are set where this is called. Otherwise all is as with ``debug.callback``.
+    Trees of arrays, and whatever is not an array, are formatted as Python formats them. NumPy's
+    print options are those in force where this is called. For the rest see ``debug.callback``.
 
     Args:
         fmt: a string for ``str.format``.
@@ -119,23 +119,23 @@ class _Check(string.Formatter):
         raise ValueError(f"debug.print: the format {self._fmt!r} {problem}")
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, int | str]:
-        """What stands for the argument of this name or number, and which that is."""
+        """A stand-in for the argument of this name or number, and that name or number."""
         first = re.split(r"[.\[]", field_name, maxsplit=1)[0]
         key = int(first) if first.isdecimal() else first
         if isinstance(key, int) and key >= len(args):
             self._refuse(f"uses argument {key}, and {len(args)} were given by position")
         if isinstance(key, str) and key not in kwargs:
-            given = ", ".join(kwargs) or "none"
-            self._refuse(f"uses {key!r}, which was not given; by name were given: {given}")
+            names = ", ".join(kwargs) or "none"
+            self._refuse(f"uses {key!r}, which was not given; the arguments given by name: {names}")
         whole = args[key] if isinstance(key, int) else kwargs[key]
         return (_Anything() if first != field_name else _stand_in(whole)), key
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        """With a conversion it is a string that is formatted."""
+        """A string where there is a conversion, since that is what is then formatted."""
         return value if conversion is None or isinstance(value, _Anything) else ""
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """Nothing; it is known that it could be formatted."""
+        """Nothing: the point is that it could be formatted."""
         try:
             format(value, format_spec)
         except (TypeError, ValueError) as error:
@@ -153,14 +153,14 @@ class _Check(string.Formatter):
 
 
 class _Anything:
-    """Stands for a part of an argument: what that is, and takes, is not known."""
+    """Stands for a part of an argument; what it is, and which formats it takes, is not known."""
 
     def __format__(self, spec: str) -> str:
         return ""
 
 
 def _stand_in(argument: Any) -> Any:
-    """Something that takes the formats that the argument will take."""
+    """A value that takes the same formats as the argument."""
     if isinstance(argument, (Value, np.ndarray, np.generic)):
         return np.zeros((), argument.dtype)[()] if not argument.shape else ""
     return argument

@@ -1,7 +1,7 @@
 """``stretto.dtypes``: dtypes and their kinds, under the names of ``jax.dtypes``.
 
-Beside the dtypes of numbers there are extended ones, so far those of typed keys; ``issubdtype``
-knows both. Next, read ``random/key_arrays``.
+Besides the dtypes of numbers there are extended ones, at present those of typed keys;
+``issubdtype`` knows both. Next, read ``random/key_arrays``.
 
 >>> import stretto as st
 >>> st.dtypes.issubdtype(st.random.key(0).dtype, st.dtypes.prng_key)
@@ -42,20 +42,25 @@ _PYTHON = {"bool": bool, "int": int, "uint": int, "float": float, "complex": com
 
 
 class prng_key(extended):
-    """What the dtypes of typed keys are, for ``issubdtype``."""
+    """The kind that the dtypes of typed keys belong to, for ``issubdtype``.
+
+    >>> import stretto as st
+    >>> st.dtypes.issubdtype(st.random.key(0).dtype, st.dtypes.prng_key)
+    True
+    """
 
 
 def _number_dtype(dtype: Any, caller: str) -> np.dtype:
-    """The dtype of numbers that is named; ``TypeError`` for an extended one."""
+    """The dtype of numbers that this names; ``TypeError`` for an extended one."""
     if hasattr(dtype, "extended_kind"):
         raise TypeError(f"dtypes.{caller}: expected a dtype of numbers, got {dtype}")
     if dtype.__class__ is type and dtype in (bool, int, float, complex):
         return scalar_dtype(dtype)
-    # An array's, or a class of NumPy's, whose attribute ``dtype`` is none.
-    given = getattr(dtype, "dtype", dtype)
-    found = given if isinstance(given, np.dtype) else named_dtype(dtype)
-    kind_of(found)
-    return found
+    # Of an array; the attribute ``dtype`` of NumPy's classes is not a dtype.
+    own = getattr(dtype, "dtype", dtype)
+    result = own if isinstance(own, np.dtype) else named_dtype(dtype)
+    kind_of(result)  # refuses what is not a dtype of numbers
+    return result
 
 
 def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> Any:
@@ -98,11 +103,11 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     >>> itemsize_bits("float32"), itemsize_bits("int4"), itemsize_bits("float4_e2m1fn")
     (32, 4, 4)
     """
-    found = _number_dtype(dtype, "itemsize_bits")
-    kind = kind_of(found)
+    number = _number_dtype(dtype, "itemsize_bits")
+    kind = kind_of(number)
     if kind in ("int", "uint"):
-        return int(iinfo(found).bits)
-    return int(finfo(found).bits) if kind == "float" else 8 * found.itemsize
+        return int(iinfo(number).bits)
+    return int(finfo(number).bits) if kind == "float" else 8 * number.itemsize
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
@@ -110,7 +115,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
     Args:
         *args: arrays, numbers, or dtypes.
-        return_weak_type_flag: whether to return whether the dtype is weak too.
+        return_weak_type_flag: whether to say, too, whether the dtype is weak.
 
     Returns:
         A dtype, or a tuple of it and a boolean.
@@ -123,10 +128,10 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     >>> result_type(1, 2.0, return_weak_type_flag=True)
     (dtype('float32'), True)
     """
-    found = _result_type(*args)
+    dtype = _result_type(*args)
     if not return_weak_type_flag:
-        return found
-    return found, all(map(_is_weak, args))
+        return dtype
+    return dtype, all(map(_is_weak, args))
 
 
 def _is_weak(x: Any) -> bool:

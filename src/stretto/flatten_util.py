@@ -29,7 +29,14 @@ _FLOAT32 = np.dtype(np.float32)
 
 @dataclasses.dataclass(frozen=True)
 class Unravel:
-    """The way back from a line of numbers to a tree; equal and hashable, so it can be static."""
+    """The way back from a line of numbers to a tree; equal and hashable, so it can be static.
+
+    Args:
+        structure: the structure of the tree.
+        shapes: the shapes of its leaves.
+        dtypes: their dtypes.
+        dtype: the dtype of the line.
+    """
 
     structure: Any
     shapes: tuple[tuple[int, ...], ...]
@@ -39,8 +46,9 @@ class Unravel:
     def __call__(self, flat: Any) -> Any:
         """The tree with these numbers.
 
-        Raises ``ValueError`` for another number of them; where the leaves' dtypes differ
-        ``TypeError`` for another dtype than that of the line, else the leaves take that given.
+        Raises ``ValueError`` if there are too many or too few. Where the leaves' dtypes differ,
+        raises ``TypeError`` for any dtype but that of the line; otherwise the leaves take the dtype
+        of ``flat``.
         """
         x = as_value(flat, "unravel", "flat")
         sizes = [math.prod(shape) for shape in self.shapes]
@@ -49,7 +57,7 @@ class Unravel:
         mixed = set(self.dtypes) != {self.dtype}
         if mixed and self.dtypes and x.dtype != self.dtype:
             raise TypeError(
-                f"unravel: expected {self.dtype.name}, which the leaves of several dtypes combine "
+                f"unravel: expected {self.dtype.name}, which the dtypes of the leaves combine "
                 f"to; got {x.type}"
             )
         parts: Sequence[Any] = split(x, sizes) if sizes else []
@@ -70,8 +78,8 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Unravel]:
         pytree: a tree of arrays; leaves of several dtypes are promoted.
 
     Returns:
-        The vector; and the function that turns such a vector into a tree, whose leaves have their
-            own dtypes.
+        The vector; and the function that turns such a vector back into a tree, whose leaves have
+        their own dtypes.
 
     >>> import stretto.numpy as snp
     >>> from stretto.flatten_util import ravel_pytree

@@ -1,7 +1,7 @@
 """``stretto.image``: images, and arrays of any rank, at other sizes, scales and places.
 
-JAX's meanings; PyTorch's are in ``nn/functional/resizing``. Along each axis that changes, one
-product with a matrix of weights.
+The functions are JAX's; PyTorch's are in ``nn/functional/resizing``. Along each axis that changes,
+an image is multiplied by a matrix of weights.
 
 >>> import stretto as st
 >>> st.image.resize(st.numpy.array([1.0, 2.0, 3.0, 4.0]), (2,), "linear", antialias=False)
@@ -31,10 +31,15 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How a value between the elements of an image is made of those around it."""
+    """How a value between the elements of an image is made from those around it.
+
+    >>> import stretto as st
+    >>> st.image.ResizeMethod.from_string("bilinear").name
+    'LINEAR'
+    """
 
     NEAREST = 0
-    """The nearest one."""
+    """The nearest element."""
     LINEAR = 1
     """Linear interpolation: a triangle of radius 1."""
     LANCZOS3 = 2
@@ -44,15 +49,25 @@ class ResizeMethod(enum.Enum):
     CUBIC = 4
     """The cubic of Keys with a = -1/2, of radius 2."""
     CUBIC_PYTORCH = 5
-    """As PyTorch has it: without antialiasing with a = -3/4, and the edge goes on outside."""
+    """PyTorch's cubic: without antialiasing a = -3/4, and the edge is repeated outside."""
     AREA = 6
-    """The mean of what the result's element covers."""
+    """The mean of what an element of the result covers."""
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method of this name; ``ValueError`` for another."""
+        """Find the method of a name.
+
+        Args:
+            s: the name, such as ``"linear"``, ``"bicubic"`` or ``"lanczos3"``.
+
+        Returns:
+            The method.
+
+        Raises:
+            ValueError: there is no method of that name.
+        """
         if s not in _NAMES:
-            raise ValueError(f"method must be one of {', '.join(_NAMES)}; got {s!r}")
+            raise ValueError(f"from_string: s must be one of {', '.join(_NAMES)}; got {s!r}")
         return _NAMES[s]
 
 
@@ -101,7 +116,7 @@ _KERNELS = {
 
 
 _EDGE = 2
-"""How far the cubic of PyTorch reads outside."""
+"""How far PyTorch's cubic reads outside."""
 
 
 def _by_distance(n: int, at: Any, wide: Any, method: ResizeMethod) -> Any:
@@ -109,7 +124,7 @@ def _by_distance(n: int, at: Any, wide: Any, method: ResizeMethod) -> Any:
 
 
 def _with_edges(n: int, at: Any) -> Any:
-    """By the cubic of PyTorch: what is outside adds to the weights of the edges."""
+    """Weights by PyTorch's cubic: what lies outside adds to the weights of the edges."""
     places = np.arange(-_EDGE, n + _EDGE, dtype=at.dtype)
     weights = _keys(-0.75)(abs(at[None] - places[:, None]))
     low, high = (snp.sum(w, 0, keepdims=True) for w in (weights[:_EDGE], weights[n + _EDGE :]))
@@ -136,7 +151,7 @@ def _weights(
     elif method is ResizeMethod.CUBIC_PYTORCH:
         weights = _with_edges(n, at)
     else:
-        # Where the image shrinks, the kernel is as much wider, so that nothing is passed over.
+        # Where the image shrinks, the kernel widens as much, so that no element is passed over.
         wide = snp.maximum(1 / scale, 1) if antialias else 1
         weights = _by_distance(n, at, wide, method)
     total: Any = snp.sum(weights, 0)
@@ -212,13 +227,13 @@ def resize(
         precision: that of ``lax.dot``.
 
     Returns:
-        An array of that shape and the dtype of ``image``; integers as floats, unless by
-        ``"nearest"``.
+        An array of that shape and the dtype of ``image``; integers become floats, unless
+        ``method`` is ``"nearest"``.
 
     Raises:
         TypeError: a size is not an integer.
-        ValueError: ``method`` is another, there is not a size for each axis, or an axis to resize
-            is empty.
+        ValueError: there is no such ``method``, there is not one size for each axis, or an axis to
+            resize is empty.
 
     As JAX's ``image.resize``.
 
@@ -255,9 +270,9 @@ def scale_and_translate(
 ) -> Array:
     """Scale an image and then move it, along some axes.
 
-    The point y of the image comes to ``y * scale + translation``, where the first element reaches
-    from 0 to 1. Outside, the image is 0; by ``"cubic-pytorch"`` without ``antialias`` its edge goes
-    on for two elements.
+    The point y of the image moves to ``y * scale + translation``, where the first element reaches
+    from 0 to 1. Outside, the image is 0; with ``"cubic-pytorch"``, without ``antialias``, its edge
+    is repeated for two elements.
 
     Args:
         image: an array.
@@ -265,17 +280,17 @@ def scale_and_translate(
         spatial_dims: the axes to scale and move along.
         scale: an array with an element for each of these axes; may be traced and differentiated.
         translation: an array with an element for each of these axes, in elements of the result.
-        method: as for ``resize``, but for ``"nearest"``.
+        method: as for ``resize``, except ``"nearest"``.
         antialias: whether the kernel is widened along axes that shrink, so that all elements count.
         precision: that of ``lax.dot``.
 
     Returns:
-        An array of that shape and the dtype of ``image``; integers as floats.
+        An array of that shape and the dtype of ``image``; integers become floats.
 
     Raises:
         TypeError: a size is not an integer.
-        ValueError: an axis is out of bounds, or is named twice; or ``method`` is another, sizes
-            differ along other axes, or ``scale`` or ``translation`` has another shape.
+        ValueError: an axis is out of bounds, or is named twice; there is no such ``method``; sizes
+            differ along other axes; or ``scale`` or ``translation`` has another shape.
 
     As JAX's ``image.scale_and_translate``.
 
@@ -289,14 +304,13 @@ def scale_and_translate(
     x = as_value(image, caller, "image")
     sizes, kind = _shape(caller, x, shape), _method(caller, method)
     if kind is ResizeMethod.NEAREST:
-        raise ValueError(f"{caller}: there is no method 'nearest'; resize has it")
+        raise ValueError(f"{caller}: method 'nearest' is not available here; use resize")
     axes = canonical_axes(tuple(spatial_dims), x.ndim, caller)
     same = [d for d in range(x.ndim) if d not in axes and sizes[d] != x.shape[d]]
     if same:
         raise ValueError(
             f"{caller}: axes {same} are not in spatial_dims, so {x.type} keeps its sizes there; "
-            "got "
-            f"shape {sizes}"
+            f"got shape {sizes}"
         )
     scale_value, translation_value = (
         as_value(scale, caller, "scale"),

@@ -4,15 +4,15 @@ Layer 9, above all others: for tests. For a function and the types (or values) o
 
 1. the inferred types are the real ones;
 2. the compiled program gives what eager evaluation gives;
-3. the jvp is the limit of differences (taken in 64 bits), and in the asked dtype close to that;
+3. the jvp is the limit of differences (taken in 64 bits), and close to it in the dtype asked for;
 4. the transpose is the adjoint: Re⟨ct, J v⟩ = Re⟨Jᵀ ct, v⟩;
 5. ``vmap`` is the loop, for each mix of mapped arguments and axes, eagerly and compiled;
 6. ``vmap`` of the derivative is the loop of derivatives; derivatives of derivatives exist.
 
-Where a test run compiles quickly, ``FULLY`` has what undoes that: the function's own program, in
-each dtype, and all programs of float32 are compiled as users' are.
+Where a test run compiles with few optimisations, ``FULLY`` has the options that restore them: the
+function's own program, in each dtype, and all programs of float32 are compiled as users' are.
 
-``check_special`` checks the second of these where it is most often broken: at zeros, infinities,
+``check_special`` checks the second of these where it most often fails: at zeros, infinities,
 NaN and the ends of the range.
 """
 
@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 FULLY: dict[str, Any] = {}
-"""The compiler's options for code as users get it; none where all is compiled so."""
+"""Options of the compiler for code as users get it; none where all code is compiled so."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _close(got: Any, want: Any, what: str, factor: float = 1.0) -> None:
 
 
 class _Compiled(NamedTuple):
-    """What a compiled function must give."""
+    """What a compiled function must return."""
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
@@ -143,7 +143,7 @@ class _Compiled(NamedTuple):
 
 
 def _check_compiled(parts: Sequence[_Compiled], options: Mapping[str, Any] | None = None) -> None:
-    """Check them, compiled as one program: the compiler is what takes the time."""
+    """Check them, compiled as one program, since most of the time is the compiler's."""
     if not parts:
         return
     together = jit(
@@ -157,14 +157,14 @@ def _check_compiled(parts: Sequence[_Compiled], options: Mapping[str, Any] | Non
 
 
 def _primitives(program: Program) -> set[type[Primitive]]:
-    found: set[type[Primitive]] = set()
+    primitives: set[type[Primitive]] = set()
     for equation in program.equations:
-        found.add(type(equation.primitive))
+        primitives.add(type(equation.primitive))
         for _, value in equation.primitive.parameters():
             for inner in value if isinstance(value, tuple) else (value,):
                 if isinstance(inner, Program):
-                    found |= _primitives(inner)
-    return found
+                    primitives |= _primitives(inner)
+    return primitives
 
 
 def check(fun: Callable[..., Any], cases: Sequence[Any], **options: Any) -> None:
@@ -208,7 +208,7 @@ class Law:
         return f"{name}({', '.join(kinds)})"
 
     def call(self, *args: Any) -> Any:
-        """The function, given values whatever the arguments are; mapped, if it is ``along``."""
+        """The function, called with values of any kind; mapped, if there is ``along``."""
         along = self.options.get("along")
         fun = self.fun if along is None else vmap(self.fun, axis_name=along)
         return fun(*[as_value(a) for a in args])
@@ -395,11 +395,11 @@ class Law:
         return derivative
 
     def _stacks(self, values: list[np.ndarray], size: int, rng: Any) -> list[np.ndarray]:
-        """For each argument ``size`` examples, on axis 0: drawn where it was drawn."""
+        """For each argument, ``size`` examples on axis 0: drawn at random if the argument was."""
         stacks = []
-        for given, v in zip(self.args, values, strict=True):
-            if isinstance(given, TypeOf):
-                stacks.append(np.stack([given.draw(rng) for _ in range(size)]))
+        for argument, v in zip(self.args, values, strict=True):
+            if isinstance(argument, TypeOf):
+                stacks.append(np.stack([argument.draw(rng) for _ in range(size)]))
             else:
                 stacks.append(np.stack([np.roll(v, k) for k in range(size)]))
         return stacks
@@ -407,7 +407,7 @@ class Law:
     def _same_as_loop(
         self, fun: Any, axes: Sequence[int | None], args: Any, rows: Any, where: str
     ) -> _Compiled:
-        """Check that the mapped function gives what the loop gives; what it must give compiled."""
+        """Check that it gives mapped what the loop gives; return what it must give compiled."""
         mapped = vmap(fun, in_axes=tuple(axes))
         got = mapped(*args)
         loop = [tree.leaves(fun(*row)) for row in rows]
@@ -418,7 +418,7 @@ class Law:
 
 
 def special_values(dtype: Any) -> np.ndarray:
-    """Numbers of a dtype at which functions err: of complex ones finite, with no zero negative."""
+    """Numbers of a dtype at which functions err; complex ones are finite, with no -0."""
     dtype = np.dtype(dtype)
     kind = kind_of(dtype)
     if kind == "bool":
@@ -439,16 +439,16 @@ def special_values(dtype: Any) -> np.ndarray:
 
 
 def special_pairs(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Each special value of a dtype with each."""
+    """All pairs of special values of a dtype."""
     values = special_values(dtype)
     return np.repeat(values, values.size), np.tile(values, values.size)
 
 
 def check_special(functions: Mapping[str, Callable[..., Any]], *args: np.ndarray) -> None:
-    """Check that each function gives compiled, in one program, what it gives eagerly.
+    """Check that each function, compiled with the others, gives what it gives eagerly.
 
-    Element by element, with the sign of zeros, to rounding. Numbers below the least normal one
-    count as zero, for compiled programs flush them.
+    Elements are compared up to rounding, with the sign of zeros. Numbers below the least normal one
+    count as zero, since compiled programs flush them.
     """
     wide = any(x.dtype.itemsize >= 8 and x.dtype != np.complex64 for x in args)
     with enable_x64(wide):
@@ -462,8 +462,8 @@ def check_special(functions: Mapping[str, Callable[..., Any]], *args: np.ndarray
             assert (compiled.dtype, compiled.shape) == (eager.dtype, eager.shape), name
             for place in np.argwhere(~_alike(compiled, eager)):
                 at = tuple(place)
-                given = ", ".join(str(x[at] if x.ndim else x) for x in args)
-                broken.append(f"{name}({given}): compiled {compiled[at]}, eager {eager[at]}")
+                arguments = ", ".join(str(x[at] if x.ndim else x) for x in args)
+                broken.append(f"{name}({arguments}): compiled {compiled[at]}, eager {eager[at]}")
         assert not broken, "\n".join(broken)
 
 
@@ -481,7 +481,7 @@ def _alike(x: np.ndarray, y: np.ndarray) -> Any:
 
 
 def _same(x: np.ndarray, y: np.ndarray) -> Any:
-    """Equal with the sign of zeros, or both NaN."""
+    """Whether they are equal, with the sign of zeros, or both NaN."""
     return (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
 
 

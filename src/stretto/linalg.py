@@ -1,7 +1,7 @@
 """``stretto.linalg``: the linear algebra of NumPy and, where NumPy has no such function, of SciPy.
 
 NumPy's names are in ``numpy/linalg``, SciPy's in ``scipy/linalg``; primitives are in
-``ops/linalg_*``, under their JAX names in ``stretto.lax.linalg``.
+``_engine/ops/linalg``, and under their JAX names in ``stretto.lax.linalg``.
 
 >>> import stretto as st
 >>> import stretto.numpy as snp

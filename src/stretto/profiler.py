@@ -25,7 +25,7 @@ __all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", 
 
 
 class _Running:
-    """The profile being taken, of which a process has one at most."""
+    """The profile being taken; a process has one at most."""
 
     def __init__(self) -> None:
         self.lock = lock()
@@ -42,8 +42,8 @@ _running = _Running()
 def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -> None:
     """Begin a profile, which ``stop_trace`` writes below a folder.
 
-    It holds each operation of compiled programs, with the time and the thread that it took, and
-    the ``TraceAnnotation`` blocks. Python's own functions are not in it.
+    It has each operation of compiled programs, with its time and its thread, and the
+    ``TraceAnnotation`` blocks. Python's own functions are not in it.
 
     Args:
         log_dir: the folder; made if it does not exist.
@@ -53,11 +53,21 @@ def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = T
         RuntimeError: another profile is being taken.
         NotADirectoryError: ``log_dir`` is not a folder.
         TypeError, ValueError: ``log_dir`` is not a path.
+
+    >>> import pathlib, tempfile
+    >>> import stretto as st, stretto.numpy as snp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     st.profiler.start_trace(folder)
+    ...     y = st.block_until_ready(st.jit(snp.sin)(1.0))
+    ...     st.profiler.stop_trace()
+    ...     [p.name for p in pathlib.Path(folder).rglob("perfetto*")]
+    ['perfetto_trace.json.gz']
     """
     folder = checked_path(log_dir, "start_trace")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise NotADirectoryError(
-            errno.ENOTDIR, f"start_trace: {folder} is not a folder; name one, or a place for one"
+            errno.ENOTDIR,
+            f"start_trace: {folder} is not a folder; name a folder, or a path for a new one",
         )
     with _running.lock:
         if _running.profile is not None:
@@ -74,12 +84,18 @@ def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = T
 def stop_trace() -> None:
     """End the profile, and write it to ``log_dir/plugins/profile/<time>``.
 
-    There, ``*.xplane.pb`` and ``*.trace.json.gz`` are for TensorBoard, and, where it was asked for,
-    ``perfetto_trace.json.gz`` for https://ui.perfetto.dev: events of the Chrome trace format, times
-    in microseconds. In the last, operations have the ``op_name`` that ``st.named_scope`` gave them.
+    There, ``*.xplane.pb`` and ``*.trace.json.gz`` are for TensorBoard, and, if it was asked for,
+    ``perfetto_trace.json.gz`` for https://ui.perfetto.dev: events in the Chrome trace format, with
+    times in microseconds. In that file operations have the ``op_name`` that ``st.named_scope`` gave
+    them.
 
     Raises:
         RuntimeError: no profile was begun.
+
+    >>> import stretto as st
+    >>> st.profiler.stop_trace()
+    Traceback (most recent call last):
+    RuntimeError: stop_trace: no profile was begun; begin one with start_trace(...)
     """
     with _running.lock:
         profile, _running.profile = _running.profile, None
@@ -91,7 +107,7 @@ def stop_trace() -> None:
 
 
 def _write_perfetto(folder: Path) -> None:
-    """Write the events alone, which Perfetto reads, with the names of operations."""
+    """Write only the events, which Perfetto reads, with the names of operations."""
     (source,) = folder.glob("*.trace.json.gz")
     with gzip.open(source, "rt", encoding="utf-8") as file:
         events = [e for e in json.load(file)["traceEvents"] if e]
@@ -114,7 +130,7 @@ def _write_perfetto(folder: Path) -> None:
 def trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -> Iterator[None]:
     """Take a profile of a ``with`` block; see ``start_trace`` and ``stop_trace``.
 
-    Wait for results inside the block (``st.block_until_ready``), or they are not in it.
+    Wait for results inside the block (``st.block_until_ready``); otherwise they are not in it.
 
     Args:
         log_dir: the folder; made if it does not exist.
@@ -150,6 +166,9 @@ class TraceAnnotation(contextlib.ContextDecorator):
         name: the name.
         **metadata: shown beside it.
 
+    Raises:
+        TypeError: ``name`` is not a string.
+
     >>> import stretto as st
     >>> with st.profiler.TraceAnnotation("load", batch=3):
     ...     pass
@@ -161,7 +180,7 @@ class TraceAnnotation(contextlib.ContextDecorator):
         self._name, self._metadata = name, metadata
 
     def _recreate_cm(self) -> TraceAnnotation:
-        """One of its own for each call of a decorated function, which threads may share."""
+        """A new one for each call of a decorated function, which threads may share."""
         return TraceAnnotation(self._name, **self._metadata)
 
     def __enter__(self) -> TraceAnnotation:

@@ -1,4 +1,4 @@
-"""``stretto.stages``: what ``jit`` gives, stage by stage, as ``jax.stages`` names the classes.
+"""``stretto.stages``: what ``jit`` makes, stage by stage, under the names of ``jax.stages``.
 
 For annotations and ``isinstance``: ``Wrapped`` is a jitted function, ``Traced``, ``Lowered`` and
 ``Compiled`` what its ``trace``, ``lower`` and ``compile`` give. Next, read ``api/stages``.

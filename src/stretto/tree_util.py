@@ -1,6 +1,6 @@
 """``stretto.tree_util``: trees under the names of ``jax.tree_util``.
 
-The functions are those of ``stretto.tree`` and ``core.tree``; here are besides what asks about
+The functions are those of ``stretto.tree`` and ``core.tree``; added here are questions about
 structures, ``Partial``, and the registry as an object.
 
 >>> import stretto as st
@@ -110,7 +110,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
         is_leaf: which nodes to take for leaves.
 
     Returns:
-        Whether it is so.
+        A Python boolean.
 
     >>> all_leaves([1, 2]), all_leaves([1, [2]]), all_leaves([None])
     (True, False, False)
@@ -125,7 +125,7 @@ def is_tree_node(typ: type) -> bool:
         typ: the class.
 
     Returns:
-        Whether they are.
+        A Python boolean.
 
     >>> is_tree_node(dict), is_tree_node(int)
     (True, False)
@@ -192,7 +192,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
         treedef: a structure.
 
     Returns:
-        Whether it is.
+        A Python boolean.
 
     >>> treedef_is_leaf(tree_structure(1)), treedef_is_leaf(tree_structure([1]))
     (True, False)
@@ -218,7 +218,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 class Partial(functools.partial):
     """``functools.partial`` that is a tree of its arguments; the function is static.
 
-    So it passes through transformations, and a function can be chosen by what it holds.
+    It therefore passes through transformations, and ``jit`` compiles anew for another function.
 
     >>> import stretto as st
     >>> double = st.tree_util.Partial(lambda x, y: x * y, 2.0)

@@ -1,6 +1,6 @@
-"""Wiring: the eager interpreter becomes the one at rest, values get operators, the planner a clock.
+"""Wiring: installs the eager interpreter, gives values their operators, and the planner a clock.
 
-Layer 8. The one place where the layers meet; nothing else may reach up.
+Layer 8. The one place where layers meet; nothing else may import from a higher one.
 """
 
 from __future__ import annotations

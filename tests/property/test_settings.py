@@ -3,7 +3,7 @@
 import pytest
 
 import stretto as st
-from stretto._engine.core.config import _SETTINGS
+from stretto._engine.core import known_settings
 from stretto._engine.plan.interpreting import interpretable
 from stretto._engine.plan.prepare import prepare
 from stretto._engine.transforms.simplify import drop_dead
@@ -70,9 +70,11 @@ def test_large_arrays(name):
 
 
 def test_settings_name_every_optimisation():
-    switches = {name for name, setting in _SETTINGS.items() if setting.default is True}
+    switches = {
+        name for name, setting in known_settings.SETTINGS.items() if setting.default is True
+    }
     assert switches == set(OPTIMISATIONS)
-    assert {"auto", "measure", *PLANS} == set(_SETTINGS["plan"].choices)
+    assert {"auto", "measure", *PLANS} == set(known_settings.SETTINGS["plan"].choices)
     assert all(SETTINGS[f"{name} off"] == {**ALL_ON, name: False} for name in OPTIMISATIONS)
 
 

@@ -38,6 +38,7 @@ class SWAGState:
     deviations: tuple[Any, ...]
     """(rank, ...): the last deviations from the mean of their time, in any order."""
     dtypes: tuple[np.dtype, ...] = dataclasses.field(metadata={"static": True})
+    """Of the leaves as they were given."""
 
 
 @dataclasses.dataclass(frozen=True)

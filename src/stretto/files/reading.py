@@ -99,6 +99,7 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
         A tree of arrays.
 
     Raises:
+        TypeError: a leaf of ``like`` has a type that a file cannot hold.
         ValueError: the file is damaged or not a safetensors file, or does not match ``like``: then
             all names that are missing or unexpected, and all types that differ, are listed.
         OverflowError: integers of 64 bits do not fit into 32.
@@ -162,6 +163,7 @@ def load_header(path: str | os.PathLike[str]) -> Header:
         A ``Header``.
 
     Raises:
+        TypeError: ``path`` is not a path of text.
         ValueError: the file is damaged or not a safetensors file.
         FileNotFoundError: there is no such file.
         OSError: it is a folder, a device, a FIFO or a socket.

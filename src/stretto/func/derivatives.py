@@ -207,6 +207,9 @@ def jacrev(
     Returns:
         A function that returns the Jacobian, or (Jacobian, aux).
 
+    Raises:
+        TypeError: in a call, an argument is complex.
+
     As ``torch.func.jacrev``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -240,6 +243,7 @@ def jacfwd(
         A function that returns the Jacobian, or (Jacobian, aux).
 
     Raises:
+        TypeError: in a call, an argument is complex.
         ValueError: ``randomness`` is neither.
 
     As ``torch.func.jacfwd``.

@@ -101,6 +101,7 @@ def full(
         The array.
 
     Raises:
+        ValueError: a size is negative.
         TypeError: ``fill_value`` is not a scalar.
         NotImplementedError: ``sharding`` is not None.
 
@@ -180,6 +181,10 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     Returns:
         The sizes, int32.
 
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: a size is negative.
+
     >>> import stretto as st
     >>> st.lax.shape_as_value((2, 3))
     Array([2, 3], dtype=int32)
@@ -223,6 +228,8 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = 
         The array, of the shape ``(*sizes, *operand.shape)``.
 
     Raises:
+        TypeError: a size is not an integer.
+        ValueError: a size is negative.
         NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st
@@ -267,6 +274,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
         The common shape.
 
     Raises:
+        TypeError: a size is not an integer.
         ValueError: there is none.
 
     >>> import stretto as st
@@ -291,6 +299,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
         The array, of ``rank`` axes.
 
     Raises:
+        TypeError: ``rank`` is not an integer.
         ValueError: ``x`` has more axes.
 
     >>> import stretto as st
@@ -343,6 +352,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
         The repetitions.
 
     Raises:
+        TypeError: a number in ``reps`` is not an integer.
         ValueError: there is not one number, 0 or more, for each axis.
 
     >>> import stretto as st
@@ -429,6 +439,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
         The part.
 
     Raises:
+        TypeError: ``index`` is not an integer.
         IndexError: the index is out of bounds.
         ValueError: the axis is out of bounds.
 

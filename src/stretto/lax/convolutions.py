@@ -112,6 +112,7 @@ def conv_general_dilated_patches(
         The windows: for each input feature, its window's elements in row-major order.
 
     Raises:
+        TypeError: a number in ``filter_shape`` is not an integer.
         ValueError: numbers of entries do not fit.
 
     >>> import stretto as st
@@ -165,6 +166,7 @@ def conv_general_dilated_local(
         The output.
 
     Raises:
+        TypeError: a number in ``filter_shape`` is not an integer.
         ValueError: shapes do not fit.
 
     >>> import stretto as st
@@ -394,6 +396,7 @@ def reduce_window_shape_tuple(
         The shape of the output.
 
     Raises:
+        TypeError: a stride, or a size of the window, is not an integer.
         ValueError: numbers of entries do not fit.
 
     >>> import stretto as st

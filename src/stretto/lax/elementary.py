@@ -74,7 +74,12 @@ tanh = _with_accuracy(trigonometric.tanh)
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where halves go: away from zero, or to the even neighbour."""
+    """Where halves go: away from zero, or to the even neighbour.
+
+    >>> import stretto as st
+    >>> st.lax.round(2.5, st.lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array(2., dtype=float32, weak_type=True)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

@@ -333,6 +333,7 @@ def scaled_dot(
         The product of the operands times their scales, of that dtype.
 
     Raises:
+        TypeError: an axis in ``dimension_numbers`` is not an integer.
         ValueError: shapes do not fit.
 
     >>> import stretto as st, stretto.numpy as snp

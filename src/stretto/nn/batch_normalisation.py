@@ -188,6 +188,14 @@ class BatchNorm2d(_BatchNorm):
 
     Settings, buffers and errors are those of ``BatchNorm1d``.
 
+    Args:
+        num_features: the number of channels, axis 1.
+        eps: what is added to the variance.
+        momentum: the share of a batch in the running statistics; None makes them plain means.
+        affine: whether there are ``weight`` (ones) and ``bias`` (zeros), each (num_features,).
+        track_running_stats: whether there are running statistics.
+        dtype: the dtype of the parameters, by default the default float.
+
     As PyTorch's ``nn.BatchNorm2d``.
 
     >>> import stretto as st
@@ -202,6 +210,14 @@ class BatchNorm3d(_BatchNorm):
     """Normalise each channel of volumes (batch, channels, depth, height, width) over the batch.
 
     Settings, buffers and errors are those of ``BatchNorm1d``.
+
+    Args:
+        num_features: the number of channels, axis 1.
+        eps: what is added to the variance.
+        momentum: the share of a batch in the running statistics; None makes them plain means.
+        affine: whether there are ``weight`` (ones) and ``bias`` (zeros), each (num_features,).
+        track_running_stats: whether there are running statistics.
+        dtype: the dtype of the parameters, by default the default float.
 
     As PyTorch's ``nn.BatchNorm3d``.
 
@@ -299,6 +315,14 @@ class InstanceNorm2d(_InstanceNorm):
 
     Settings, buffers and errors are those of ``InstanceNorm1d``.
 
+    Args:
+        num_features: the number of channels, axis 1.
+        eps: what is added to the variance.
+        momentum: the share of a batch in the running statistics.
+        affine: whether there are ``weight`` (ones) and ``bias`` (zeros), each (num_features,).
+        track_running_stats: whether there are running statistics.
+        dtype: the dtype of the parameters, by default the default float.
+
     As PyTorch's ``nn.InstanceNorm2d``.
 
     >>> import stretto as st
@@ -313,6 +337,14 @@ class InstanceNorm3d(_InstanceNorm):
     """Normalise each channel of each volume (batch, channels, depth, height, width) by itself.
 
     Settings, buffers and errors are those of ``InstanceNorm1d``.
+
+    Args:
+        num_features: the number of channels, axis 1.
+        eps: what is added to the variance.
+        momentum: the share of a batch in the running statistics.
+        affine: whether there are ``weight`` (ones) and ``bias`` (zeros), each (num_features,).
+        track_running_stats: whether there are running statistics.
+        dtype: the dtype of the parameters, by default the default float.
 
     As PyTorch's ``nn.InstanceNorm3d``.
 

@@ -263,15 +263,27 @@ class ModuleDict(Module):
         return value
 
     def keys(self) -> list[str]:
-        """List the names, in order."""
+        """List the names, in order.
+
+        Returns:
+            The names.
+        """
         return self._names()
 
     def values(self) -> list[Any]:
-        """List the elements, in order."""
+        """List the elements, in order.
+
+        Returns:
+            The elements.
+        """
         return [self.__dict__[name] for name in self._names()]
 
     def items(self) -> list[tuple[str, Any]]:
-        """List pairs of name and element, in order."""
+        """List pairs of name and element, in order.
+
+        Returns:
+            The pairs.
+        """
         return [(name, self.__dict__[name]) for name in self._names()]
 
     def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:

@@ -399,6 +399,21 @@ class ConvTranspose2d(_Transposed):
     Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
     one per axis.
 
+    Args:
+        in_channels: the channels of the input.
+        out_channels: the channels of the output.
+        kernel_size: the size of the kernel.
+        stride: by how much outputs of neighbouring inputs are apart.
+        padding: how many elements to take away at both ends of the output.
+        output_padding: how many elements to add at the end of the output, fewer than ``stride`` or
+            ``dilation``.
+        groups: into how many groups the channels are divided, which do not mix.
+        bias: whether there is a bias.
+        dilation: the distance between elements that the kernel adds to.
+        padding_mode: only ``"zeros"``.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
     As PyTorch's ``nn.ConvTranspose2d``.
 
     >>> import stretto as st
@@ -416,6 +431,21 @@ class ConvTranspose3d(_Transposed):
 
     Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
     one per axis.
+
+    Args:
+        in_channels: the channels of the input.
+        out_channels: the channels of the output.
+        kernel_size: the size of the kernel.
+        stride: by how much outputs of neighbouring inputs are apart.
+        padding: how many elements to take away at both ends of the output.
+        output_padding: how many elements to add at the end of the output, fewer than ``stride`` or
+            ``dilation``.
+        groups: into how many groups the channels are divided, which do not mix.
+        bias: whether there is a bias.
+        dilation: the distance between elements that the kernel adds to.
+        padding_mode: only ``"zeros"``.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
 
     As PyTorch's ``nn.ConvTranspose3d``.
 

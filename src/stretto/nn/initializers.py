@@ -127,6 +127,9 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     Returns:
         A function of a key, a shape and a dtype.
 
+    Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
+
     As ``jax.nn.initializers.constant``.
 
     >>> import stretto as st
@@ -161,6 +164,7 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
         ValueError: ``dtype`` is neither floating nor complex; on the call.
 
     As ``jax.nn.initializers.uniform``.
@@ -187,6 +191,7 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
         ValueError: ``dtype`` is neither floating nor complex; on the call.
 
     As ``jax.nn.initializers.normal``.
@@ -217,6 +222,7 @@ def truncated_normal(
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
         ValueError: ``dtype`` is neither floating nor complex; on the call.
 
     As ``jax.nn.initializers.truncated_normal``.
@@ -250,6 +256,8 @@ def orthogonal(
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
+        TypeError: in a call, a size is not an integer.
         ValueError: the shape has fewer than two axes, or the dtype is neither floating nor complex;
             on the call.
 

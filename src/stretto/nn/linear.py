@@ -76,6 +76,9 @@ class Linear(Module):
 
         Returns:
             (..., out_features).
+
+        Raises:
+            ValueError: the last axis of ``input`` has another size.
         """
         return linear(check_features(self, input, self.in_features), self.weight, self.bias)
 
@@ -148,6 +151,9 @@ class Bilinear(Module):
 
         Returns:
             (..., out_features).
+
+        Raises:
+            ValueError: the last axis of an input has another size.
         """
         x = check_features(self, input1, self.in1_features, "input1")
         y = check_features(self, input2, self.in2_features, "input2")

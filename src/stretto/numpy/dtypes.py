@@ -248,7 +248,12 @@ _NOT_NUMBERS = "OSUMm"
 
 
 class Extended(np.generic):
-    """The kind of dtypes that are not numbers, such as keys': in their ``extended_kind``."""
+    """The kind of dtypes that are not numbers, such as keys': in their ``extended_kind``.
+
+    >>> import stretto as st
+    >>> st.dtypes.issubdtype(st.random.key(0).dtype, st.dtypes.extended)
+    True
+    """
 
 
 def _plain(dtype: Any) -> np.dtype:

@@ -474,6 +474,7 @@ def histogramdd(
         The counts, with an axis for each dimension, and the edges along each.
 
     Raises:
+        TypeError: ``bins`` is the name of a rule, and weights are given.
         ValueError: ``sample`` is complex or not of rank 2, the weights are of another shape,
             ``bins`` or ``range`` do not have one part for each dimension, or a range is not finite
             or falls.

@@ -309,6 +309,7 @@ def nonzero(
         An array of the default integer for each axis.
 
     Raises:
+        TypeError: ``size`` is not an integer.
         TracedValueError: ``a`` is traced, and ``size`` is not given.
         ValueError: ``a`` is of rank 0, or ``size`` is negative.
 

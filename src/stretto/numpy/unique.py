@@ -102,6 +102,7 @@ def unique(
         An array, or a tuple of it and what else is asked for, in the order of the arguments.
 
     Raises:
+        TypeError: ``size`` is not an integer.
         TracedValueError: ``ar`` is traced, and ``size`` is not given.
         ValueError: ``axis`` is out of bounds; or ``size`` is negative, or an empty array is to be
             filled up without ``fill_value``.

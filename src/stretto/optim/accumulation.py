@@ -37,9 +37,12 @@ SkipRule = Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
 class MultiStepsState(NamedTuple):
-    """The progress of a ``MultiSteps``: counts (int32), the state within, and gradients so far.
+    """Where a ``MultiSteps`` is: counts, the state within, and gradients so far.
 
-    ``skip_state`` is what the rule that skips batches returned for the last one.
+    ``mini_step`` counts the batches since the last update of the parameters, ``gradient_step``
+    those updates, both int32. ``inner_opt_state`` is the state of the optimiser within,
+    ``acc_grads`` the mean of the gradients so far, and ``skip_state`` what the rule that skips
+    batches returned for the last one.
     """
 
     mini_step: Any

@@ -63,9 +63,10 @@ class GradientTransformation(NamedTuple):
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
-    """A transformation whose ``update`` takes further keyword arguments, and ignores unknown ones.
+    """A transformation whose ``update`` takes keyword arguments, and ignores unknown ones.
 
-    All transformations of this package are of this class.
+    All transformations of this package are of this kind; ``init`` is as in
+    ``GradientTransformation``.
     """
 
 

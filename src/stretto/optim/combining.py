@@ -20,7 +20,7 @@ __all__ = ["PartitionState", "chain", "multi_transform", "named_chain"]
 
 
 class PartitionState(NamedTuple):
-    """The state of each group's transformation, by its label."""
+    """``inner_states``, the state of each group's transformation, by its label."""
 
     inner_states: dict[Hashable, Any]
 

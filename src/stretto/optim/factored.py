@@ -32,10 +32,10 @@ __all__ = ["FactoredState", "scale_by_factored_rms"]
 
 
 class FactoredState(NamedTuple):
-    """How many updates were done, int32, and mean squares; unused ones are a single zero.
+    """``count``, the updates done, int32, and mean squares: a single zero where not used.
 
-    ``v_row`` and ``v_col`` lack the largest and the second largest axis of a factored parameter,
-    ``v`` is for those that are not factored.
+    ``v_row`` and ``v_col`` lack the largest and the second largest axis of a factored parameter;
+    ``v`` is for parameters that are not factored.
     """
 
     count: Any

@@ -20,9 +20,10 @@ __all__ = ["ApplyIfFiniteState", "apply_if_finite"]
 
 
 class ApplyIfFiniteState(NamedTuple):
-    """How many of the last updates in a row, and of all, were not finite (int32).
+    """How many updates were not finite, and the state of the transformation within.
 
-    ``last_finite`` is whether the last one was.
+    ``notfinite_count`` is how many of the last in a row, ``total_notfinite`` how many in all,
+    int32; ``last_finite`` is whether the last one was, and ``inner_state`` the state within.
     """
 
     notfinite_count: Any

@@ -29,7 +29,7 @@ __all__ = ["InjectStatefulHyperparamsState", "ScheduleState", "inject_hyperparam
 
 
 class ScheduleState(NamedTuple):
-    """How often a schedule was called: int32."""
+    """``count``, how often a schedule was asked, int32."""
 
     count: Any
 
@@ -37,8 +37,9 @@ class ScheduleState(NamedTuple):
 class InjectStatefulHyperparamsState(NamedTuple):
     """The hyperparameters, and the state of the transformation that they belong to.
 
-    ``hyperparams`` is a dictionary by name: those of the last update, where a schedule gives them,
-    else those of the next. ``hyperparams_states`` holds the counts of schedules.
+    ``count`` is the updates done, int32. ``hyperparams`` is a dictionary by name: the values of the
+    last update where a schedule gives them, and otherwise those of the next. ``hyperparams_states``
+    holds the counts of schedules, ``inner_state`` the state of the transformation.
     """
 
     count: Any

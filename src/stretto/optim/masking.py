@@ -26,7 +26,7 @@ class MaskedNode(NamedTuple):
 
 
 class MaskedState(NamedTuple):
-    """The state of the transformation within, for the leaves that the mask lets through."""
+    """``inner_state``, the inner transformation's, for the leaves that the mask lets pass."""
 
     inner_state: Any
 

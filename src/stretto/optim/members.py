@@ -32,9 +32,10 @@ def per_member(
     """Transform each member of a stacked ensemble alone, with its own norms, ratios and counts.
 
     All leaves of parameters, updates and state have an axis of members first, as ``stretto.stack``
-    makes. Transformations of more than one element, such as ``clip_by_global_norm``, ``lamb`` or
-    ``adafactor``, see one member; so do masks and labels that are functions of parameters.
-    Element-wise ones are the same operations on larger arrays.
+    makes. What looks at more than one element, such as ``clip_by_global_norm``, ``lamb`` or
+    ``adafactor``, looks at one member; so do masks and labels that are functions of parameters.
+    What goes element by element is the same operation as before on larger arrays.
+    Keyword arguments of ``update`` have one entry a member, too.
 
     Args:
         inner: a transformation; or, with ``hyperparams``, a function that makes one, such as
@@ -43,8 +44,6 @@ def per_member(
             one entry per member along its first axis, and becomes an array of the state, as by
             ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape (members,).
             Anything else is shared by all.
-
-    Keyword arguments of ``update`` have one entry per member, too.
 
     Returns:
         The transformation.

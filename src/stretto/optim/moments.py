@@ -38,7 +38,7 @@ __all__ = [
 
 
 class ScaleByAdamState(NamedTuple):
-    """How many updates were done, int32, and the running means of gradients and squares."""
+    """``count``, the updates done, int32; ``mu``, means of gradients; ``nu``, means of squares."""
 
     count: Any
     mu: Any
@@ -46,7 +46,7 @@ class ScaleByAdamState(NamedTuple):
 
 
 class ScaleByAmsgradState(NamedTuple):
-    """Adam's state, and the largest mean of squares so far."""
+    """Adam's ``count``, ``mu`` and ``nu``; ``nu_max``, the largest means of squares so far."""
 
     count: Any
     mu: Any
@@ -55,7 +55,7 @@ class ScaleByAmsgradState(NamedTuple):
 
 
 class ScaleByBeliefState(NamedTuple):
-    """How many updates were done, int32, and the means of gradients and squared surprises."""
+    """``count``, ``mu`` as Adam's; ``nu``, the means of squared surprises."""
 
     count: Any
     mu: Any

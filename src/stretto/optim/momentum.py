@@ -17,20 +17,20 @@ __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion",
 
 
 class TraceState(NamedTuple):
-    """The decayed sum of the updates."""
+    """``trace``, the decayed sum of the updates."""
 
     trace: Any
 
 
 class EmaState(NamedTuple):
-    """How many updates were done, int32, and their exponential mean, before correction."""
+    """``count``, the updates done, int32; ``ema``, their exponential mean, before correction."""
 
     count: Any
     ema: Any
 
 
 class ScaleByLionState(NamedTuple):
-    """How many updates were done, int32, and the momentum."""
+    """``count``, the updates done, int32; ``mu``, the momentum."""
 
     count: Any
     mu: Any

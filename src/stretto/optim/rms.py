@@ -35,27 +35,27 @@ __all__ = [
 
 
 class ScaleByRmsState(NamedTuple):
-    """The mean of squares."""
+    """``nu``, the means of squares."""
 
     nu: Any
 
 
 class ScaleByRmsWithCountState(NamedTuple):
-    """How many updates were done, int32, and the mean of squares."""
+    """``count``, the updates done, int32; ``nu``, the means of squares."""
 
     count: Any
     nu: Any
 
 
 class ScaleByRStdDevState(NamedTuple):
-    """The mean, and the mean of squares."""
+    """``mu``, the means; ``nu``, the means of squares."""
 
     mu: Any
     nu: Any
 
 
 class ScaleByRStdDevWithCountState(NamedTuple):
-    """How many updates were done, int32, the mean, and the mean of squares."""
+    """``count``, the updates done, int32; ``mu``, means; ``nu``, means of squares."""
 
     count: Any
     mu: Any
@@ -63,13 +63,13 @@ class ScaleByRStdDevWithCountState(NamedTuple):
 
 
 class ScaleByRssState(NamedTuple):
-    """The sum of squares."""
+    """``sum_of_squares``, the sums of squares."""
 
     sum_of_squares: Any
 
 
 class ScaleByAdaDeltaState(NamedTuple):
-    """The mean of squared gradients, and of squared updates."""
+    """``e_g``, the means of squared gradients; ``e_x``, of squared updates."""
 
     e_g: Any
     e_x: Any

@@ -45,19 +45,19 @@ __all__ = [
 
 
 class ScaleByScheduleState(NamedTuple):
-    """How many updates were done: int32."""
+    """``count``, the updates done, int32."""
 
     count: Any
 
 
 class WeightDecaySchedule(NamedTuple):
-    """How many updates were done: int32."""
+    """``count``, the updates done, int32."""
 
     count: Any
 
 
 class AddNoiseState(NamedTuple):
-    """How many updates were done, int32, and the key of the next noise, uint32[2]."""
+    """``count``, the updates done, int32; ``rng_key``, the next noise's key, uint32[2]."""
 
     count: Any
     rng_key: Any
@@ -133,6 +133,7 @@ def scale_by_learning_rate(
         The transformation.
 
     Raises:
+        TypeError: ``learning_rate`` is None.
         ValueError: the learning rate is negative; or an array with axes, see ``per_member``.
 
     >>> import stretto.numpy as snp

@@ -363,6 +363,10 @@ def laplace(
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
         ValueError: a size is negative.
         NotImplementedError: ``out_sharding`` is not ``None``.
+
+    >>> from stretto import random
+    >>> random.laplace(random.key(0), (2,)).shape
+    (2,)
     """
     refuse_sharding("random.laplace", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, "laplace"), static_shape(shape, "laplace")
@@ -393,6 +397,10 @@ def logistic(
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
         ValueError: a size is negative.
         NotImplementedError: ``out_sharding`` is not ``None``.
+
+    >>> from stretto import random
+    >>> random.logistic(random.key(0), (2,)).shape
+    (2,)
     """
     refuse_sharding("random.logistic", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, "logistic"), static_shape(shape, "logistic")
@@ -423,6 +431,10 @@ def cauchy(
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
         ValueError: a size is negative.
         NotImplementedError: ``out_sharding`` is not ``None``.
+
+    >>> from stretto import random
+    >>> random.cauchy(random.key(0), (2,)).shape
+    (2,)
     """
     refuse_sharding("random.cauchy", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, "cauchy"), static_shape(shape, "cauchy")
@@ -453,6 +465,10 @@ def maxwell(
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
         ValueError: a size is negative.
         NotImplementedError: ``out_sharding`` is not ``None``.
+
+    >>> from stretto import random
+    >>> random.maxwell(random.key(0), (2,)).shape
+    (2,)
     """
     refuse_sharding("random.maxwell", out_sharding=out_sharding)
     sizes = static_shape(shape, "maxwell")

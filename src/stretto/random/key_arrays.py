@@ -103,7 +103,11 @@ class KeyArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes of the axes."""
+        """The sizes of the axes.
+
+        Raises:
+            ValueError: the words are not keys: an axis of theirs was taken for one of the keys.
+        """
         shape = self._words.shape
         if shape[-1:] != (self._implementation.size,):
             raise ValueError(
@@ -206,6 +210,7 @@ class KeyArray:
             The keys.
 
         Raises:
+            TypeError: a size is not an integer.
             ValueError: ``order`` is another, or the sizes do not match.
         """
         given: Any = shape[0] if len(shape) == 1 and hasattr(shape[0], "__len__") else shape

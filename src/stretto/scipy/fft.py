@@ -172,6 +172,7 @@ def dct(
         The transform, of the dtype of ``x``, at least float32.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: there is no such type or norm, no point, or the axis is out of bounds.
 
     As SciPy's ``dct``.
@@ -201,6 +202,7 @@ def idct(
         The transform, of the dtype of ``x``, at least float32.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: there is no such type or norm, no point, or the axis is out of bounds.
 
     As SciPy's ``idct``.
@@ -239,6 +241,7 @@ def dctn(
         The transform, of the dtype of ``x``, at least float32.
 
     Raises:
+        TypeError: a number in ``s`` is not an integer.
         ValueError: there is no such type or norm, no point, or the axes do not fit.
 
     As SciPy's ``dctn``.
@@ -271,6 +274,7 @@ def idctn(
         The transform, of the dtype of ``x``, at least float32.
 
     Raises:
+        TypeError: a number in ``s`` is not an integer.
         ValueError: there is no such type or norm, no point, or the axes do not fit.
 
     As SciPy's ``idctn``.

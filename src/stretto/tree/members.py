@@ -148,6 +148,7 @@ def take(tree: Any, i: ArrayLike, axis: int = 0) -> Any:
         A tree of arrays without the axis.
 
     Raises:
+        TypeError: ``i`` is not an integer.
         IndexError: there is no such member.
         ValueError: leaves differ in the number of members, with the path.
 

@@ -4,12 +4,9 @@ import dataclasses
 from collections import OrderedDict, defaultdict, namedtuple
 
 import hypothesis
-import numpy as np
 import pytest
 from hypothesis import strategies as some
 
-from stretto import grad, jit
-from stretto import numpy as snp
 from stretto._engine.core import tree
 
 Point = namedtuple("Point", ["x", "y"])
@@ -184,38 +181,3 @@ def test_what_is_not_a_prefix(prefix, t, where):
 def test_prefix_with_other_keys():
     with pytest.raises(ValueError, match="in_axes must be a prefix"):
         tree.prefix_leaves({"a": 0}, {"b": 1}, "vmap", "in_axes")
-
-
-def test_registered_nodes_pass_through_transformations():
-    layer = Dense(snp.ones(2), snp.zeros(2), "first")
-    loss = lambda layer: snp.sum(layer.weight * 3 + layer.bias)
-    for g in (grad(loss)(layer), jit(grad(loss))(layer)):
-        assert type(g) is Dense and g.name == "first"
-        np.testing.assert_array_equal(g.weight, [3, 3])
-        np.testing.assert_array_equal(g.bias, [1, 1])
-
-
-def test_fields_may_be_named():
-
-    made = dataclasses.make_dataclass("Made", ["w", "size"])
-    tree.register_dataclass(made, data_fields=["w"], meta_fields=["size"])
-    assert tree.leaves(made(1, 5)) == [1]
-    assert tree.paths(made(1, 5), "made") == ["made.w"]
-
-
-def test_every_field_must_be_named_and_exist():
-    made = dataclasses.make_dataclass("Made", ["w", "size"])
-    with pytest.raises(
-        ValueError, match=r"Made has fields \['w', 'size'\]; unknown: \['v'\], left o"
-    ):
-        tree.register_dataclass(made, data_fields=["v"], meta_fields=["size"])
-
-
-def test_fields_not_set_by_init_stay_out():
-    @tree.register_dataclass
-    @dataclasses.dataclass
-    class Cached:
-        value: int
-        cache: dict = dataclasses.field(default_factory=dict, init=False)
-
-    assert tree.leaves(Cached(1)) == [1]

@@ -41,11 +41,14 @@ class _AtOnce(Interpreter):
 
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """A block, or a decorated function, in which what depends on no argument is computed at once.
+    """Compute at once what depends on no argument, in a block or a decorated function.
 
     While a function is traced, operations on concrete arrays are recorded like all others, and
     their results are traced. In the block they are evaluated, so that Python can use the results:
     as a shape, a condition, a number. Operations on traced values are recorded as ever.
+
+    Returns:
+        A context manager, which is a decorator as well.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> table = snp.array([3, 1, 2])

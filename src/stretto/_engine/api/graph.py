@@ -52,7 +52,14 @@ __all__ = [
 class ShapeDtypeStruct:
     """The shape and dtype of an array, without its elements.
 
-    ``weak_type``: whether the dtype is that of a Python number, and gives way in promotion.
+    Args:
+        shape: the sizes of the axes.
+        dtype: the dtype, or its name.
+        weak_type: whether the dtype is that of a Python number, and gives way in promotion.
+
+    Raises:
+        TypeError: a size is not an integer, or the dtype is none.
+        ValueError: ``dtype`` is None.
 
     >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
@@ -78,7 +85,16 @@ class ShapeDtypeStruct:
         return self.shape[0]
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same but for these: ``shape``, ``dtype``, ``weak_type``.
+        """Copy it, with some fields replaced.
+
+        Args:
+            **changes: new values of ``shape``, ``dtype`` and ``weak_type``.
+
+        Returns:
+            The changed copy.
+
+        Raises:
+            TypeError: there is no field of a name.
 
         >>> ShapeDtypeStruct((2, 3), "float32").update(shape=(4,))
         ShapeDtypeStruct(shape=(4,), dtype=float32)

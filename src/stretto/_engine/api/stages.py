@@ -55,7 +55,13 @@ def as_options(given: Mapping[str, Any] | None, caller: str) -> Options:
 
 @dataclasses.dataclass(frozen=True)
 class ArgInfo:
-    """What a stage knows of one argument: shape, dtype, and whether a call takes its memory."""
+    """What a stage knows of one argument.
+
+    Args:
+        shape: the sizes of its axes.
+        dtype: its dtype.
+        donated: whether a call takes its memory.
+    """
 
     shape: tuple[int, ...]
     dtype: Any
@@ -120,7 +126,11 @@ class TracedCall(Stage[R_co]):
         return tree.unflatten(self.out_tree, self._entry.out_types)
 
     def lower(self) -> Lowered[R_co]:
-        """As StableHLO."""
+        """Lower it to StableHLO.
+
+        Returns:
+            The lowered function.
+        """
         with boundary:
             return Lowered(self._entry, self.in_tree, self._types)
 
@@ -155,7 +165,11 @@ class Lowered(Stage[R_co]):
         return self._text
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimates before it optimises: ``flops``, ``bytes accessed`` and more."""
+        """Estimate its cost, before XLA optimises it.
+
+        Returns:
+            XLA's estimates by name: ``flops``, ``bytes accessed`` and more.
+        """
         return pjrt.cost_of_text(self._text)
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled[R_co]:
@@ -236,13 +250,26 @@ class Compiled(Stage[R_co]):
             raise TypeError(f"{self.fun_name}: compiled for {'; for '.join(wrong[:3])}{more}")
 
     def as_text(self) -> str:
-        """The optimised HLO."""
+        """Print the optimised program.
+
+        Returns:
+            The text, in HLO.
+        """
         return self._executable.as_text()
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimates: ``flops``, ``bytes accessed`` and more."""
+        """Estimate its cost.
+
+        Returns:
+            XLA's estimates by name: ``flops``, ``bytes accessed`` and more.
+        """
         return self._executable.cost_analysis()
 
     def memory_analysis(self) -> Any:
-        """Sizes in bytes of arguments, outputs, temporaries and code, and of donated memory."""
+        """Measure the memory that a call takes.
+
+        Returns:
+            An object whose attributes are sizes in bytes: of arguments, outputs,
+            temporaries and code, and of donated memory.
+        """
         return self._executable.memory_analysis()

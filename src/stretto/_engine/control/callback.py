@@ -218,18 +218,31 @@ def pure_callback(
 ) -> Any:
     """Call a Python function that depends on its arguments alone, from a program as well.
 
-    Parameters: ``callback`` is called with trees of arrays like ``args`` and ``kwargs``, and
-    returns a tree of arrays (Stretto's, NumPy's, Python numbers) of the shapes and dtypes in
-    ``result_shape_dtypes``, a tree of ``ShapeDtypeStruct`` or arrays. A compiled program may call
-    it any number of times, in any order, in any thread, or not at all where no result needs it.
-    ``vmap_method`` says what ``vmap`` does: ``"sequential"`` and ``"sequential_unrolled"`` call it
-    for each example; ``"expand_dims"``, ``"broadcast_all"`` and ``"legacy_vectorized"`` call it
-    once, with a leading axis of examples for what is mapped, and for the rest one of size 1, a
-    repeated one, or none.
+    A compiled program may call it any number of times, in any order, in any thread, or not at all
+    where no result needs it.
 
-    Raises ``NotImplementedError`` where it is mapped without a method, or differentiated without a
-    rule around it; where the program runs, what ``callback`` raises, and ``TypeError`` where its
-    results are not those declared.
+    Args:
+        callback: is called with trees of arrays like ``args`` and ``kwargs``, and returns a tree of
+            arrays (Stretto's, NumPy's, Python numbers).
+        result_shape_dtypes: the shapes and dtypes of what it returns: a tree of
+            ``ShapeDtypeStruct`` or arrays.
+        *args: positional arguments: trees of arrays.
+        sharding: must be None: there is one device.
+        vmap_method: what ``vmap`` does. ``"sequential"`` and ``"sequential_unrolled"`` call it for
+            each example; ``"expand_dims"``, ``"broadcast_all"`` and ``"legacy_vectorized"`` call it
+            once, with a leading axis of examples for what is mapped, and for the rest one of size
+            1, a repeated one, or none. By default ``vmap`` refuses it.
+        **kwargs: keyword arguments: trees of arrays.
+
+    Returns:
+        A tree of arrays like ``result_shape_dtypes``.
+
+    Raises:
+        NotImplementedError: it is mapped without a method, or differentiated without a rule around
+            it.
+        TypeError: ``callback`` is not a function; or, where the program runs, its results are not
+            those declared. What ``callback`` raises is raised there, too.
+        ValueError: ``sharding`` is given, or ``vmap_method`` is unknown.
 
     >>> import numpy as np, stretto as st, stretto.numpy as snp
     >>> @st.jit
@@ -264,13 +277,27 @@ def io_callback(
 ) -> Any:
     """Call a Python function for what it does, from a program as well: once for each time reached.
 
-    Parameters: as those of ``pure_callback``; ``result_shape_dtypes`` may be ``None`` for a
-    function that returns nothing. With ``ordered`` such calls come in the order of the program,
-    through loops, branches and calls; without, ``vmap`` calls it for each example. The call of a
-    compiled program returns when all its callbacks have.
+    The call of a compiled program returns when all its callbacks have returned.
 
-    Raises ``NotImplementedError`` where it is differentiated, or mapped while ``ordered``; else as
-    ``pure_callback``.
+    Args:
+        callback: is called with trees of arrays like ``args`` and ``kwargs``, and returns a tree of
+            arrays (Stretto's, NumPy's, Python numbers).
+        result_shape_dtypes: the shapes and dtypes of what it returns: a tree of
+            ``ShapeDtypeStruct`` or arrays; None for a function that returns nothing.
+        *args: positional arguments: trees of arrays.
+        sharding: must be None: there is one device.
+        ordered: whether such calls come in the order of the program, through loops, branches and
+            calls; otherwise ``vmap`` calls it for each example.
+        **kwargs: keyword arguments: trees of arrays.
+
+    Returns:
+        A tree of arrays like ``result_shape_dtypes``.
+
+    Raises:
+        NotImplementedError: it is differentiated, or mapped while ``ordered``.
+        TypeError: ``callback`` is not a function; or, where the program runs, its results are not
+            those declared. What ``callback`` raises is raised there, too.
+        ValueError: ``sharding`` is given.
 
     >>> import stretto as st
     >>> seen = []

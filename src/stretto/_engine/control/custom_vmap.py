@@ -126,7 +126,16 @@ class custom_vmap(CustomFunction[P, R_co]):
         super().__init__(fun)
 
     def def_vmap(self, vmap_rule: F) -> F:
-        """Give the rule; return it, so that this serves as a decorator."""
+        """Give the rule; return it, so that this serves as a decorator.
+
+        Args:
+            vmap_rule: called as ``vmap_rule(axis_size, in_batched, *args)``, with a boolean, or a
+                tree of them, for each argument; it returns the result and a tree of booleans like
+                it.
+
+        Returns:
+            The rule.
+        """
         self._rule = vmap_rule
         return vmap_rule
 

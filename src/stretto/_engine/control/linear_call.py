@@ -159,15 +159,23 @@ def linear_call(
     residual_args: Any,
     linear_args: Any,
 ) -> Any:
-    """``fun(residual_args, linear_args)``, whose transpose is given.
+    """Compute ``fun(residual_args, linear_args)``, whose transpose is given.
 
-    Parameters: ``fun`` must be linear in its second argument, a tree of floating arrays, and return
-    such a tree; ``fun_transpose(residual_args, ct)`` takes one like the output and returns one like
-    ``linear_args``. Both are taken at their word. Derivatives by ``residual_args`` are those of
-    ``fun``.
+    Both functions are taken at their word. Derivatives by ``residual_args`` are those of ``fun``.
 
-    Raises ``TypeError`` where the transpose's result is not like ``linear_args``, or anything
-    linear is not floating.
+    Args:
+        fun: a function that is linear in its second argument.
+        fun_transpose: called as ``fun_transpose(residual_args, ct)``, with a tree like the output;
+            it returns a tree like ``linear_args``.
+        residual_args: a tree of arrays.
+        linear_args: a tree of floating or complex arrays.
+
+    Returns:
+        What ``fun`` returns: a tree of floating or complex arrays.
+
+    Raises:
+        TypeError: the transpose's result is not like ``linear_args``, or anything linear is neither
+            floating nor complex.
 
     >>> import stretto as st
     >>> from stretto.custom_derivatives import linear_call

@@ -42,6 +42,13 @@ Policy: TypeAlias = Callable[..., bool]
 def everything_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     """Keep whatever derivatives need, as if there were no checkpoint.
 
+    Args:
+        primitive: the operation.
+        *types: the types of its operands.
+
+    Returns:
+        True.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> f = st.checkpoint(snp.sin, policy=st.checkpoint_policies.everything_saveable)
     >>> float(st.grad(f)(0.0))
@@ -53,6 +60,13 @@ def everything_saveable(primitive: Primitive, *types: ArrayType) -> bool:
 def nothing_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     """Keep the arguments only; what a checkpoint without a policy does.
 
+    Args:
+        primitive: the operation.
+        *types: the types of its operands.
+
+    Returns:
+        False.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> f = st.checkpoint(snp.sin, policy=st.checkpoint_policies.nothing_saveable)
     >>> float(st.grad(f)(0.0))
@@ -63,6 +77,13 @@ def nothing_saveable(primitive: Primitive, *types: ArrayType) -> bool:
 
 def dots_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     """Keep results of products that sum (``dot_general``) and of convolutions.
+
+    Args:
+        primitive: the operation.
+        *types: the types of its operands.
+
+    Returns:
+        Whether it is such a product or a convolution.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> f = st.checkpoint(lambda w, x: snp.tanh(w @ x).sum(), policy=dots_saveable)
@@ -77,6 +98,13 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *types: ArrayType) ->
 
     Those of weights and activations are; those of activations with each other, as the scores of
     attention, have examples or heads as a shared axis and are often large.
+
+    Args:
+        primitive: the operation.
+        *types: the types of its operands.
+
+    Returns:
+        Whether it is such a product.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> policy = st.checkpoint_policies.dots_with_no_batch_dims_saveable
@@ -97,6 +125,15 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     The name stands for the value that ``checkpoint_name`` returned. Where the one that it was given
     is kept, that under the name costs nothing.
 
+    Args:
+        *names_not_to_save: the names.
+
+    Returns:
+        The policy.
+
+    Raises:
+        TypeError: a name is not a string.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> policy = st.checkpoint_policies.save_anything_except_these_names("wave")
     >>> f = st.checkpoint(lambda x: st.checkpoint_name(snp.sin(x), "wave") ** 2, policy=policy)
@@ -113,6 +150,15 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Keep values with a name, but not these names.
+
+    Args:
+        *names_not_to_save: the names.
+
+    Returns:
+        The policy.
+
+    Raises:
+        TypeError: a name is not a string.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> policy = st.checkpoint_policies.save_any_names_but_these("other")
@@ -131,6 +177,15 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Keep the values with these names only.
 
+    Args:
+        *names_which_can_be_saved: the names.
+
+    Returns:
+        The policy.
+
+    Raises:
+        TypeError: a name is not a string.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> policy = st.checkpoint_policies.save_only_these_names("wave")
     >>> f = st.checkpoint(lambda x: st.checkpoint_name(snp.sin(x), "wave") ** 2, policy=policy)
@@ -147,6 +202,16 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """Keep what either policy keeps.
+
+    Args:
+        policy_1: a policy.
+        policy_2: another.
+
+    Returns:
+        The policy.
+
+    Raises:
+        TypeError: one of them is not a function.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> named = st.checkpoint_policies.save_only_these_names("wave")
@@ -171,7 +236,14 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> NoReturn:
-    """Refused: see ``save_and_offload_only_these_names``.
+    """Refuse: see ``save_and_offload_only_these_names``.
+
+    Args:
+        offload_src: the memory to move values from.
+        offload_dst: the memory to move values to.
+
+    Raises:
+        NotImplementedError: always.
 
     >>> import stretto as st
     >>> st.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
@@ -190,9 +262,18 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> NoReturn:
-    """Refused: an array lies in one memory here, so there is none to move values to.
+    """Refuse: an array lies in one memory here, so there is none to move values to.
 
     To keep what was to be moved would take just the memory that was to be spared.
+
+    Args:
+        names_which_can_be_saved: the names of values to keep.
+        names_which_can_be_offloaded: the names of values to move.
+        offload_src: the memory to move values from.
+        offload_dst: the memory to move values to.
+
+    Raises:
+        NotImplementedError: always.
 
     >>> import stretto as st
     >>> st.checkpoint_policies.save_and_offload_only_these_names(

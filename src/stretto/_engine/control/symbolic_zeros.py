@@ -32,6 +32,10 @@ class SymbolicZero:
     Rules given with ``symbolic_zeros=True`` get it as a leaf, and may return it. The dtype is
     float0 where the value is an integer or a boolean.
 
+    Args:
+        shape: the sizes of the axes.
+        dtype: the dtype.
+
     >>> SymbolicZero((2,), np.dtype("float32"))
     SymbolicZero(shape=(2,), dtype=float32)
     """
@@ -56,14 +60,25 @@ class SymbolicZero:
 
 @dataclasses.dataclass(frozen=True)
 class CustomVJPPrimal:
-    """A leaf as ``fwd`` gets it with ``symbolic_zeros=True``: the value, and whether it moves."""
+    """A leaf as ``fwd`` gets it with ``symbolic_zeros=True``.
+
+    Args:
+        value: the value.
+        perturbed: whether it is differentiated by.
+    """
 
     value: Any
     perturbed: bool
 
 
 def custom_vjp_primal_tree_values(x: Any) -> Any:
-    """The tree with the value of each ``CustomVJPPrimal`` in its place.
+    """Replace each ``CustomVJPPrimal`` of a tree by its value.
+
+    Args:
+        x: the tree, as ``fwd`` gets it with ``symbolic_zeros=True``.
+
+    Returns:
+        The tree of values.
 
     >>> custom_vjp_primal_tree_values({"x": CustomVJPPrimal(1.0, True), "n": 2})
     {'x': 1.0, 'n': 2}
@@ -79,9 +94,17 @@ def zero_tangent(value: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent or cotangent for each leaf of a tree: an array, or a ``SymbolicZero``.
+    """Make the zero tangent or cotangent for each leaf of a tree.
 
-    Raises ``TypeError`` for a leaf that is no array.
+    Args:
+        val: a tree of arrays.
+        symbolic_zeros: whether to make ``SymbolicZero`` objects rather than arrays.
+
+    Returns:
+        The tree of zeros; their dtype is float0 where the leaf is an integer or a boolean.
+
+    Raises:
+        TypeError: a leaf is no array.
 
     >>> import stretto.numpy as snp
     >>> zero_from_primal(snp.ones(2))

@@ -1,20 +1,19 @@
 """Settings: global by attribute, per thread by ``with config(name=value)``, from ``STRETTO_NAME``.
 
-Layer 1 (core). Every setting is declared once, in ``_SETTINGS``. A block, ``config(name=value)``,
-is also a decorator: the function then runs inside it.
+Layer 1 (core). Every setting is declared once, in ``known_settings``. A block,
+``config(name=value)``, is also a decorator: the function then runs inside it.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.holding import restoring
+from stretto._engine.core.known_settings import SETTINGS, checked, from_environment, unknown
 
 __all__ = [
     "changed",
@@ -38,127 +37,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Setting(NamedTuple):
-    default: Any
-    choices: tuple[Any, ...]  # none: any int from 0 on
-    shapes_programs: bool
-    meaning: str
-
-
-_BOOL = (False, True)
-_SETTINGS: dict[str, _Setting] = {
-    "enable_x64": _Setting(
-        False, _BOOL, True, "64-bit types may be asked for, and are the default"
-    ),
-    "threefry_partitionable": _Setting(
-        False, _BOOL, True, "random bits use the counter layout that can be split over devices"
-    ),
-    "numpy_dtype_promotion": _Setting(
-        "standard", ("standard", "strict"), True, "strict: operands of different types are refused"
-    ),
-    "default_matmul_precision": _Setting(
-        None,
-        (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
-        True,
-        "the precision of products and convolutions that are given none; None: the compiler's",
-    ),
-    "numpy_rank_promotion": _Setting(
-        "allow",
-        ("allow", "warn", "raise"),
-        True,
-        "whether arrays of different ranks, none of them 0, broadcast with each other",
-    ),
-    "check_static_indices": _Setting(
-        False,
-        _BOOL,
-        True,
-        "reading at an index that is a number raises where it is out of bounds, and does not clamp",
-    ),
-    "default_prng_impl": _Setting(
-        "threefry2x32",
-        ("threefry2x32", "rbg", "unsafe_rbg"),
-        True,
-        "the implementation of new keys, and that raw keys are taken to be of",
-    ),
-    "plan": _Setting(
-        "auto",
-        ("auto", "measure", "at once", "batched", "wide", "written out", "in turn"),
-        True,
-        "the formulation of what vmap maps inside jit: auto, the fastest by estimate for each "
-        "operation; measure, the fastest of the others as measured when it is first needed",
-    ),
-    "memory_budget": _Setting(
-        0, (), True, "the bytes that chunk_size='auto' keeps to; 0: half of what is free"
-    ),
-    "simplify": _Setting(
-        True, _BOOL, True, "equal work, and work on constants, is done once before compiling"
-    ),
-    "roll_loops": _Setting(
-        True, _BOOL, True, "repeated operations of a compiled program are handed over as one loop"
-    ),
-    "interpret_small": _Setting(
-        True, _BOOL, True, "jitted programs of a few small operations run in NumPy, not compiled"
-    ),
-    "eager_compiled": _Setting(
-        True, _BOOL, False, "outside jit, large operations that XLA does faster are compiled"
-    ),
-    "disk_cache": _Setting(
-        True, _BOOL, False, "compiled programs are kept on disk, for other processes"
-    ),
-    "disk_cache_size": _Setting(
-        1 << 30, (), False, "the bytes that the compiled programs on disk may take together"
-    ),
-    "disable_jit": _Setting(False, _BOOL, True, "jit runs its function as it stands"),
-    "log_compiles": _Setting(
-        False, _BOOL, False, "each compilation is logged, as a warning of the logger 'stretto'"
-    ),
-    "recompilation_warning": _Setting(
-        16, (), False, "how many signatures a function is compiled for without a remark; 0: any"
-    ),
-    "traceback_filtering": _Setting(
-        "hide", ("hide", "off"), False, "hide: the frames inside stretto are left out of tracebacks"
-    ),
-}
 _RANKS = "numpy_rank_promotion"
-_SHAPING = tuple(name for name, setting in _SETTINGS.items() if setting.shapes_programs)
+_SHAPING = tuple(name for name, setting in SETTINGS.items() if setting.shapes_programs)
 _PRECISION = _SHAPING.index("default_matmul_precision")
-
-
-def _unknown(name: str) -> ConfigError:
-    return ConfigError(f"config has no setting {name!r}; there are: {', '.join(_SETTINGS)}")
-
-
-def _check(name: str, value: Any) -> Any:
-    setting = _SETTINGS.get(name)
-    if setting is None:
-        raise _unknown(name)
-    if not setting.choices and type(value) is int and value >= 0:
-        return value
-    for choice in setting.choices:
-        if value is choice or (type(value) is type(choice) and value == choice):
-            return choice
-    raise ConfigError(f"config.{name} must be {_expected(setting, repr)}; got {value!r}")
-
-
-def _expected(setting: _Setting, show: Callable[[Any], str]) -> str:
-    if not setting.choices:
-        return "an int, 0 or more"
-    return f"one of {', '.join(map(show, setting.choices))}"
-
-
-def _from_environment(name: str, setting: _Setting) -> Any:
-    text = os.environ.get(f"STRETTO_{name.upper()}")
-    if text is None:
-        return setting.default
-    if setting.choices == _BOOL:
-        words = {"1": True, "true": True, "0": False, "false": False, "": False}
-        if text.lower() in words:
-            return words[text.lower()]
-    elif text in setting.choices:
-        return text
-    elif not setting.choices and text.isdecimal():
-        return int(text)
-    raise ConfigError(f"STRETTO_{name.upper()} must be {_expected(setting, str)}; got {text!r}")
 
 
 class _Key:
@@ -188,7 +69,7 @@ class _Thread(threading.local):
     ``axes`` are the sizes of the named axes that are being mapped over. ``key`` stands for these
     and all settings that change what a trace yields: part of every cache key. ``ranks`` is
     ``numpy_rank_promotion``, which operations ask for one by one. Where the thread has none of its
-    own, the class attribute is the global one. ``outer`` is what was set around each block that
+    own, the class attribute holds the global one. ``outer`` is what was set around each block that
     this thread is in.
     """
 
@@ -205,11 +86,12 @@ settings = _Thread()
 
 
 class _Watch:
-    """In how many places, everywhere or in blocks of any thread, ranks are checked.
+    """Counts the places, everywhere or in blocks of any thread, where ranks are checked.
 
-    Until then operations keep short ways for arrays of different ranks. ``forget`` has functions
-    that drop those, which are called where a place is added; nothing is kept while there are any.
-    An error that ends a block may leave it counted, which only makes later calls slower.
+    While there are none, operations keep short ways for arrays of different ranks. The functions
+    in ``forget`` drop those, and are called whenever a place is added; while there is a place,
+    nothing is kept. An error that ends a block may leave it counted, which only makes later calls
+    slower.
     """
 
     def __init__(self) -> None:
@@ -218,7 +100,7 @@ class _Watch:
         self._lock = threading.RLock()
 
     def change(self, before: str, after: str) -> None:
-        """Note that in one place the setting changes."""
+        """Note that the setting changes in one place."""
         if before == after == "allow":
             return
         with self._lock:
@@ -234,12 +116,13 @@ watch = _Watch()
 class Config:
     """The settings; read and set as attributes, or call for a ``with`` block in this thread.
 
-    Such a block is a decorator as well, of a function that runs inside it whenever it is called.
+    Such a block is also a decorator, of a function that runs inside it whenever it is called.
     ``update(name, value)`` sets an attribute by its name.
 
-    Raises ``ConfigError`` for an unknown name or a value that the setting does not take;
-    ``TypeError`` where what is decorated is a class, or a generator or coroutine function, whose
-    body runs when its call, and with it the block, is over.
+    Raises:
+        ConfigError: there is no such setting, or it does not take the value.
+        TypeError: what is decorated is a class, or a generator or coroutine function, whose body
+            runs after its call, and with it the block, has ended.
 
     >>> with config(enable_x64=True):
     ...     config.enable_x64
@@ -254,26 +137,26 @@ class Config:
     """
 
     def __init__(self) -> None:
-        values = {name: _from_environment(name, setting) for name, setting in _SETTINGS.items()}
+        values = {name: from_environment(name, setting) for name, setting in SETTINGS.items()}
         object.__setattr__(self, "_values", values)
         _Thread.key, _Thread.ranks = _key_of(values), values[_RANKS]
         watch.change("allow", values[_RANKS])
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _SETTINGS:
-            raise _unknown(name)
+        if name not in SETTINGS:
+            raise unknown(name)
         overrides = settings.values
         return overrides[name] if name in overrides else self._values[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        value = _check(name, value)
+        value = checked(name, value)
         values = {**self._values, name: value}
         key = _key_of(values)
         own = _own_key(settings.values, settings.axes, values)
         before, after = _Thread.ranks, values[_RANKS]
         if after != "allow":
             watch.change(before, after)
-        # No interrupt comes between these, which call nothing.
+        # No interrupt comes between these assignments, which call nothing.
         self._values[name], _Thread.key, _Thread.ranks = value, key, after
         if own is not None:
             settings.key = own
@@ -281,17 +164,25 @@ class Config:
             watch.change(before, after)
 
     def __call__(self, **values: Any) -> _Block:
-        return _Block({name: _check(name, value) for name, value in values.items()})
+        return _Block({name: checked(name, value) for name, value in values.items()})
 
     def update(self, name: str, value: Any) -> None:
-        """Set one everywhere, as its attribute does; for names that a program computes."""
+        """Set one everywhere, as its attribute does: for names that a program computes.
+
+        Args:
+            name: the name of the setting.
+            value: its new value.
+
+        Raises:
+            ConfigError: there is no such setting, or it does not take the value.
+        """
         setattr(self, name, value)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *_SETTINGS]
+        return [*super().__dir__(), *SETTINGS]
 
     def __repr__(self) -> str:
-        body = ", ".join(f"{name}={getattr(self, name)!r}" for name in _SETTINGS)
+        body = ", ".join(f"{name}={getattr(self, name)!r}" for name in SETTINGS)
         return f"config({body})"
 
 
@@ -321,16 +212,16 @@ class _Block:
 
     def __exit__(self, *error: object) -> None:
         outer = settings.outer
-        while outer[-1][0] is not self:  # of a block inside that an interrupt ended
+        while outer[-1][0] is not self:  # blocks inside, which an interrupt ended
             outer.pop()
         try:
             _go_back(*outer[-1][1])
-        finally:  # once more: an interrupt may have come as that began
+        finally:  # once more: an interrupt may have come as the first began
             _go_back(*outer.pop()[1])
         watch.change(self._values.get(_RANKS, "allow"), "allow")
 
     def __call__(self, fun: Callable[P, R]) -> Callable[P, R]:
-        """The function, run inside the block."""
+        """Decorate a function, so that it runs inside the block."""
         if isinstance(fun, type) or not callable(fun):
             got = f"the class {fun.__name__}" if isinstance(fun, type) else repr(fun)
             raise TypeError(f"{self!r} decorates functions; got {got}")
@@ -347,7 +238,7 @@ class _Block:
         ):
             raise TypeError(
                 f"{self!r} cannot decorate {getattr(body, '__qualname__', body)}, a generator or "
-                f"coroutine function: its body runs when its call has returned, with the settings "
+                f"coroutine function: its body runs after its call has returned, with the settings "
                 f"of whoever resumes it; put `with {self!r}:` around what needs them, without a "
                 f"yield or an await inside"
             )
@@ -365,7 +256,7 @@ class _Block:
 def _own_key(
     values: Mapping[str, Any], axes: Mapping[Any, int], all_values: Mapping[str, Any]
 ) -> _Key | None:
-    """The key of a thread with these values and axes of its own; ``None`` where it has none."""
+    """The key of a thread with values and axes of its own; ``None`` where it has neither."""
     if not values and not axes:
         return None
     return _key_of({name: values.get(name, all_values[name]) for name in _SHAPING}, axes)
@@ -375,19 +266,19 @@ _Here: TypeAlias = tuple[Mapping[str, Any], Mapping[Any, int], "_Key | None", _K
 
 
 def _here() -> _Here:
-    """What this thread has set: values, axes and key of its own; and the key of all threads."""
+    """What this thread has set: its own values, axes and key; and the key of all threads."""
     return settings.values, settings.axes, settings.__dict__.get("key"), _Thread.key
 
 
 def _go_back(values: Mapping[str, Any], axes: Mapping[Any, int], key: Any, then: _Key) -> None:
-    """Make this what the thread has set."""
+    """Set the thread back to this."""
     if key is not None and _Thread.key is not then:  # a setting of all threads was changed
         key = _own_key(values, axes, config._values)
     _set_thread(values, axes, key)
 
 
 def _set_thread(values: Mapping[str, Any], axes: Mapping[Any, int], key: _Key | None) -> None:
-    """Set these in the thread, all or none, whatever interrupts it."""
+    """Set these in the thread, all or none of them, whatever interrupts it."""
     settings.values, settings.axes = values, axes
     if _RANKS in values:
         settings.ranks = values[_RANKS]
@@ -400,22 +291,22 @@ def _set_thread(values: Mapping[str, Any], axes: Mapping[Any, int], key: _Key | 
 
 
 def under(values: Mapping[str, Any], fun: Callable[..., Any], *args: Any) -> Any:
-    """What ``fun(*args)`` gives with these settings of the thread."""
+    """Return ``fun(*args)``, run with these settings of the thread."""
     here = _here()
 
     def run() -> Any:
-        inside = {**here[0], **{name: _check(name, value) for name, value in values.items()}}
+        inside = {**here[0], **{name: checked(name, value) for name, value in values.items()}}
         watch.change("allow", values.get(_RANKS, "allow"))
         _set_thread(inside, here[1], _own_key(inside, here[1], config._values))
         return fun(*args)
 
-    found = restoring(lambda: _go_back(*here), run)
+    result = restoring(lambda: _go_back(*here), run)
     watch.change(values.get(_RANKS, "allow"), "allow")
-    return found
+    return result
 
 
 def over_axis(name: Any, size: int, fun: Callable[..., Any], *args: Any) -> Any:
-    """What ``fun(*args)`` gives while a named axis of this size is mapped over."""
+    """Return ``fun(*args)``, run while a named axis of this size is mapped over."""
     here = _here()
     axes = {**settings.axes, name: size}
     key = _own_key(settings.values, axes, config._values)
@@ -431,18 +322,27 @@ config = Config()
 
 
 def shaping() -> dict[str, Any]:
-    """The settings that shape programs, as they are here and now."""
+    """The settings that shape programs, with their values here and now."""
     return {name: getattr(config, name) for name in _SHAPING}
 
 
 def changed() -> dict[str, Any]:
-    """The settings that are not as by default, as they are here and now."""
-    found = {name: getattr(config, name) for name in _SETTINGS}
-    return {name: value for name, value in found.items() if value != _SETTINGS[name].default}
+    """The settings that differ from their defaults, with their values here and now."""
+    values = {name: getattr(config, name) for name in SETTINGS}
+    return {name: value for name, value in values.items() if value != SETTINGS[name].default}
 
 
 def enable_x64(value: bool = True) -> _Block:
     """Allow 64-bit types, and make them the default, inside a ``with`` block or a function.
+
+    Args:
+        value: whether they are allowed.
+
+    Returns:
+        A context manager, which is a decorator of functions as well.
+
+    Raises:
+        ConfigError: the setting does not take the value.
 
     >>> with enable_x64():
     ...     config.enable_x64
@@ -456,6 +356,15 @@ def disable_jit(disable: bool = True) -> _Block:
 
     Python's ``print``, ``if`` and debuggers then see values.
 
+    Args:
+        disable: whether to let them run so.
+
+    Returns:
+        A context manager, which is a decorator of functions as well.
+
+    Raises:
+        ConfigError: the setting does not take the value.
+
     >>> with disable_jit():
     ...     config.disable_jit
     True
@@ -466,9 +375,18 @@ def disable_jit(disable: bool = True) -> _Block:
 def default_matmul_precision(precision: str | None) -> _Block:
     """Give products and convolutions this precision where they have none, in a ``with`` block.
 
-    ``precision``: ``"default"``, ``"high"``, ``"highest"``, or their other names ``"bfloat16"``,
-    ``"tensorfloat32"`` and ``"float32"``; None leaves it to the compiler. Programs record it; a
-    CPU computes every precision as the highest. A ``lax.DotAlgorithmPreset`` is for one product.
+    Programs record it; a CPU computes every precision as the highest. A ``lax.DotAlgorithmPreset``
+    is for one product.
+
+    Args:
+        precision: ``"default"``, ``"high"``, ``"highest"``, or their other names ``"bfloat16"``,
+            ``"tensorfloat32"`` and ``"float32"``; None leaves it to the compiler.
+
+    Returns:
+        A context manager, which is a decorator of functions as well.
+
+    Raises:
+        ConfigError: the setting does not take the value.
 
     >>> import stretto.numpy as snp
     >>> with default_matmul_precision("highest"):
@@ -481,6 +399,15 @@ def default_matmul_precision(precision: str | None) -> _Block:
 def default_prng_impl(implementation: str) -> _Block:
     """Make new keys of this implementation, and take raw keys to be of it, in a ``with`` block.
 
+    Args:
+        implementation: ``"threefry2x32"``, ``"rbg"`` or ``"unsafe_rbg"``.
+
+    Returns:
+        A context manager, which is a decorator of functions as well.
+
+    Raises:
+        ConfigError: the setting does not take the value.
+
     >>> with default_prng_impl("rbg"):
     ...     config.default_prng_impl
     'rbg'
@@ -491,6 +418,15 @@ def default_prng_impl(implementation: str) -> _Block:
 def log_compiles(log: bool = True) -> _Block:
     """Log each compilation as a warning of the logger ``"stretto"``, inside a ``with`` block.
 
+    Args:
+        log: whether to log them.
+
+    Returns:
+        A context manager, which is a decorator of functions as well.
+
+    Raises:
+        ConfigError: the setting does not take the value.
+
     >>> with log_compiles():
     ...     config.log_compiles
     True
@@ -499,7 +435,17 @@ def log_compiles(log: bool = True) -> _Block:
 
 
 def numpy_dtype_promotion(promotion: str) -> _Block:
-    """Promote types in the ``"standard"`` way, or, ``"strict"``, refuse to, in a ``with`` block.
+    """Promote types in the ``"standard"`` way, or refuse to, in a ``with`` block.
+
+    Args:
+        promotion: ``"standard"``, or ``"strict"``: operands of different types are
+            refused.
+
+    Returns:
+        A context manager, which is a decorator of functions as well.
+
+    Raises:
+        ConfigError: the setting does not take the value.
 
     >>> with numpy_dtype_promotion("strict"):
     ...     config.numpy_dtype_promotion
@@ -510,6 +456,15 @@ def numpy_dtype_promotion(promotion: str) -> _Block:
 
 def threefry_partitionable(partitionable: bool = True) -> _Block:
     """Draw random bits in the layout that can be split over devices, inside a ``with`` block.
+
+    Args:
+        partitionable: whether to use that layout.
+
+    Returns:
+        A context manager, which is a decorator of functions as well.
+
+    Raises:
+        ConfigError: the setting does not take the value.
 
     >>> with threefry_partitionable():
     ...     config.threefry_partitionable

@@ -19,6 +19,9 @@ __all__ = ["DictKey", "FlattenedIndexKey", "GetAttrKey", "Keyed", "SequenceKey",
 class DictKey:
     """A key of a dictionary.
 
+    Args:
+        key: the key.
+
     >>> str(DictKey("w"))
     "['w']"
     """
@@ -32,6 +35,9 @@ class DictKey:
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceKey:
     """A place in a list or a tuple.
+
+    Args:
+        idx: the place, counted from 0.
 
     >>> str(SequenceKey(0))
     '[0]'
@@ -47,6 +53,9 @@ class SequenceKey:
 class GetAttrKey:
     """The name of an attribute, or of a field.
 
+    Args:
+        name: the name.
+
     >>> str(GetAttrKey("weight"))
     '.weight'
     """
@@ -60,6 +69,9 @@ class GetAttrKey:
 @dataclasses.dataclass(frozen=True, slots=True)
 class FlattenedIndexKey:
     """A place among the children of a class that does not name them.
+
+    Args:
+        key: the place, counted from 0.
 
     >>> str(FlattenedIndexKey(0))
     '[<flat index 0>]'
@@ -103,7 +115,15 @@ def word(key: Any) -> str:
 
 
 def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
-    """A path as Python would write it; or, if ``simple``, its keys alone with a separator.
+    """Write a path as Python would, or its keys alone with a separator.
+
+    Args:
+        keys: the path: a tuple of keys, as ``flatten_with_path`` gives it.
+        simple: whether to write the keys alone, without brackets, quotes and dots.
+        separator: what stands between them; nothing by default.
+
+    Returns:
+        The text.
 
     >>> path = (DictKey("layers"), SequenceKey(0), GetAttrKey("weight"))
     >>> keystr(path)

@@ -2,18 +2,27 @@
 
 Layer 1 (core). ``None`` is a node without leaves, dictionaries go by sorted keys; lists, tuples,
 named tuples, ordered dictionaries, and registered classes and dataclasses are nodes; all else is a
-leaf.
+leaf. Registering is in ``nodes``, and keys of paths are in ``keys``; this is the namespace of all.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import optree
 
-from stretto._engine.core.keys import Keyed, key_of, word
+from stretto._engine.core.keys import key_of, word
+from stretto._engine.core.nodes import (
+    NAMESPACE,
+    register_attributes,
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
+)
 
 __all__ = [
     "NAMESPACE",
@@ -36,14 +45,18 @@ __all__ = [
     "unflatten",
 ]
 
-NAMESPACE = "stretto"
-C = TypeVar("C", bound=type)
-
 
 def flatten(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], optree.PyTreeSpec]:
-    """The leaves, in order, and the structure around them.
+    """Take a tree apart: its leaves, in order, and the structure around them.
+
+    Args:
+        tree: a tree of containers; anything that is no container is a leaf.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+
+    Returns:
+        The leaves, and the structure, of which ``unflatten`` makes the tree again.
 
     >>> flatten({"b": 1, "a": (2, None)})[0]
     [2, 1]
@@ -52,7 +65,17 @@ def flatten(
 
 
 def unflatten(treedef: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
-    """The tree of this structure with these leaves.
+    """Build the tree of this structure with these leaves.
+
+    Args:
+        treedef: the structure, as ``flatten`` and ``structure`` give it.
+        leaves: as many values as the structure has leaves, in order.
+
+    Returns:
+        The tree.
+
+    Raises:
+        ValueError: there are more leaves, or fewer, than the structure has.
 
     >>> unflatten(structure([0, {"a": 0}]), [1, 2])
     [1, {'a': 2}]
@@ -61,7 +84,14 @@ def unflatten(treedef: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves, in order.
+    """List the leaves of a tree, in order.
+
+    Args:
+        tree: a tree of containers; anything that is no container is a leaf.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+
+    Returns:
+        The leaves.
 
     >>> leaves([1, {"a": 2}, None])
     [1, 2]
@@ -70,7 +100,14 @@ def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
 
 
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> optree.PyTreeSpec:
-    """The structure without the leaves; equal structures compare equal.
+    """Find the structure of a tree, without its leaves.
+
+    Args:
+        tree: a tree of containers; anything that is no container is a leaf.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+
+    Returns:
+        The structure; equal structures compare equal.
 
     >>> structure([1, (2, 3)]) == structure([4, (5, 6)])
     True
@@ -83,7 +120,17 @@ def map(
 ) -> Any:
     """Apply ``f`` to each leaf of ``tree``, with the subtrees of ``rest`` at its place.
 
-    Raises ``ValueError`` naming the path where the trees part.
+    Args:
+        f: a function of one leaf, and of one subtree of each of ``rest``.
+        tree: the tree whose structure the result has.
+        *rest: more trees, which have the structure of ``tree``, and may go on below its leaves.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+
+    Returns:
+        The tree of what ``f`` returned.
+
+    Raises:
+        ValueError: the trees differ in structure; the message names the path where they part.
 
     >>> map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
@@ -171,9 +218,17 @@ def names(tree: Any) -> list[tuple[str, ...]]:
 def flatten_with_path(
     tree: Any, is_leaf: Callable[..., Any] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[tuple[Any, ...], Any]], optree.PyTreeSpec]:
-    """Each leaf with the keys that lead to it (see ``core.keys``), and the structure.
+    """Take a tree apart: each leaf with the keys that lead to it, and the structure.
 
-    With ``is_leaf_takes_path`` it is ``is_leaf(path, node)`` that says what is a leaf.
+    Args:
+        tree: a tree of containers; anything that is no container is a leaf.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+        is_leaf_takes_path: whether ``is_leaf`` is called with the path and the node, rather than
+            with the node alone.
+
+    Returns:
+        A list of pairs (path, leaf), where a path is a tuple of keys such as ``DictKey``; and the
+        structure.
 
     >>> flatten_with_path({"w": [1]})[0]
     [((DictKey(key='w'), SequenceKey(idx=0)), 1)]
@@ -254,163 +309,3 @@ def prefix_leaves(prefix: Any, tree: Any, caller: str, argument: str) -> list[An
 
     walk(prefix, tree, argument)
     return out
-
-
-def register_pytree_node(
-    nodetype: type,
-    flatten_func: Callable[[Any], tuple[Any, Any]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
-) -> None:
-    """Make a class a node: ``flatten_func(x)`` gives (children, static data), the other undoes it.
-
-    The static data must compare by ``==``; to pass through ``jit`` it must be hashable. With
-    ``flatten_with_keys_func`` paths have its keys, as with ``register_pytree_with_keys``.
-    """
-    if flatten_with_keys_func is not None:
-        register_pytree_with_keys(nodetype, flatten_with_keys_func, unflatten_func, flatten_func)
-        return
-    optree.register_pytree_node(nodetype, flatten_func, unflatten_func, namespace=NAMESPACE)
-
-
-def register_pytree_with_keys(
-    nodetype: type,
-    flatten_with_keys: Callable[[Any], tuple[Any, Any]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_func: Callable[[Any], tuple[Any, Any]] | None = None,
-) -> None:
-    """Make a class a node with keys of its own: ((key, child), ...) and static data.
-
-    ``flatten_func``, which gives the children without keys, need not be given.
-    """
-    del flatten_func
-
-    def to_children(x: Any) -> tuple[Any, Any, Any]:
-        pairs, static = flatten_with_keys(x)
-        pairs = tuple(pairs)
-        return tuple([child for _, child in pairs]), static, tuple([key for key, _ in pairs])
-
-    optree.register_pytree_node(
-        nodetype, to_children, unflatten_func, path_entry_type=Keyed, namespace=NAMESPACE
-    )
-
-
-def register_pytree_node_class(cls: C) -> C:
-    """Make a class with ``tree_flatten`` and ``tree_unflatten(static, children)`` a node."""
-    register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)
-    return cls
-
-
-def register_pytree_with_keys_class(cls: C) -> C:
-    """Make a class with ``tree_flatten_with_keys`` and ``tree_unflatten`` a node.
-
-    >>> from stretto._engine.core.keys import GetAttrKey
-    >>> @register_pytree_with_keys_class
-    ... class Box:
-    ...     def __init__(self, x):
-    ...         self.x = x
-    ...
-    ...     def tree_flatten_with_keys(self):
-    ...         return ((GetAttrKey("x"), self.x),), None
-    ...
-    ...     @classmethod
-    ...     def tree_unflatten(cls, static, children):
-    ...         return cls(*children)
-    >>> paths(Box([1]), "box")
-    ['box.x[0]']
-    """
-    register_pytree_with_keys(cls, lambda x: x.tree_flatten_with_keys(), cls.tree_unflatten)
-    return cls
-
-
-def register_static(cls: C) -> C:
-    """Make a class a node without leaves: its objects are static data, compared and hashed.
-
-    >>> @register_static
-    ... @dataclasses.dataclass(frozen=True)
-    ... class Mode:
-    ...     name: str
-    >>> leaves([Mode("train"), 1])
-    [1]
-    """
-    register_pytree_node(cls, lambda x: ((), x), lambda static, _: static)
-    return cls
-
-
-class _Attribute(optree.GetAttrEntry):
-    """A child by its attribute's name, which need not be an identifier: ``layers.0``."""
-
-    def codify(self, node: str = "*") -> str:
-        """The attribute, after the text of the node."""
-        return f"{node}.{self.entry}"
-
-
-def register_attributes(
-    cls: type,
-    flatten_func: Callable[[Any], tuple[Any, Any, tuple[str, ...]]],
-    unflatten_func: Callable[[Any, Any], Any],
-) -> None:
-    """Make a class a node of attributes: (children, static data, names of the children).
-
-    Static data with a method ``difference(other)`` is asked for the words when two trees part
-    there.
-    """
-    optree.register_pytree_node(
-        cls, flatten_func, unflatten_func, path_entry_type=_Attribute, namespace=NAMESPACE
-    )
-
-
-def register_dataclass(
-    nodetype: C,
-    data_fields: Sequence[str] | None = None,
-    meta_fields: Sequence[str] | None = None,
-    drop_fields: Sequence[str] = (),
-) -> C:
-    """Make a dataclass a node: data fields are children, meta fields static.
-
-    By default fields with ``metadata={"static": True}`` are meta fields, the others data fields;
-    those of ``drop_fields`` are neither, and missing after a way through a tree.
-
-    >>> @register_dataclass
-    ... @dataclasses.dataclass
-    ... class Dense:
-    ...     weight: float
-    ...     bias: float
-    >>> leaves(Dense(1.0, 2.0))
-    [1.0, 2.0]
-    """
-    fields = dataclasses.fields(nodetype)
-    if meta_fields is None:
-        meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
-    if data_fields is None:
-        data_fields = [
-            f.name for f in fields if f.init and f.name not in (*meta_fields, *drop_fields)
-        ]
-    data, meta = tuple(data_fields), tuple(meta_fields)
-    unknown = {*data, *meta, *drop_fields} - {f.name for f in fields}
-    left_out = {f.name for f in fields if f.init} - {*data, *meta, *drop_fields}
-    if unknown or left_out:
-        raise ValueError(
-            f"register_dataclass: {nodetype.__name__} has fields {[f.name for f in fields]}; "
-            f"unknown: {sorted(unknown)}, left out: {sorted(left_out)}"
-        )
-
-    def to_children(x: Any) -> tuple[Any, Any, Any]:
-        entries = tuple(data)
-        return tuple(getattr(x, n) for n in data), tuple(getattr(x, n) for n in meta), entries
-
-    def from_children(static: Any, children: Any) -> Any:
-        values = dict(zip(data, children, strict=True)) | dict(zip(meta, static, strict=True))
-        made = object.__new__(nodetype)
-        for name, value in values.items():
-            object.__setattr__(made, name, value)
-        return made
-
-    optree.register_pytree_node(
-        nodetype,
-        to_children,
-        from_children,
-        path_entry_type=optree.DataclassEntry,
-        namespace=NAMESPACE,
-    )
-    return nodetype

@@ -29,7 +29,12 @@ __all__ = ["FftType", "complex_dtype", "fft"]
 
 
 class FftType(enum.IntEnum):
-    """The kinds of Fourier transform, under StableHLO's names."""
+    """The kinds of Fourier transform, under StableHLO's names.
+
+    >>> import stretto as st
+    >>> st.lax.fft(st.numpy.array([1.0, 2.0]), st.lax.FftType.RFFT, (2,))
+    Array([ 3.+0.j, -1.+0.j], dtype=complex64)
+    """
 
     FFT = 0
     """Complex numbers to complex ones: the sum of x[n] exp(-2 pi i k n / N)."""

@@ -89,6 +89,7 @@ def broadcasted_iota(
         The indices.
 
     Raises:
+        TypeError: a size is not an integer.
         ValueError: a size is negative, or the axis is out of bounds.
         NotImplementedError: ``out_sharding`` is not None.
 

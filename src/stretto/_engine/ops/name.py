@@ -50,11 +50,19 @@ class Name(Primitive):
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """The tree ``x``, whose leaves policies of ``checkpoint`` know by this name.
+    """Name the leaves of a tree, so that policies of ``checkpoint`` know them.
 
     Outside a checkpoint it does nothing.
 
-    Raises ``TypeError`` for a name that is no string, or a leaf that is no array.
+    Args:
+        x: a tree of arrays.
+        name: the name.
+
+    Returns:
+        The same tree.
+
+    Raises:
+        TypeError: ``name`` is not a string, or a leaf is no array.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> only = st.checkpoint_policies.save_only_these_names("wave")

@@ -38,6 +38,10 @@ class Precision(enum.Enum):
 
     ``"fastest"`` and ``"bfloat16"`` are ``DEFAULT``, ``"bfloat16_3x"`` and ``"tensorfloat32"`` are
     ``HIGH``, ``"float32"`` is ``HIGHEST``, and None is ``DEFAULT``.
+
+    >>> import stretto as st
+    >>> st.lax.Precision("float32"), st.lax.Precision(None)
+    (<Precision.HIGHEST: 2>, <Precision.DEFAULT: 0>)
     """
 
     DEFAULT = 0
@@ -56,7 +60,19 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """How ``dot_general`` may compute: the types of factors and sum, and how many of them."""
+    """How ``dot_general`` may compute: the types of factors and sum, and how many of them.
+
+    Args:
+        lhs_precision_type: the dtype that the elements of the first operand are rounded to.
+        rhs_precision_type: the dtype that those of the second are rounded to.
+        accumulation_type: the dtype of the sum.
+        lhs_component_count: how many numbers of that dtype stand for an element of the first.
+        rhs_component_count: how many stand for one of the second.
+        num_primitive_operations: how many products of these are added up.
+        allow_imprecise_accumulation: whether the sum may be less exact than its dtype.
+
+    Source: StableHLO, ``dot_general``.
+    """
 
     lhs_precision_type: Any
     rhs_precision_type: Any
@@ -68,7 +84,14 @@ class DotAlgorithm(NamedTuple):
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Algorithms by name: types of the factors and of the sum, and the number of products."""
+    """Algorithms by name: types of the factors and of the sum, and the number of products.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x = snp.ones((2, 2))
+    >>> st.lax.dot(x, x, precision=st.lax.DotAlgorithmPreset.F32_F32_F32)
+    Array([[2., 2.],
+           [2., 2.]], dtype=float32)
+    """
 
     DEFAULT = enum.auto()
     ANY_F8_ANY_F8_F32 = enum.auto()
@@ -149,14 +172,32 @@ def algorithm_name(precision: Any, caller: str) -> str | None:
 
 
 class AccuracyMode(enum.Enum):
-    """Of functions such as ``exp``: the device's best, or its own choice."""
+    """Of functions such as ``exp``: the device's best, or its own choice.
+
+    >>> import stretto as st
+    >>> st.lax.exp(0.0, accuracy=st.lax.AccuracyMode.HIGHEST)
+    Array(1., dtype=float32, weak_type=True)
+    """
 
     HIGHEST = 1
     DEFAULT = 2
 
 
 class Tolerance:
-    """The error allowed of a function: absolute, relative, and in units in the last place."""
+    """The error allowed of a function: absolute, relative, and in units in the last place.
+
+    Args:
+        atol: the absolute error.
+        rtol: the relative error.
+        ulps: the error in units in the last place.
+
+    Raises:
+        ValueError: one of them is negative, or all are 0.
+
+    >>> import stretto as st
+    >>> st.lax.exp(0.0, accuracy=st.lax.Tolerance(ulps=2))
+    Array(1., dtype=float32, weak_type=True)
+    """
 
     __slots__ = ("atol", "rtol", "ulps")
 

@@ -373,6 +373,7 @@ def slice(
         The part.
 
     Raises:
+        TypeError: a bound or a stride is not an integer.
         ValueError: the bounds are not within ``operand``, or a stride is not positive.
 
     Source: StableHLO, ``slice``.
@@ -443,6 +444,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
         The parts.
 
     Raises:
+        TypeError: a size is not an integer.
         ValueError: the sizes do not add up to that of the axis, or the axis is out of bounds.
 
     >>> import stretto as st

@@ -236,6 +236,7 @@ def sort_operands(
         The sorted array, or a tuple of them; NaN comes last.
 
     Raises:
+        TypeError: ``num_keys`` is not an integer.
         ValueError: there is no array, shapes differ, or the axis is out of bounds.
 
     Source: StableHLO, ``sort``.
@@ -316,6 +317,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
             NaN counts as greatest.
 
     Raises:
+        TypeError: ``k`` is not an integer.
         ValueError: the axis has fewer than ``k`` elements, or is out of bounds.
 
     >>> import stretto as st

@@ -81,14 +81,28 @@ class Array(Holder, Value, metaclass=_StoodFor):
     __array_priority__ = 1000
 
     def host(self) -> np.ndarray | None:
-        """The NumPy face where it is at hand: not to be written, nor handed to users."""
+        """Give the NumPy face where it is at hand: not to be written, nor handed to users.
+
+        Returns:
+            The NumPy array, or None where the elements lie on the device alone.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+        """
         host = self._host
         if host is None and self._buffer.__class__ is Donated:
             self._buffer.refuse(self.type)
         return host
 
     def to_host(self) -> np.ndarray:
-        """The NumPy face, fetched if need be: not to be written, nor handed to users."""
+        """Give the NumPy face, fetched if need be: not to be written, nor handed to users.
+
+        Returns:
+            The NumPy array.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+        """
         host = self._host
         if host is None:
             if self._buffer.__class__ is Donated:
@@ -97,7 +111,14 @@ class Array(Holder, Value, metaclass=_StoodFor):
         return host
 
     def to_buffer(self) -> Any:
-        """The device buffer, made if need be."""
+        """Give the device buffer, made if need be.
+
+        Returns:
+            The buffer.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+        """
         buffer = self._buffer
         if buffer is None:
             assert self._host is not None
@@ -107,10 +128,16 @@ class Array(Holder, Value, metaclass=_StoodFor):
         return buffer
 
     def to_give(self) -> Any:
-        """The buffer, to be handed over; see ``donate``.
+        """Give the buffer, to be handed over; see ``donate``.
 
         Memory that a NumPy face shares is not overwritten while that face, or a view of it, lives:
         the runtime then copies.
+
+        Returns:
+            The buffer.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
         """
         buffer = self._buffer
         if buffer is None:
@@ -121,18 +148,29 @@ class Array(Holder, Value, metaclass=_StoodFor):
         return buffer
 
     def donate(self, to: Donated) -> None:
-        """Know no more of the buffer than who took it."""
+        """Forget the elements, and remember what took them.
+
+        Args:
+            to: what took the buffer.
+        """
         self._buffer, self._host = to, None
 
     def kept(self) -> Any:
-        """What to keep of the array while it is donated, for ``take_back``: one face.
+        """Give what to keep of the array while it is donated, for ``take_back``: one face.
 
         The device face where there is one, since the NumPy face would keep its memory from use.
+
+        Returns:
+            The device buffer, or the NumPy array where there is none.
         """
         return self._host if self._buffer is None else self._buffer
 
     def take_back(self, kept: Any) -> None:
-        """Undo ``donate``, where the call did not come to take the buffer."""
+        """Undo ``donate``, where the call did not come to take the buffer.
+
+        Args:
+            kept: what ``kept`` gave before.
+        """
         if isinstance(kept, np.ndarray):
             self._host, self._buffer = kept, None
         elif kept.__class__ is not Donated and not kept.is_deleted():
@@ -151,11 +189,21 @@ class Array(Holder, Value, metaclass=_StoodFor):
             self._buffer, self._host = Donated(None), None
 
     def is_deleted(self) -> bool:
-        """Whether the array was deleted, or donated to a call: it cannot be used any more."""
+        """Say whether the array was deleted, or donated to a call, and cannot be used any more.
+
+        Returns:
+            A Python boolean.
+        """
         return self._buffer.__class__ is Donated
 
     def is_ready(self) -> bool:
-        """Whether it is computed, so that its elements can be had without waiting.
+        """Say whether it is computed, so that its elements can be had without waiting.
+
+        Returns:
+            A Python boolean.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
 
         >>> import stretto.numpy as snp
         >>> snp.ones(2).block_until_ready().is_ready()
@@ -164,7 +212,14 @@ class Array(Holder, Value, metaclass=_StoodFor):
         return self.host() is not None or pjrt.ready(self._buffer)
 
     def block_until_ready(self) -> Array:
-        """Wait until it is computed; return itself. Errors of the computation are raised here."""
+        """Wait until it is computed; errors of the computation are raised here.
+
+        Returns:
+            The array itself.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+        """
         if self._host is None:
             if self._buffer.__class__ is Donated:
                 self._buffer.refuse(self.type)
@@ -211,11 +266,27 @@ class Array(Holder, Value, metaclass=_StoodFor):
         return self._scalar(what)
 
     def item(self, *index: int) -> Any:
-        """One element as a Python number: the only one, or that at ``index``."""
+        """Give one element as a Python number.
+
+        Args:
+            *index: its place, as one integer for each axis, or one in all; none for the
+                only element.
+
+        Returns:
+            The number.
+
+        Raises:
+            IndexError: the index is out of bounds.
+            ValueError: there is no index, and not just one element.
+        """
         return self.to_host().item(*index)
 
     def tolist(self) -> Any:
-        """The elements as nested Python lists."""
+        """List the elements as Python numbers, nested as the axes are.
+
+        Returns:
+            A list of lists; a number where there are no axes.
+        """
         return self.to_host().tolist()
 
     def __len__(self) -> int:

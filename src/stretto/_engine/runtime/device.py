@@ -84,9 +84,16 @@ _DEVICES = (CPU,)
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices of a platform, by default of the one that there is, in the order of their ids.
+    """List all devices of a platform, in the order of their ids.
 
-    Raises ``RuntimeError`` for a platform that is not there.
+    Args:
+        backend: the platform; by default the one that there is.
+
+    Returns:
+        The devices.
+
+    Raises:
+        RuntimeError: there is no such platform.
 
     >>> import stretto as st
     >>> st.devices()
@@ -102,9 +109,18 @@ def devices(backend: str | None = None) -> list[Device]:
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
-    """The devices of one process, by default of this one.
+    """List the devices of one process.
 
-    Raises ``ValueError`` for a process that is not there, ``RuntimeError`` for a platform.
+    Args:
+        process_index: the process; by default this one.
+        backend: the platform; by default the one that there is.
+
+    Returns:
+        The devices.
+
+    Raises:
+        RuntimeError: there is no such platform.
+        ValueError: there is no such process.
 
     >>> import stretto as st
     >>> st.local_devices()
@@ -119,7 +135,16 @@ def local_devices(process_index: int | None = None, backend: str | None = None) 
 
 
 def device_count(backend: str | None = None) -> int:
-    """How many devices there are, of all processes.
+    """Count the devices of all processes.
+
+    Args:
+        backend: the platform; by default the one that there is.
+
+    Returns:
+        Their number.
+
+    Raises:
+        RuntimeError: there is no such platform.
 
     >>> import stretto as st
     >>> st.device_count()
@@ -129,7 +154,16 @@ def device_count(backend: str | None = None) -> int:
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices this process has.
+    """Count the devices of this process.
+
+    Args:
+        backend: the platform; by default the one that there is.
+
+    Returns:
+        Their number.
+
+    Raises:
+        RuntimeError: there is no such platform.
 
     >>> import stretto as st
     >>> st.local_device_count()
@@ -139,7 +173,10 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def default_backend() -> str:
-    """The platform that programs run on.
+    """Name the platform that programs run on.
+
+    Returns:
+        Its name, in lower case.
 
     >>> import stretto as st
     >>> st.default_backend()
@@ -149,7 +186,16 @@ def default_backend() -> str:
 
 
 def process_index(backend: str | None = None) -> int:
-    """Which of the processes that share a computation this one is.
+    """Say which of the processes that share a computation this one is.
+
+    Args:
+        backend: the platform; by default the one that there is.
+
+    Returns:
+        Its number, counted from 0.
+
+    Raises:
+        RuntimeError: there is no such platform.
 
     >>> import stretto as st
     >>> st.process_index()
@@ -160,7 +206,16 @@ def process_index(backend: str | None = None) -> int:
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes share a computation.
+    """Count the processes that share a computation.
+
+    Args:
+        backend: the platform; by default the one that there is.
+
+    Returns:
+        Their number.
+
+    Raises:
+        RuntimeError: there is no such platform.
 
     >>> import stretto as st
     >>> st.process_count()
@@ -170,7 +225,16 @@ def process_count(backend: str | None = None) -> int:
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The processes that have devices.
+    """List the processes that have devices.
+
+    Args:
+        backend: the platform; by default the one that there is.
+
+    Returns:
+        Their numbers, in order.
+
+    Raises:
+        RuntimeError: there is no such platform.
 
     >>> import stretto as st
     >>> st.process_indices()

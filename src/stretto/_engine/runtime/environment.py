@@ -31,9 +31,14 @@ _NAMES = (
 def print_environment_info(return_string: bool = False) -> str | None:
     """Print versions, platform, devices, settings and environment variables: for reports of faults.
 
-    Settings are those of this thread that are not as by default; environment variables those that
-    Stretto, XLA and NumPy's libraries read. With ``return_string``, the text is returned and
-    nothing printed.
+    Settings are those of this thread that are not as by default; environment variables are those
+    that Stretto, XLA and NumPy's libraries read.
+
+    Args:
+        return_string: whether to return the text rather than print it.
+
+    Returns:
+        The text, or None where it was printed.
 
     >>> import stretto as st
     >>> st.print_environment_info()

@@ -131,6 +131,9 @@ class PackedLinear(Module):
         Returns:
             (..., features of all members), or (num_estimators, ..., out_features) of the last
                 layer.
+
+        Raises:
+            ValueError: the last axis of ``input`` has another size.
         """
         x = check_features(self, input, self.in_features)
         x = reshape(x, (*x.shape[:-1], self.groups, self.in_features // self.groups))

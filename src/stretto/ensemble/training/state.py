@@ -116,6 +116,7 @@ class TrainState:
     finished: tuple[tuple[Pack, ...], ...]
     """For each architecture those that are not any more, without what all share."""
     key: Any
+    """The key that the order of the data, and what layers draw, come from."""
     step: int = 0
     """The number of steps done."""
     epoch: int = 0
@@ -129,6 +130,7 @@ class TrainState:
     history: dict[str, Any] = dataclasses.field(default_factory=dict)
     """``step`` and ``epoch`` (entries), and all else by name: (entries, members)."""
     ensemble_class: Any = dataclasses.field(default=None, metadata=_STATIC)
+    """The class of the ensemble."""
     layout: Any = dataclasses.field(default=None, metadata=_STATIC)
     """What of the ensemble is not arrays."""
 

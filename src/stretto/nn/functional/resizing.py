@@ -69,6 +69,7 @@ def interpolate(
         modes.
 
     Raises:
+        TypeError: ``size`` is neither an integer nor a sequence of them.
         ValueError: ``mode`` does not fit the rank, or both or neither of ``size`` and
             ``scale_factor`` are given.
 
@@ -149,6 +150,7 @@ def upsample(
         The resized array.
 
     Raises:
+        TypeError: as for ``interpolate``.
         ValueError: as for ``interpolate``.
 
     As PyTorch's ``nn.functional.upsample``.

@@ -345,6 +345,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
         The matrix, of ``m + n - 1``, ``max(m, n)`` or ``max(m, n) - min(m, n) + 1`` rows.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: ``a`` or ``n`` is empty, or there is no such mode.
 
     As SciPy's ``convolution_matrix``.
@@ -405,6 +406,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
         The matrix, ``[n, n]``.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: ``n`` is negative, or there is no such scale.
 
     As SciPy's ``dft``.
@@ -435,6 +437,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
         The matrix, ``[n, n]``.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: ``n`` is not a power of 2.
 
     As SciPy's ``hadamard``.
@@ -461,6 +464,7 @@ def helmert(n: int, full: bool = False) -> Array:
         The matrix, ``[n - 1, n]``, or ``[n, n]`` if ``full``.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: ``n`` is not positive.
 
     As SciPy's ``helmert``.
@@ -482,6 +486,7 @@ def hilbert(n: int) -> Array:
         The matrix, ``[n, n]``.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: ``n`` is negative.
 
     As SciPy's ``hilbert``.
@@ -504,6 +509,7 @@ def invhilbert(n: int) -> Array:
         The matrix, ``[n, n]``: integers, as floats, rounded once.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: ``n`` is negative.
 
     As SciPy's ``invhilbert``.
@@ -528,6 +534,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
         The matrix, ``[n, n]``: integers, as floats, rounded once.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: ``n`` is negative, or there is no such kind.
 
     As SciPy's ``pascal``.
@@ -552,6 +559,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
         The matrix, ``[n, n]``: integers, as floats, rounded once.
 
     Raises:
+        TypeError: ``n`` is not an integer.
         ValueError: ``n`` is negative, or there is no such kind.
 
     As SciPy's ``invpascal``.

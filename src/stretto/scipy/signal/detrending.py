@@ -42,8 +42,9 @@ def detrend(
         The array less the lines, at least float32.
 
     Raises:
-        ValueError: a place is beyond the data, there is no such type, or the axis is out of bounds.
         NotImplementedError: ``overwrite_data`` is given.
+        TypeError: a place in ``bp`` is not an integer.
+        ValueError: a place is beyond the data, there is no such type, or the axis is out of bounds.
 
     As SciPy's ``detrend``.
 

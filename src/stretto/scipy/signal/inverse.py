@@ -58,6 +58,7 @@ def istft(
             known.
 
     Raises:
+        TypeError: ``nfft`` is not an integer.
         ValueError: the settings do not fit each other or the transforms.
 
     As SciPy's ``istft``.

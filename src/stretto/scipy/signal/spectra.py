@@ -174,6 +174,7 @@ def stft(
             frequencies in the place of ``axis`` and the times last.
 
     Raises:
+        TypeError: ``nfft`` is not an integer.
         ValueError: the settings do not fit each other or the signal, or there is no such boundary.
 
     As SciPy's ``stft``.
@@ -238,6 +239,7 @@ def csd(
             Y.
 
     Raises:
+        TypeError: ``nfft`` is not an integer.
         ValueError: the settings do not fit each other or the signals.
 
     As SciPy's ``csd``.
@@ -283,6 +285,7 @@ def welch(
         The frequencies, and the powers, which are real.
 
     Raises:
+        TypeError: ``nfft`` is not an integer.
         ValueError: the settings do not fit each other or the signal.
 
     As SciPy's ``welch``.

@@ -55,8 +55,10 @@ def _axes(caller: str, seq: Any, least: int) -> tuple[list[int], bool]:
 class Rotation:
     """A rotation of space, or an array of them; a tree with one leaf.
 
-    ``quat`` is its quaternion, ``[4]`` or ``[n, 4]``, x y z w. Make one with the functions
-    ``from_...``. Source: SciPy, ``scipy.spatial.transform.Rotation``.
+    Make one with the functions ``from_...``. Source: SciPy, ``scipy.spatial.transform.Rotation``.
+
+    Args:
+        quat: its quaternion, ``[4]`` or ``[n, 4]``, x y z w.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -71,30 +73,82 @@ class Rotation:
 
     @staticmethod
     def from_quat(quat: ArrayLike) -> Rotation:
-        """Of a quaternion x y z w, ``[..., 4]``, which is normalised."""
+        """Make rotations of quaternions, which are normalised.
+
+        Args:
+            quat: x y z w, ``[..., 4]``.
+
+        Returns:
+            The rotation, or the array of them.
+
+        Raises:
+            ValueError: ``quat`` is not real, or not of that shape.
+        """
         return Rotation(quaternions.normalised(_floats("from_quat", quat, "quat", 4)))
 
     @staticmethod
     def from_matrix(matrix: ArrayLike) -> Rotation:
-        """Of an orthogonal matrix ``[..., 3, 3]`` of determinant 1, which is not checked."""
+        """Make rotations of orthogonal matrices.
+
+        Args:
+            matrix: ``[..., 3, 3]``, of determinant 1, which is not checked.
+
+        Returns:
+            The rotation, or the array of them.
+
+        Raises:
+            ValueError: ``matrix`` is not real, or not of that shape.
+        """
         return Rotation(quaternions.from_matrix(_floats("from_matrix", matrix, "matrix", 3, 3)))
 
     @staticmethod
     def from_rotvec(rotvec: ArrayLike, degrees: bool = False) -> Rotation:
-        """Of a vector along the axis, ``[..., 3]``, as long as the angle."""
+        """Make rotations of vectors along the axis, as long as the angle.
+
+        Args:
+            rotvec: ``[..., 3]``.
+            degrees: whether the angles are in degrees rather than radians.
+
+        Returns:
+            The rotation, or the array of them.
+
+        Raises:
+            ValueError: ``rotvec`` is not real, or not of that shape.
+        """
         v = _floats("from_rotvec", rotvec, "rotvec", 3)
         return Rotation(quaternions.from_rotvec(v * _RADIANS if degrees else v))
 
     @staticmethod
     def from_mrp(mrp: ArrayLike) -> Rotation:
-        """Of modified Rodrigues parameters ``[..., 3]``: tan(a / 4) along the axis."""
+        """Make rotations of modified Rodrigues parameters: tan(a / 4) along the axis.
+
+        Args:
+            mrp: ``[..., 3]``.
+
+        Returns:
+            The rotation, or the array of them.
+
+        Raises:
+            ValueError: ``mrp`` is not real, or not of that shape.
+        """
         return Rotation(quaternions.from_mrp(_floats("from_mrp", mrp, "mrp", 3)))
 
     @staticmethod
     def from_euler(seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
-        """Of turns about axes, one after another: ``[..., len(seq)]``, or a number for one.
+        """Make rotations of turns about axes, one after another.
 
-        ``seq`` names the axes: ``"xyz"`` those of space, ``"XYZ"`` those that are turned.
+        Args:
+            seq: the axes: 1 to 3 letters, of ``"xyz"`` for those of space, of ``"XYZ"`` for those
+                that are turned.
+            angles: ``[..., len(seq)]``, or a number for one axis.
+            degrees: whether the angles are in degrees rather than radians.
+
+        Returns:
+            The rotation, or the array of them.
+
+        Raises:
+            ValueError: ``seq`` names no such axes, or one twice in a row; or ``angles`` is not
+                real, or not of that shape.
         """
         caller = "from_euler"
         axes, intrinsic = _axes(caller, seq, 1)
@@ -104,7 +158,19 @@ class Rotation:
 
     @staticmethod
     def identity(num: int | None = None, dtype: DTypeLike = float) -> Rotation:
-        """No rotation, or ``num`` of them."""
+        """Make rotations that leave everything as it is.
+
+        Args:
+            num: how many; by default a single one.
+            dtype: the dtype of the quaternion.
+
+        Returns:
+            The rotation, or the array of them.
+
+        Raises:
+            TypeError: ``num`` is not an integer.
+            ValueError: ``num`` is negative.
+        """
         one = snp.array([0, 0, 0, 1], as_dtype(dtype))
         return Rotation(
             one
@@ -114,42 +180,92 @@ class Rotation:
 
     @staticmethod
     def random(random_key: Key, num: int | None = None) -> Rotation:
-        """A rotation, or ``num``, uniformly at random."""
+        """Draw rotations uniformly at random.
+
+        Args:
+            random_key: the key.
+            num: how many; by default a single one.
+
+        Returns:
+            The rotation, or the array of them.
+
+        Raises:
+            TypeError: ``num`` is not an integer.
+            ValueError: ``num`` is negative.
+        """
         shape = (4,) if num is None else (integer(num, "Rotation.random", "num", 0), 4)
         return Rotation(quaternions.normalised(random.normal(random_key, shape)))
 
     @staticmethod
     def concatenate(rotations: Sequence[Rotation]) -> Rotation:
-        """Rotations, and arrays of them, one after another."""
+        """Join rotations, and arrays of them, one after another.
+
+        Args:
+            rotations: the rotations.
+
+        Returns:
+            The array of all.
+        """
         return Rotation(snp.concatenate([r.quat.reshape(-1, 4) for r in rotations]))
 
     # To other forms
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
-        """The quaternion x y z w, or w x y z; with w not negative, if ``canonical``."""
+        """Give the quaternion.
+
+        Args:
+            canonical: whether to take the one of the two whose w is not negative.
+            scalar_first: whether to order it w x y z rather than x y z w.
+
+        Returns:
+            The quaternion, ``[..., 4]``.
+        """
         q = self.quat
         if canonical:
             q = snp.where(q[..., 3:] < 0, -q, q)
         return snp.roll(q, 1, -1) if scalar_first else q
 
     def as_matrix(self) -> Array:
-        """The orthogonal matrix, ``[..., 3, 3]``."""
+        """Give the orthogonal matrix.
+
+        Returns:
+            The matrix, ``[..., 3, 3]``.
+        """
         return quaternions.matrix_of(self.quat)
 
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """The vector along the axis, as long as the angle, which is at most pi."""
+        """Give the vector along the axis, as long as the angle, which is at most pi.
+
+        Args:
+            degrees: whether the angles are in degrees rather than radians.
+
+        Returns:
+            The vector, ``[..., 3]``.
+        """
         out = quaternions.rotvec_of(self.quat)
         return out / _RADIANS if degrees else out
 
     def as_mrp(self) -> Array:
-        """The modified Rodrigues parameters."""
+        """Give the modified Rodrigues parameters.
+
+        Returns:
+            The parameters, ``[..., 3]``.
+        """
         return quaternions.mrp_of(self.quat)
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
-        """The angles about three axes, ``[..., 3]``; see ``from_euler``.
+        """Give the angles about three axes.
 
-        The middle one is from -pi/2 to pi/2, or from 0 to pi where the first and last axis are one.
-        Where it is at an end, the last angle is 0.
+        Args:
+            seq: the axes, three letters; see ``from_euler``.
+            degrees: whether the angles are in degrees rather than radians.
+
+        Returns:
+            The angles, ``[..., 3]``. The middle one is from -pi/2 to pi/2, or from 0 to pi where
+            the first and last axis are one. Where it is at an end, the last angle is 0.
+
+        Raises:
+            ValueError: ``seq`` does not name three such axes, or names one twice in a row.
         """
         axes, intrinsic = _axes("as_euler", seq, 3)
         out = quaternions.euler_of(self.quat, axes, intrinsic)
@@ -158,22 +274,50 @@ class Rotation:
     # What they do
 
     def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
-        """Vectors ``[..., 3]`` turned, or turned back; rotations and vectors broadcast."""
+        """Turn vectors; rotations and vectors broadcast.
+
+        Args:
+            vectors: ``[..., 3]``.
+            inverse: whether to turn them back instead.
+
+        Returns:
+            The vectors turned, ``[..., 3]``.
+
+        Raises:
+            ValueError: ``vectors`` is not real, or not of that shape.
+        """
         v = _floats("apply", vectors, "vectors", 3)
         matrix = self.as_matrix()
         matrix = snp.matrix_transpose(matrix) if inverse else matrix
         return snp.sum(matrix * v[..., None, :], -1)
 
     def inv(self) -> Rotation:
-        """The rotation back."""
+        """Invert the rotation.
+
+        Returns:
+            The rotation back.
+        """
         return Rotation(snp.concatenate([-self.quat[..., :3], self.quat[..., 3:]], -1))
 
     def magnitude(self) -> Array:
-        """The angle, from 0 to pi."""
+        """Measure the angle.
+
+        Returns:
+            The angle, in radians, from 0 to pi.
+        """
         return quaternions.magnitude_of(self.quat)
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
-        """The rotation from which the squares of distances are least, of an array of them.
+        """Average an array of rotations: find the one to which the squares of distances are least.
+
+        Args:
+            weights: a weight for each, ``[n]``; by default equal.
+
+        Returns:
+            The mean rotation.
+
+        Raises:
+            ValueError: ``weights`` has another shape.
 
         Source: Markley and others, Averaging quaternions (2007).
         """
@@ -214,6 +358,12 @@ class Slerp:
 
     Make one with ``Slerp.init``. Source: SciPy, ``scipy.spatial.transform.Slerp``.
 
+    Args:
+        times: the times, which ascend.
+        timedelta: the times from each to the next.
+        rotations: the rotations at these times.
+        rotvecs: the rotation vectors from each to the next.
+
     >>> import stretto as st
     >>> import stretto.numpy as snp
     >>> from stretto.scipy.spatial.transform import Rotation, Slerp
@@ -229,7 +379,18 @@ class Slerp:
 
     @classmethod
     def init(cls, times: ArrayLike, rotations: Rotation) -> Slerp:
-        """Through ``rotations`` at ``times``, which ascend; at least two."""
+        """Interpolate rotations at given times.
+
+        Args:
+            times: ``[n]``, which ascend.
+            rotations: an array of n rotations, at least two.
+
+        Returns:
+            The interpolation, to be called with times.
+
+        Raises:
+            ValueError: ``rotations`` are not two or more, or ``times`` has another shape.
+        """
         t = as_value(times, "Slerp", "times")
         if not isinstance(rotations, Rotation) or rotations.single or len(rotations) < 2:
             raise ValueError(

@@ -88,11 +88,19 @@ class gaussian_kde:
         return method(self) if callable(method) else as_value(method, "gaussian_kde", "bw_method")
 
     def scotts_factor(self) -> Array:
-        """n^(-1/(d + 4)) of the effective number of samples (Scott 1992)."""
+        """Compute Scott's bandwidth: n^(-1/(d + 4)) of the effective number of samples.
+
+        Returns:
+            The factor, a scalar.
+        """
         return self.neff ** (-1 / (self.d + 4))
 
     def silverman_factor(self) -> Array:
-        """(n (d + 2) / 4)^(-1/(d + 4)) (Silverman 1986)."""
+        """Compute Silverman's bandwidth: (n (d + 2) / 4)^(-1/(d + 4)).
+
+        Returns:
+            The factor, a scalar.
+        """
         return (self.neff * (self.d + 2) / 4) ** (-1 / (self.d + 4))
 
     @property
@@ -111,12 +119,23 @@ class gaussian_kde:
         return inv(self.covariance)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
-        """Its arrays."""
+        """Give its arrays, as a node of trees.
+
+        Returns:
+            The arrays, and None.
+        """
         return (self.dataset, self.weights, self.neff, self.factor, self.covariance), None
 
     @classmethod
     def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> gaussian_kde:
-        """An estimate of these arrays."""
+        """Make an estimate of these arrays.
+
+        Args:
+            children: the arrays, as ``tree_flatten`` gives them.
+
+        Returns:
+            The estimate.
+        """
         made = object.__new__(cls)
         made.dataset, made.weights, made.neff, made.factor, made.covariance = children
         return made
@@ -142,23 +161,64 @@ class gaussian_kde:
         return -sum_(square(gap), 0) / 2 - self.d * math.log(2 * math.pi) / 2 - spread
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """The logarithm of the density at the points ``[dimensions, points]``."""
+        """Compute the logarithm of the density.
+
+        Args:
+            x: the points, ``[dimensions, points]``.
+
+        Returns:
+            The logarithms, ``[points]``.
+
+        Raises:
+            ValueError: the points have another number of dimensions.
+        """
         points = self._points(x, "logpdf")
         kernels = self._log_kernels(points, self.covariance)
         return logsumexp(kernels, axis=0, b=reshape(self.weights, (-1, 1)))
 
     def pdf(self, x: ArrayLike) -> Array:
-        """The density at the points ``[dimensions, points]``."""
+        """Compute the density.
+
+        Args:
+            x: the points, ``[dimensions, points]``.
+
+        Returns:
+            The density at each, ``[points]``.
+
+        Raises:
+            ValueError: the points have another number of dimensions.
+        """
         return exp(self.logpdf(x))
 
     def evaluate(self, points: ArrayLike) -> Array:
-        """The density at the points, as ``pdf``."""
+        """Compute the density, as ``pdf`` does.
+
+        Args:
+            points: the points, ``[dimensions, points]``.
+
+        Returns:
+            The density at each, ``[points]``.
+
+        Raises:
+            ValueError: the points have another number of dimensions.
+        """
         return self.pdf(points)
 
     __call__ = evaluate
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
-        """The integral of the density times a Gaussian of this mean and covariance."""
+        """Integrate the density times a Gaussian.
+
+        Args:
+            mean: the mean of the Gaussian, ``[dimensions]``.
+            cov: its covariance, ``[dimensions, dimensions]``.
+
+        Returns:
+            The integral, a scalar.
+
+        Raises:
+            ValueError: ``mean`` or ``cov`` has another shape.
+        """
         mean, cov = atleast_1d(as_value(mean)), atleast_2d(as_value(cov))
         if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
             raise ValueError(
@@ -170,7 +230,18 @@ class gaussian_kde:
         return sum_(exp(kernels[:, 0]) * self.weights)
 
     def integrate_box_1d(self, low: Any, high: Any) -> Any:
-        """The probability of the interval from ``low`` to ``high``, of one dimension."""
+        """Compute the probability of an interval, for samples of one dimension.
+
+        Args:
+            low: its lower end, a number.
+            high: its upper end, a number.
+
+        Returns:
+            The probability, a scalar.
+
+        Raises:
+            ValueError: the samples have more than one dimension, or an end is not a number.
+        """
         if self.d != 1:
             raise ValueError(f"integrate_box_1d: the samples have {self.d} dimensions, not one")
         low, high = promote_values("integrate_box_1d", low, high, inexact=True)
@@ -181,14 +252,32 @@ class gaussian_kde:
         return sum_(self.weights * (ndtr(ends[1]) - ndtr(ends[0])))
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
-        """The integral of the product of two estimates of equal dimensions."""
+        """Integrate the product of two estimates.
+
+        Args:
+            other: an estimate of as many dimensions.
+
+        Returns:
+            The integral, a scalar.
+
+        Raises:
+            ValueError: the dimensions differ.
+        """
         if other.d != self.d:
             raise ValueError(f"integrate_kde: the estimates have {self.d} and {other.d} dimensions")
         kernels = self._log_kernels(other.dataset, self.covariance + other.covariance)
         return matmul(matmul(self.weights, exp(kernels)), other.weights)
 
     def resample(self, key: Key, shape: ShapeLike = ()) -> Array:
-        """Draws from the estimate: ``[dimensions, *shape]``."""
+        """Draw samples from the estimate.
+
+        Args:
+            key: the key.
+            shape: how many; by default one.
+
+        Returns:
+            The samples, ``[dimensions, *shape]``.
+        """
         which, where_ = split(key)
         index = choice(which, self.n, shape, p=self.weights)
         noise = normal(where_, (self.d, *index.shape), self.dataset.dtype)
@@ -197,14 +286,36 @@ class gaussian_kde:
         return self.dataset[:, index] + reshape(flat, noise.shape)
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
-        """Refused: there is no integral of several dimensions here."""
+        """Refuse: there is no integral of several dimensions here.
+
+        Args:
+            low_bounds: not used.
+            high_bounds: not used.
+            maxpts: not used.
+
+        Returns:
+            Nothing: it always raises.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError(
             "gaussian_kde.integrate_box: not available; use integrate_box_1d for one dimension, or "
             "average over resample()"
         )
 
     def set_bandwidth(self, bw_method: Any = None) -> Any:
-        """Refused: estimates are not changed."""
+        """Refuse: estimates do not change.
+
+        Args:
+            bw_method: not used.
+
+        Returns:
+            Nothing: it always raises.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError(
             "gaussian_kde.set_bandwidth: estimates are immutable; make another with bw_method="
         )

@@ -97,6 +97,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             ``psum(1, "i")`` is the size of the axis.
 
     Raises:
+        TypeError: a leaf is not an array.
         ValueError: the groups do not have each index once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
@@ -123,6 +124,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         The means, the same for all examples of a group.
 
     Raises:
+        TypeError: a leaf is not an array.
         ValueError: the groups do not have each index once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
@@ -180,6 +182,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         The greatest values, the same for all examples of a group; NaN where one has it.
 
     Raises:
+        TypeError: a leaf is not an array of real numbers or booleans.
         ValueError: the groups do not have each index once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
@@ -205,6 +208,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         The least values, the same for all examples of a group; NaN where one has it.
 
     Raises:
+        TypeError: a leaf is not an array of real numbers or booleans.
         ValueError: the groups do not have each index once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
@@ -227,6 +231,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         What each example receives; zeros where nothing is sent.
 
     Raises:
+        TypeError: a leaf is not an array, or an index is not an integer.
         ValueError: an index is out of range, or is twice a source or a destination.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
@@ -306,6 +311,7 @@ def all_gather(
         The leaves of all examples of a group, in order.
 
     Raises:
+        TypeError: a leaf is not an array.
         ValueError: sizes or axes do not fit, or the groups do not have one size and each index
             once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
@@ -379,6 +385,7 @@ def all_to_all(
         In example ``i``, the entries ``i`` of all examples of its group, in order.
 
     Raises:
+        TypeError: a leaf is not an array.
         ValueError: sizes or axes do not fit, or the groups do not have one size and each index
             once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
@@ -456,6 +463,7 @@ def psum_scatter(
         The entries of the sum.
 
     Raises:
+        TypeError: a leaf is not an array of numbers, or it is boolean.
         ValueError: sizes or axes do not fit, or the groups do not have one size and each index
             once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.

@@ -375,6 +375,7 @@ def conv_general_dilated(
         The output, laid out by ``dimension_numbers``.
 
     Raises:
+        TypeError: a number of groups is not an integer.
         ValueError: features, groups or numbers of entries do not fit, or padding by name is asked
             for with ``lhs_dilation``.
         NotImplementedError: ``out_sharding`` is not None.

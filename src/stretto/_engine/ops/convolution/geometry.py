@@ -66,6 +66,10 @@ def conv_dimension_numbers(
 
     Raises:
         ValueError: the ranks differ, or the strings do not fit them or each other.
+
+    >>> import stretto as st
+    >>> st.lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 16), ("NHWC", "HWIO", "NHWC"))
+    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers

@@ -47,6 +47,11 @@ def conv(
 
     Raises:
         ValueError: shapes or numbers of entries do not fit.
+
+    >>> import stretto as st
+    >>> x, kernel = st.numpy.ones((1, 3, 8, 8)), st.numpy.ones((16, 3, 3, 3))
+    >>> st.lax.conv(x, kernel, (1, 1), "SAME").shape
+    (1, 16, 8, 8)
     """
     return conv_general_dilated(
         lhs,
@@ -87,6 +92,11 @@ def conv_with_general_padding(
     Raises:
         ValueError: shapes or numbers of entries do not fit, or padding by name is asked for with
             ``lhs_dilation``.
+
+    >>> import stretto as st
+    >>> x, kernel = st.numpy.ones((1, 3, 8, 8)), st.numpy.ones((16, 3, 3, 3))
+    >>> st.lax.conv_with_general_padding(x, kernel, (1, 1), [(0, 0), (0, 0)], None, (2, 2)).shape
+    (1, 16, 4, 4)
     """
     return conv_general_dilated(
         lhs,
@@ -136,6 +146,7 @@ def conv_transpose(
         The output.
 
     Raises:
+        TypeError: a stride, or a number in ``padding``, is not an integer.
         ValueError: shapes or numbers of entries do not fit, or there are no default layouts for so
             many spatial axes.
 

@@ -281,6 +281,8 @@ def dynamic_slice(
         The part.
 
     Raises:
+        TypeError: a size is not an integer, or there is not one integer index for each axis, of one
+            dtype.
         ValueError: the sizes do not fit.
 
     Source: StableHLO, ``dynamic_slice``.
@@ -363,6 +365,7 @@ def dynamic_slice_in_dim(
         The part.
 
     Raises:
+        TypeError: ``slice_size`` is not an integer.
         ValueError: the size does not fit, or the axis is out of bounds.
 
     >>> import stretto as st

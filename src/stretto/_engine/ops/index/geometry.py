@@ -31,9 +31,17 @@ class GatherScatterMode(enum.Enum):
 
     @classmethod
     def from_any(cls, s: str | GatherScatterMode | None) -> GatherScatterMode:
-        """The mode of this name in small letters; ``"fill"``, ``"drop"`` and None are one.
+        """Find the mode of a name.
 
-        Raises ``ValueError`` for another name.
+        Args:
+            s: a name in small letters, of which ``"fill"`` and ``"drop"`` are one mode; None, for
+                that mode too; or a mode.
+
+        Returns:
+            The mode.
+
+        Raises:
+            ValueError: there is no mode of this name.
 
         >>> from stretto import lax
         >>> lax.GatherScatterMode.from_any("clip").name
@@ -49,12 +57,19 @@ class GatherScatterMode(enum.Enum):
 class GatherDimensionNumbers:
     """Which axes of operand, indices and output a gather relates.
 
-    - ``offset_dims``: the output's axes that run over a window, in increasing order.
-    - ``collapsed_slice_dims``: the operand's axes of window size 1 that the output leaves out.
-    - ``start_index_map``: the operand's axis that each component of an index vector is for.
-    - ``operand_batching_dims``, ``start_indices_batching_dims``: axes that go in step.
+    Args:
+        offset_dims: the output's axes that run over a window, in increasing order.
+        collapsed_slice_dims: the operand's axes of window size 1 that the output leaves out.
+        start_index_map: the operand's axis that each component of an index vector is for.
+        operand_batching_dims: the operand's axes that go in step with axes of the indices.
+        start_indices_batching_dims: those axes of the indices.
 
     Source: StableHLO, ``gather``; index vectors lie along the last axis of the indices.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> rows = st.lax.GatherDimensionNumbers((1,), (0,), (0,))
+    >>> st.lax.gather(snp.array([[1, 2], [3, 4]]), snp.array([[1]]), rows, (1, 2))
+    Array([[3, 4]], dtype=int32)
     """
 
     offset_dims: tuple[int, ...]
@@ -68,7 +83,15 @@ class GatherDimensionNumbers:
             object.__setattr__(self, field.name, tuple(map(int, getattr(self, field.name))))
 
     def mapped(self, operand: bool, indices: bool) -> GatherDimensionNumbers:
-        """The numbers where the operand, the indices, or both have a new first axis."""
+        """Renumber the axes where the operand, the indices, or both have a new first axis.
+
+        Args:
+            operand: whether the operand has one.
+            indices: whether the indices have one.
+
+        Returns:
+            The new numbers.
+        """
         x, i = int(operand), int(indices)
         both, only = (0,) if operand and indices else (), (0,) if operand and not indices else ()
         return GatherDimensionNumbers(
@@ -85,7 +108,23 @@ class ScatterDimensionNumbers:
     """Which axes of operand, indices and updates a scatter relates.
 
     The counterpart of ``GatherDimensionNumbers``, field by field, with the updates in the place of
-    a gather's output. Source: StableHLO, ``scatter``.
+    a gather's output.
+
+    Args:
+        update_window_dims: the updates' axes that run over a window, in increasing order.
+        inserted_window_dims: the operand's axes of window size 1 that the updates leave out.
+        scatter_dims_to_operand_dims: the operand's axis that each component of an index vector is
+            for.
+        operand_batching_dims: the operand's axes that go in step with axes of the indices.
+        scatter_indices_batching_dims: those axes of the indices.
+
+    Source: StableHLO, ``scatter``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> rows = st.lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    >>> st.lax.scatter(snp.zeros((2, 2)), snp.array([[1]]), snp.array([[3.0, 4.0]]), rows)
+    Array([[0., 0.],
+           [3., 4.]], dtype=float32)
     """
 
     update_window_dims: tuple[int, ...]
@@ -99,12 +138,23 @@ class ScatterDimensionNumbers:
             object.__setattr__(self, field.name, tuple(map(int, getattr(self, field.name))))
 
     def gather(self) -> GatherDimensionNumbers:
-        """The numbers of the gather that reads what this scatter writes."""
+        """Describe the gather that reads what this scatter writes.
+
+        Returns:
+            The numbers of that gather.
+        """
         return GatherDimensionNumbers(*dataclasses.astuple(self))
 
     @staticmethod
     def of(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
-        """The numbers of the scatter that writes what this gather reads."""
+        """Describe the scatter that writes what a gather reads.
+
+        Args:
+            numbers: the numbers of the gather.
+
+        Returns:
+            The numbers of that scatter.
+        """
         return ScatterDimensionNumbers(*dataclasses.astuple(numbers))
 
 

@@ -39,7 +39,12 @@ __all__ = ["Eig", "EigImplementation", "eig"]
 
 
 class EigImplementation(enum.Enum):
-    """Which library finds eigenvalues: here LAPACK alone does."""
+    """Which library finds eigenvalues: here LAPACK alone does.
+
+    >>> import stretto as st
+    >>> st.lax.linalg.EigImplementation("lapack").name
+    'LAPACK'
+    """
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"

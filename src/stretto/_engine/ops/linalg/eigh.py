@@ -36,7 +36,12 @@ __all__ = ["Eigh", "EighImplementation", "eigh", "inverse_differences"]
 
 
 class EighImplementation(enum.Enum):
-    """Which algorithm finds eigenvalues: here that of LAPACK, ``QR``, alone does."""
+    """Which algorithm finds eigenvalues: here that of LAPACK, ``QR``, alone does.
+
+    >>> import stretto as st
+    >>> st.lax.linalg.EighImplementation("qr").name
+    'QR'
+    """
 
     QR = "qr"
     JACOBI = "jacobi"

@@ -321,6 +321,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
         The permutation, int32, ``[..., permutation_size]``.
 
     Raises:
+        TypeError: ``permutation_size`` is not an integer.
         ValueError: the shapes do not fit.
 
     >>> import stretto as st

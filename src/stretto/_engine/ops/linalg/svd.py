@@ -42,6 +42,10 @@ class SvdAlgorithm(enum.Enum):
 
     ``QR`` is LAPACK's ``gesvd``; ``DEFAULT`` and ``DIVIDE_AND_CONQUER`` are its ``gesdd``, which is
     faster. There are no others here.
+
+    >>> import stretto as st
+    >>> st.lax.linalg.SvdAlgorithm("default").name
+    'DEFAULT'
     """
 
     DEFAULT = "default"

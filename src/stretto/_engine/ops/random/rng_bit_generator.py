@@ -41,7 +41,12 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The generators; the default is Philox."""
+    """The generators; the default is Philox.
+
+    >>> import stretto as st
+    >>> st.lax.RandomAlgorithm(2).name
+    'RNG_PHILOX'
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1

@@ -1,0 +1,140 @@
+"""Which settings there are: their defaults, the values that each takes, and what they mean.
+
+Layer 1 (core). Next, read ``config``, which holds the values in force.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from stretto._engine.core.errors import ConfigError
+
+__all__ = ["SETTINGS", "Setting", "checked", "from_environment", "unknown"]
+
+
+class Setting(NamedTuple):
+    """A setting: its default, the values it takes, whether programs depend on it, its meaning."""
+
+    default: Any
+    choices: tuple[Any, ...]  # none: any int from 0 on
+    shapes_programs: bool
+    meaning: str
+
+
+_BOOL = (False, True)
+SETTINGS: dict[str, Setting] = {
+    "enable_x64": Setting(False, _BOOL, True, "64-bit types may be asked for, and are the default"),
+    "threefry_partitionable": Setting(
+        False, _BOOL, True, "random bits use the counter layout that can be split over devices"
+    ),
+    "numpy_dtype_promotion": Setting(
+        "standard", ("standard", "strict"), True, "strict: operands of different types are refused"
+    ),
+    "default_matmul_precision": Setting(
+        None,
+        (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+        True,
+        "the precision of products and convolutions without one; None: the compiler's",
+    ),
+    "numpy_rank_promotion": Setting(
+        "allow",
+        ("allow", "warn", "raise"),
+        True,
+        "whether arrays of different ranks, none of them 0, broadcast with each other",
+    ),
+    "check_static_indices": Setting(
+        False,
+        _BOOL,
+        True,
+        "reading at a constant index that is out of bounds raises, and does not clamp",
+    ),
+    "default_prng_impl": Setting(
+        "threefry2x32",
+        ("threefry2x32", "rbg", "unsafe_rbg"),
+        True,
+        "the implementation of new keys, and the one assumed of raw keys",
+    ),
+    "plan": Setting(
+        "auto",
+        ("auto", "measure", "at once", "batched", "wide", "written out", "in turn"),
+        True,
+        "the formulation of what vmap maps inside jit: auto, the fastest by estimate for each "
+        "operation; measure, the fastest of the others as measured when it is first needed",
+    ),
+    "memory_budget": Setting(
+        0, (), True, "the bytes that chunk_size='auto' stays within; 0: half of what is free"
+    ),
+    "simplify": Setting(
+        True, _BOOL, True, "equal work, and work on constants, is done once before compiling"
+    ),
+    "roll_loops": Setting(
+        True, _BOOL, True, "repeated operations of a compiled program are compiled as one loop"
+    ),
+    "interpret_small": Setting(
+        True, _BOOL, True, "jitted programs of a few small operations run in NumPy, not compiled"
+    ),
+    "eager_compiled": Setting(
+        True, _BOOL, False, "outside jit, large operations that XLA does faster are compiled"
+    ),
+    "disk_cache": Setting(
+        True, _BOOL, False, "compiled programs are kept on disk, for other processes"
+    ),
+    "disk_cache_size": Setting(
+        1 << 30, (), False, "the bytes that compiled programs may take on disk, all together"
+    ),
+    "disable_jit": Setting(False, _BOOL, True, "jit runs its function operation by operation"),
+    "log_compiles": Setting(
+        False, _BOOL, False, "each compilation is logged, as a warning of the logger 'stretto'"
+    ),
+    "recompilation_warning": Setting(
+        16,
+        (),
+        False,
+        "how many signatures a function is compiled for without a warning; 0: any number",
+    ),
+    "traceback_filtering": Setting(
+        "hide", ("hide", "off"), False, "hide: the frames inside stretto are left out of tracebacks"
+    ),
+}
+
+
+def unknown(name: str) -> ConfigError:
+    """The error for a name that no setting has."""
+    return ConfigError(f"config has no setting {name!r}; there are: {', '.join(SETTINGS)}")
+
+
+def checked(name: str, value: Any) -> Any:
+    """The value, if the setting takes it; otherwise raise ``ConfigError``."""
+    setting = SETTINGS.get(name)
+    if setting is None:
+        raise unknown(name)
+    if not setting.choices and type(value) is int and value >= 0:
+        return value
+    for choice in setting.choices:
+        if value is choice or (type(value) is type(choice) and value == choice):
+            return choice
+    raise ConfigError(f"config.{name} must be {_expected(setting, repr)}; got {value!r}")
+
+
+def _expected(setting: Setting, show: Callable[[Any], str]) -> str:
+    if not setting.choices:
+        return "an int, 0 or more"
+    return f"one of {', '.join(map(show, setting.choices))}"
+
+
+def from_environment(name: str, setting: Setting) -> Any:
+    """The value that ``STRETTO_NAME`` gives a setting, or else its default."""
+    text = os.environ.get(f"STRETTO_{name.upper()}")
+    if text is None:
+        return setting.default
+    if setting.choices == _BOOL:
+        words = {"1": True, "true": True, "0": False, "false": False, "": False}
+        if text.lower() in words:
+            return words[text.lower()]
+    elif text in setting.choices:
+        return text
+    elif not setting.choices and text.isdecimal():
+        return int(text)
+    raise ConfigError(f"STRETTO_{name.upper()} must be {_expected(setting, str)}; got {text!r}")

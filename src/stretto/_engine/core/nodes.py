@@ -1,0 +1,287 @@
+"""Which classes are nodes of trees: registering them with optree.
+
+Layer 1 (core). Next, read ``tree``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import optree
+
+from stretto._engine.core.keys import Keyed
+
+__all__ = [
+    "NAMESPACE",
+    "register_attributes",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+]
+
+NAMESPACE = "stretto"
+C = TypeVar("C", bound=type)
+
+
+def register_pytree_node(
+    nodetype: type,
+    flatten_func: Callable[[Any], tuple[Any, Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
+) -> None:
+    """Make a class a node of trees.
+
+    Args:
+        nodetype: the class.
+        flatten_func: gives, for an object, a pair (children, static data). The static data must
+            compare by ``==``; to pass through ``jit`` it must be hashable.
+        unflatten_func: makes an object of static data and children.
+        flatten_with_keys_func: gives a pair (((key, child), ...), static data), so that paths have
+            keys of the class's own; by default they have the children's numbers.
+
+    Raises:
+        ValueError: the class is a node already.
+
+    >>> from stretto._engine.core.tree import leaves
+    >>> class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> register_pytree_node(Box, lambda box: ((box.x,), None), lambda _, children: Box(*children))
+    >>> leaves([Box(1), Box(2)])
+    [1, 2]
+    """
+    if flatten_with_keys_func is not None:
+        register_pytree_with_keys(nodetype, flatten_with_keys_func, unflatten_func, flatten_func)
+        return
+    optree.register_pytree_node(nodetype, flatten_func, unflatten_func, namespace=NAMESPACE)
+
+
+def register_pytree_with_keys(
+    nodetype: type,
+    flatten_with_keys: Callable[[Any], tuple[Any, Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_func: Callable[[Any], tuple[Any, Any]] | None = None,
+) -> None:
+    """Make a class a node of trees, with keys of its own for its children.
+
+    Args:
+        nodetype: the class.
+        flatten_with_keys: gives, for an object, a pair (((key, child), ...), static data).
+        unflatten_func: makes an object of static data and children.
+        flatten_func: gives the children without keys; not needed.
+
+    Raises:
+        ValueError: the class is a node already.
+
+    >>> from stretto._engine.core.keys import GetAttrKey
+    >>> from stretto._engine.core.tree import paths
+    >>> class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> register_pytree_with_keys(
+    ...     Box,
+    ...     lambda box: (((GetAttrKey("x"), box.x),), None),
+    ...     lambda static, children: Box(*children),
+    ... )
+    >>> paths(Box([1]), "box")
+    ['box.x[0]']
+    """
+    del flatten_func
+
+    def to_children(x: Any) -> tuple[Any, Any, Any]:
+        pairs, static = flatten_with_keys(x)
+        pairs = tuple(pairs)
+        return tuple([child for _, child in pairs]), static, tuple([key for key, _ in pairs])
+
+    optree.register_pytree_node(
+        nodetype, to_children, unflatten_func, path_entry_type=Keyed, namespace=NAMESPACE
+    )
+
+
+def register_pytree_node_class(cls: C) -> C:
+    """Make a class with ``tree_flatten`` and ``tree_unflatten`` a node of trees: a decorator.
+
+    Args:
+        cls: a class whose method ``tree_flatten`` returns (children, static data), and whose class
+            method ``tree_unflatten(static, children)`` makes an object of them.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: the class is a node already.
+
+    >>> from stretto._engine.core.tree import leaves
+    >>> @register_pytree_node_class
+    ... class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...
+    ...     def tree_flatten(self):
+    ...         return (self.x,), None
+    ...
+    ...     @classmethod
+    ...     def tree_unflatten(cls, static, children):
+    ...         return cls(*children)
+    >>> leaves([Box(1), Box(2)])
+    [1, 2]
+    """
+    register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys_class(cls: C) -> C:
+    """Make a class with ``tree_flatten_with_keys`` and ``tree_unflatten`` a node: a decorator.
+
+    Args:
+        cls: a class whose method ``tree_flatten_with_keys`` returns (((key, child),
+            ...), static data), and whose class method ``tree_unflatten(static,
+            children)`` makes an object of them.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: the class is a node already.
+
+    >>> from stretto._engine.core.keys import GetAttrKey
+    >>> from stretto._engine.core.tree import paths
+    >>> @register_pytree_with_keys_class
+    ... class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((GetAttrKey("x"), self.x),), None
+    ...
+    ...     @classmethod
+    ...     def tree_unflatten(cls, static, children):
+    ...         return cls(*children)
+    >>> paths(Box([1]), "box")
+    ['box.x[0]']
+    """
+    register_pytree_with_keys(cls, lambda x: x.tree_flatten_with_keys(), cls.tree_unflatten)
+    return cls
+
+
+def register_static(cls: C) -> C:
+    """Make a class a node without leaves: its objects are static data, compared and hashed.
+
+    Args:
+        cls: a class whose objects compare by ``==`` and are hashable.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: the class is a node already.
+
+    >>> from stretto._engine.core.tree import leaves
+    >>> @register_static
+    ... @dataclasses.dataclass(frozen=True)
+    ... class Mode:
+    ...     name: str
+    >>> leaves([Mode("train"), 1])
+    [1]
+    """
+    register_pytree_node(cls, lambda x: ((), x), lambda static, _: static)
+    return cls
+
+
+class _Attribute(optree.GetAttrEntry):
+    """A child by its attribute's name, which need not be an identifier: ``layers.0``."""
+
+    def codify(self, node: str = "*") -> str:
+        """The attribute, after the text of the node."""
+        return f"{node}.{self.entry}"
+
+
+def register_attributes(
+    cls: type,
+    flatten_func: Callable[[Any], tuple[Any, Any, tuple[str, ...]]],
+    unflatten_func: Callable[[Any, Any], Any],
+) -> None:
+    """Make a class a node of attributes: (children, static data, names of the children).
+
+    Static data with a method ``difference(other)`` is asked for the words when two trees part
+    there.
+    """
+    optree.register_pytree_node(
+        cls, flatten_func, unflatten_func, path_entry_type=_Attribute, namespace=NAMESPACE
+    )
+
+
+def register_dataclass(
+    nodetype: C,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> C:
+    """Make a dataclass a node: data fields are children, meta fields static.
+
+    Args:
+        nodetype: the dataclass.
+        data_fields: the names of the fields that are children; by default those that are neither
+            meta fields nor dropped.
+        meta_fields: the names of the fields that are static data; by default those with
+            ``metadata={"static": True}``.
+        drop_fields: the names of the fields that are neither, and that an object lacks after it
+            went through a tree.
+
+    Returns:
+        The class, so that this serves as a decorator.
+
+    Raises:
+        TypeError: ``nodetype`` is not a dataclass.
+        ValueError: a name is not a field's, a field of the constructor is left out, or the class
+            is a node already.
+
+    >>> from stretto._engine.core.tree import leaves
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class Dense:
+    ...     weight: float
+    ...     bias: float
+    >>> leaves(Dense(1.0, 2.0))
+    [1.0, 2.0]
+    """
+    fields = dataclasses.fields(nodetype)
+    if meta_fields is None:
+        meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
+    if data_fields is None:
+        data_fields = [
+            f.name for f in fields if f.init and f.name not in (*meta_fields, *drop_fields)
+        ]
+    data, meta = tuple(data_fields), tuple(meta_fields)
+    unknown = {*data, *meta, *drop_fields} - {f.name for f in fields}
+    left_out = {f.name for f in fields if f.init} - {*data, *meta, *drop_fields}
+    if unknown or left_out:
+        raise ValueError(
+            f"register_dataclass: {nodetype.__name__} has fields {[f.name for f in fields]}; "
+            f"unknown: {sorted(unknown)}, left out: {sorted(left_out)}"
+        )
+
+    def to_children(x: Any) -> tuple[Any, Any, Any]:
+        entries = tuple(data)
+        return tuple(getattr(x, n) for n in data), tuple(getattr(x, n) for n in meta), entries
+
+    def from_children(static: Any, children: Any) -> Any:
+        values = dict(zip(data, children, strict=True)) | dict(zip(meta, static, strict=True))
+        made = object.__new__(nodetype)
+        for name, value in values.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    optree.register_pytree_node(
+        nodetype,
+        to_children,
+        from_children,
+        path_entry_type=optree.DataclassEntry,
+        namespace=NAMESPACE,
+    )
+    return nodetype

@@ -1,0 +1,54 @@
+"""Registered classes: dataclasses as nodes, and what their fields must be."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from stretto import grad, jit
+from stretto import numpy as snp
+from stretto._engine.core import tree
+from stretto._engine.core.nodes import register_dataclass
+
+
+@register_dataclass
+@dataclasses.dataclass
+class Dense:
+    weight: object
+    bias: object
+    name: str = dataclasses.field(default="dense", metadata={"static": True})
+
+
+def test_registered_nodes_pass_through_transformations():
+    layer = Dense(snp.ones(2), snp.zeros(2), "first")
+    loss = lambda layer: snp.sum(layer.weight * 3 + layer.bias)
+    for g in (grad(loss)(layer), jit(grad(loss))(layer)):
+        assert type(g) is Dense and g.name == "first"
+        np.testing.assert_array_equal(g.weight, [3, 3])
+        np.testing.assert_array_equal(g.bias, [1, 1])
+
+
+def test_fields_may_be_named():
+
+    made = dataclasses.make_dataclass("Made", ["w", "size"])
+    register_dataclass(made, data_fields=["w"], meta_fields=["size"])
+    assert tree.leaves(made(1, 5)) == [1]
+    assert tree.paths(made(1, 5), "made") == ["made.w"]
+
+
+def test_every_field_must_be_named_and_exist():
+    made = dataclasses.make_dataclass("Made", ["w", "size"])
+    with pytest.raises(
+        ValueError, match=r"Made has fields \['w', 'size'\]; unknown: \['v'\], left o"
+    ):
+        register_dataclass(made, data_fields=["v"], meta_fields=["size"])
+
+
+def test_fields_not_set_by_init_stay_out():
+    @register_dataclass
+    @dataclasses.dataclass
+    class Cached:
+        value: int
+        cache: dict = dataclasses.field(default_factory=dict, init=False)
+
+    assert tree.leaves(Cached(1)) == [1]
