@@ -1,8 +1,9 @@
-"""Trees of arrays: nested containers flattened to leaves and back, by optree.
+"""Trees of arrays: nested containers flattened to leaves and back, with optree.
 
-Layer 1 (core). ``None`` is a node without leaves, dictionaries go by sorted keys; lists, tuples,
-named tuples, ordered dictionaries, and registered classes and dataclasses are nodes; all else is a
-leaf.
+Layer 1 (core). Lists, tuples, named tuples, dictionaries (in the order of sorted keys), ordered
+dictionaries, and registered classes and dataclasses are nodes; ``None`` is a node without leaves;
+everything else is a leaf. The layer ``api`` flattens users' arguments here, so that the layers
+below it see flat lists of values.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> optree
 def map(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """Apply ``f`` to each leaf of ``tree``, with the subtrees of ``rest`` at its place.
+    """Apply ``f`` to each leaf of ``tree``, along with the subtrees of ``rest`` at its place.
 
-    Raises ``ValueError`` naming the path where the trees part.
+    Raises ``ValueError``, which names the path at which the trees differ.
 
     >>> map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
@@ -96,7 +97,10 @@ def map(
 
 
 def prefix_subtrees(spec: optree.PyTreeSpec, tree: Any, other: Any, number: int) -> list[Any]:
-    """The subtrees of ``other`` at the leaves of ``spec``; where they part is named if they do."""
+    """The subtrees of ``other`` at the leaves of ``tree``, whose structure is ``spec``.
+
+    Raises ``ValueError``, which names the path at which the two differ.
+    """
     try:
         return spec.flatten_up_to(other)
     except (ValueError, TypeError) as error:
@@ -106,7 +110,7 @@ def prefix_subtrees(spec: optree.PyTreeSpec, tree: Any, other: Any, number: int)
 
 
 def difference(one: Any, other: Any, path: str = "tree") -> str:
-    """The path at which two trees part, and what stands there in each."""
+    """The path at which two trees differ, and what each has there."""
     a, b = _children(one), _children(other)
     if a is None or (b is not None and type(one) is not type(other)) or b is None:
         return f"{path}: {_describe(one)} and {_describe(other)}"
@@ -146,7 +150,7 @@ def _describe(tree: Any) -> str:
 
 
 def paths(tree: Any, root: str = "") -> list[str]:
-    """The path of each leaf as Python would write it after ``root``.
+    """The path of each leaf as an expression in Python, starting from ``root``.
 
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
@@ -173,21 +177,22 @@ def flatten_with_path(
 ) -> tuple[list[tuple[tuple[Any, ...], Any]], optree.PyTreeSpec]:
     """Each leaf with the keys that lead to it (see ``core.keys``), and the structure.
 
-    With ``is_leaf_takes_path`` it is ``is_leaf(path, node)`` that says what is a leaf.
+    With ``is_leaf_takes_path``, ``is_leaf(path, node)`` says what is a leaf.
 
     >>> flatten_with_path({"w": [1]})[0]
     [((DictKey(key='w'), SequenceKey(idx=0)), 1)]
     """
     if is_leaf is not None and is_leaf_takes_path:
-        answers = iter(_asked_with_path(tree, is_leaf))
+        # optree passes only the node, so the answers are worked out beforehand, in its order.
+        answers = iter(_answers_by_path(tree, is_leaf))
         is_leaf = lambda _: next(answers)
     accessors, flat, spec = optree.tree_flatten_with_accessor(tree, is_leaf, namespace=NAMESPACE)
-    where = [tuple([key_of(step) for step in accessor]) for accessor in accessors]
-    return list(zip(where, flat, strict=True)), spec
+    key_paths = [tuple([key_of(step) for step in accessor]) for accessor in accessors]
+    return list(zip(key_paths, flat, strict=True)), spec
 
 
-def _asked_with_path(tree: Any, is_leaf: Callable[[Any, Any], Any]) -> list[bool]:
-    """What ``is_leaf`` says of each node, in the order in which flattening comes to them."""
+def _answers_by_path(tree: Any, is_leaf: Callable[[Any, Any], Any]) -> list[bool]:
+    """What ``is_leaf`` says about each node, in the order in which flattening visits them."""
     answers: list[bool] = []
 
     def walk(node: Any, path: tuple[Any, ...]) -> None:
@@ -214,17 +219,17 @@ def flatten_one_level(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
         tree, is_leaf=lambda node: node is not tree, namespace=NAMESPACE
     )
     static = _static(tree)
+    if isinstance(static, list):
+        static = tuple(static)
     keys = [key_of(accessor[0]) for accessor in accessors]
-    return list(zip(keys, children, strict=True)), tuple(static) if isinstance(
-        static, list
-    ) else static
+    return list(zip(keys, children, strict=True)), static
 
 
 def prefix_leaves(prefix: Any, tree: Any, caller: str, argument: str) -> list[Any]:
-    """One leaf of ``prefix`` for each leaf of ``tree``; ``None`` in a prefix is a leaf.
+    """The leaf of ``prefix`` that applies to each leaf of ``tree``; ``None`` in it is a leaf.
 
-    A list in the prefix may stand for a tuple in the tree at the top. Raises ``ValueError`` where
-    ``prefix`` is not a prefix of ``tree``.
+    A list in the prefix may stand for a tuple in the tree. Raises ``ValueError`` if ``prefix`` is
+    not a prefix of ``tree``.
     """
     out: list[Any] = []
 
@@ -234,7 +239,7 @@ def prefix_leaves(prefix: Any, tree: Any, caller: str, argument: str) -> list[An
             return
         if isinstance(p, list) and isinstance(t, tuple):
             p = tuple(p)
-        if p.__class__ is tuple is t.__class__ and len(p) == len(t):  # what most prefixes are
+        if p.__class__ is tuple is t.__class__ and len(p) == len(t):  # the common case, made fast
             for i, (x, y) in enumerate(zip(p, t, strict=True)):
                 walk(x, y, f"{path}[{i}]")
             return
@@ -262,10 +267,11 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
 ) -> None:
-    """Make a class a node: ``flatten_func(x)`` gives (children, static data), the other undoes it.
+    """Register a class as a node: ``flatten_func(x)`` gives its children and its static data.
 
-    The static data must compare by ``==``; to pass through ``jit`` it must be hashable. With
-    ``flatten_with_keys_func`` paths have its keys, as with ``register_pytree_with_keys``.
+    ``unflatten_func(static, children)`` undoes that. Static data is compared with ``==``, and must
+    be hashable to pass through ``jit``. With ``flatten_with_keys_func`` paths have the keys that it
+    gives, as with ``register_pytree_with_keys``.
     """
     if flatten_with_keys_func is not None:
         register_pytree_with_keys(nodetype, flatten_with_keys_func, unflatten_func, flatten_func)
@@ -279,9 +285,10 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_func: Callable[[Any], tuple[Any, Any]] | None = None,
 ) -> None:
-    """Make a class a node with keys of its own: ((key, child), ...) and static data.
+    """Register a class as a node with keys of its own.
 
-    ``flatten_func``, which gives the children without keys, need not be given.
+    ``flatten_with_keys(x)`` gives ((key, child), ...) and static data. ``flatten_func``, which
+    gives the children without keys, is accepted and not needed.
     """
     del flatten_func
 
@@ -296,13 +303,13 @@ def register_pytree_with_keys(
 
 
 def register_pytree_node_class(cls: C) -> C:
-    """Make a class with ``tree_flatten`` and ``tree_unflatten(static, children)`` a node."""
+    """Register a class with ``tree_flatten`` and ``tree_unflatten(static, children)`` as a node."""
     register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)
     return cls
 
 
 def register_pytree_with_keys_class(cls: C) -> C:
-    """Make a class with ``tree_flatten_with_keys`` and ``tree_unflatten`` a node.
+    """Register a class with ``tree_flatten_with_keys`` and ``tree_unflatten`` as a node.
 
     >>> from stretto._engine.core.keys import GetAttrKey
     >>> @register_pytree_with_keys_class
@@ -324,7 +331,9 @@ def register_pytree_with_keys_class(cls: C) -> C:
 
 
 def register_static(cls: C) -> C:
-    """Make a class a node without leaves: its objects are static data, compared and hashed.
+    """Register a class as a node without leaves: its instances are static data.
+
+    They are compared with ``==`` and hashed.
 
     >>> @register_static
     ... @dataclasses.dataclass(frozen=True)
@@ -338,7 +347,7 @@ def register_static(cls: C) -> C:
 
 
 class _Attribute(optree.GetAttrEntry):
-    """A child by its attribute's name, which need not be an identifier: ``layers.0``."""
+    """The step to an attribute, whose name need not be an identifier: ``layers.0``."""
 
     def codify(self, node: str = "*") -> str:
         """The attribute, after the text of the node."""
@@ -350,10 +359,10 @@ def register_attributes(
     flatten_func: Callable[[Any], tuple[Any, Any, tuple[str, ...]]],
     unflatten_func: Callable[[Any, Any], Any],
 ) -> None:
-    """Make a class a node of attributes: (children, static data, names of the children).
+    """Register a class as a node: flattening gives children, static data and the children's names.
 
-    Static data with a method ``difference(other)`` is asked for the words when two trees part
-    there.
+    If the static data has a method ``difference(other)``, that is asked to describe the difference
+    when two trees differ there.
     """
     optree.register_pytree_node(
         cls, flatten_func, unflatten_func, path_entry_type=_Attribute, namespace=NAMESPACE
@@ -366,10 +375,10 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> C:
-    """Make a dataclass a node: data fields are children, meta fields static.
+    """Register a dataclass as a node: data fields are children, meta fields are static.
 
-    By default fields with ``metadata={"static": True}`` are meta fields, the others data fields;
-    those of ``drop_fields`` are neither, and missing after a way through a tree.
+    By default fields with ``metadata={"static": True}`` are meta fields, the others data fields.
+    Those in ``drop_fields`` are neither: an instance put together again does not have them.
 
     >>> @register_dataclass
     ... @dataclasses.dataclass
@@ -388,11 +397,11 @@ def register_dataclass(
         ]
     data, meta = tuple(data_fields), tuple(meta_fields)
     unknown = {*data, *meta, *drop_fields} - {f.name for f in fields}
-    left_out = {f.name for f in fields if f.init} - {*data, *meta, *drop_fields}
-    if unknown or left_out:
+    omitted = {f.name for f in fields if f.init} - {*data, *meta, *drop_fields}
+    if unknown or omitted:
         raise ValueError(
             f"register_dataclass: {nodetype.__name__} has fields {[f.name for f in fields]}; "
-            f"unknown: {sorted(unknown)}, left out: {sorted(left_out)}"
+            f"unknown: {sorted(unknown)}, left out: {sorted(omitted)}"
         )
 
     def to_children(x: Any) -> tuple[Any, Any, Any]:
@@ -401,10 +410,10 @@ def register_dataclass(
 
     def from_children(static: Any, children: Any) -> Any:
         values = dict(zip(data, children, strict=True)) | dict(zip(meta, static, strict=True))
-        made = object.__new__(nodetype)
+        instance = object.__new__(nodetype)
         for name, value in values.items():
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(instance, name, value)
+        return instance
 
     optree.register_pytree_node(
         nodetype,
