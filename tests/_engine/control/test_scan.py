@@ -310,7 +310,7 @@ def test_every_leaf_of_the_carry_that_changes_is_named():
     init = {"a": snp.arange(2), "b": snp.ones(3), "c": 1.0}
     words = (
         r"scan: the carry must keep its type; init\['a'\] is int32\[2\], and float32\[2\] is "
-        r"returned for it; init\['b'\] is float32\[3\], and float32\[1,3\] is returned for it\."
+        r"returned for it; init\['b'\] is float32\[3\], but float32\[1,3\] is returned for it\."
     )
     with pytest.raises(TypeError, match=words):
         scan(body, init, length=2)

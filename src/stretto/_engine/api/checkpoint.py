@@ -10,18 +10,13 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from stretto._engine.api.arguments import (
-    as_values,
-    leaf_names,
-    name_of,
-    values_of_tree,
-    without_float0,
-)
+from stretto._engine.api.arguments import as_values, leaf_names, values_of_tree, without_float0
 from stretto._engine.api.static import Places, others, places_of, rejoined
 from stretto._engine.control import policies as checkpoint_policies
 from stretto._engine.control.checkpoint import Checkpoint
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.recorder import record
 
 __all__ = ["checkpoint", "checkpoint_policies", "remat"]

@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
-from stretto._engine.api.arguments import (
-    LEAF,
-    name_of,
-    values_of_tree,
-    wraps,
-)
+from stretto._engine.api.arguments import LEAF, values_of_tree, wraps
 from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto._engine.api.linear_functions import JvpFunction, VjpFunction, tangents_of
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.jvp import jvp_flat

@@ -13,11 +13,11 @@ from stretto._engine.api.arguments import (
     argument_names,
     as_argnums,
     as_values,
-    name_of,
     values_of_tree,
 )
 from stretto._engine.control.symbolic_zeros import zero_tangent
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import ArrayType, is_complex, is_inexact
 from stretto._engine.transforms.linearize import LinearMap

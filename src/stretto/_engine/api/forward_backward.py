@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from stretto._engine.api.arguments import as_argnums, name_of
+from stretto._engine.api.arguments import as_argnums
 from stretto._engine.api.derivatives import vjp
 from stretto._engine.api.jit import jit
+from stretto._engine.core.functions import name_of
 
 __all__ = ["fwd_and_bwd"]
 

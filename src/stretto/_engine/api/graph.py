@@ -18,7 +18,6 @@ import numpy as np
 from stretto._engine.api.arguments import (
     LeafNames,
     as_values,
-    name_of,
     values_of_tree,
     without_float0,
     wraps,
@@ -27,6 +26,7 @@ from stretto._engine.api.static import NONE, Places, places_of, rejoined
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.config import over_axis
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.api.arguments import name_of
 from stretto._engine.api.derivatives import grad, jvp
+from stretto._engine.core.functions import name_of
 
 __all__ = ["hvp"]
 

@@ -10,10 +10,11 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from stretto._engine.api.arguments import name_of, wraps
+from stretto._engine.api.arguments import wraps
 from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto._engine.control.chunks import map_chunks, positive
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
 from stretto._engine.ops.broadcast import move_axis, reshape

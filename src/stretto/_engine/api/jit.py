@@ -19,7 +19,6 @@ from stretto._engine.api.arguments import (
     as_values,
     holds_float0,
     leaf_names,
-    name_of,
     values_of_tree,
     without_float0,
 )
@@ -34,6 +33,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.forks import in_child
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.api.arguments import leaf_names, name_of, values_of_tree
+from stretto._engine.api.arguments import leaf_names, values_of_tree
 from stretto._engine.api.graph import types_of
 from stretto._engine.control.family import ControlFlow, parting
 from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, bounded
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record

@@ -9,8 +9,8 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.api.arguments import name_of, signature_of
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of, signature_of
 
 __all__ = ["NONE", "Places", "Static", "no_overlap", "others", "places_of", "rejoined"]
 

@@ -17,12 +17,12 @@ from stretto._engine.api.arguments import (
     argument_names,
     as_values,
     holds_float0,
-    name_of,
     without_float0,
     wraps,
 )
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.types import is_float0
 from stretto._engine.plan.mapped import map_members
 from stretto._engine.transforms.vmap import AxisSize, to_axis
