@@ -1,7 +1,9 @@
 """Derivatives of functions of trees: ``jvp``, ``linearize``, ``vjp``, ``grad``.
 
-Layer 7 (api). Forward derivatives run each operation's jvp rule; reverse ones record the linear
-part of the same rules and run it backwards. Conventions for complex numbers are those of JAX.
+Layer 7 (api). Forward derivatives run each operation's jvp rule (``transforms/jvp``). Reverse ones
+record the linear part of the same rules (``transforms/linearize``) and run it backwards
+(``transforms/transpose``). Here trees are flattened, arguments chosen and types checked.
+Conventions for complex numbers are JAX's. Next, read ``jacobians``.
 """
 
 from __future__ import annotations
@@ -82,14 +84,14 @@ def jvp(
         if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
             raise TypeError("jvp: primals and tangents must be tuples, one entry an argument")
         values, structure = values_of_tree(tuple(primals), "jvp", "primals")
-        given, other = tree.flatten(tuple(tangents))
-        if other != structure:
+        leaves, tangents_structure = tree.flatten(tuple(tangents))
+        if tangents_structure != structure:
             raise TypeError(
                 f"jvp: tangents must have the structure of primals; they part at "
                 f"{tree.difference(tuple(primals), tuple(tangents), 'primals')}"
             )
         flat = Flat(fun, structure, has_aux, "jvp")
-        outs, douts = jvp_flat(flat, values, tangents_of([v.type for v in values], given, "jvp"))
+        outs, douts = jvp_flat(flat, values, tangents_of([v.type for v in values], leaves, "jvp"))
         filled = [zero_tangent(o) if t is None else t for o, t in zip(outs, douts, strict=True)]
         out, aux = flat.rebuild(outs)
         dout = tree.unflatten(flat.out, filled[: flat.count])
@@ -195,7 +197,7 @@ def _both(
     holomorphic: bool,
     allow_int: bool,
 ) -> Callable[..., Any]:
-    """What ``value_and_grad`` gives, but for its name, and its tracebacks."""
+    """The function that ``value_and_grad`` makes, without its name and its filtered tracebacks."""
     name = name_of(fun)
 
     def both(*args: Any, **kwargs: Any) -> Any:

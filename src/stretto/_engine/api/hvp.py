@@ -1,6 +1,6 @@
-"""``hvp``: the product of a Hessian and a vector, without the Hessian.
+"""``hvp``: the product of a Hessian and a vector, without computing the Hessian.
 
-Layer 7 (api).
+Layer 7 (api). It is ``jvp`` of ``grad``. Next, read ``derivatives``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a reverse derivative keeps on the way there: ``print_saved_residuals``.
+"""What a reverse derivative keeps from the forward pass: ``print_saved_residuals``.
 
-Layer 7 (api).
+Layer 7 (api). Useful when choosing what a ``checkpoint`` should keep.
 """
 
 from __future__ import annotations

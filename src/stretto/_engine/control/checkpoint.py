@@ -68,7 +68,7 @@ class Checkpoint(Call):
         """The values with what is kept, and one operation that computes the rest and the tangents.
 
         y = f(x), dy = J(r(x)) dx, with residuals r, becomes y, s = f'(x), dy = J(r'(x, s)) dx
-        where s is what is kept. Run backwards the latter is a checkpoint, too: x' = J(r'(x, s))ᵀ y'.
+        where s is what is kept. Run backwards that is a checkpoint, too: x' = J(r'(x, s))ᵀ y'.
         """
         parts = _in_two(self.program, self.policy, tuple(t is not None for t in tangents))
         outs = self.of(parts.forward)(*primals)
