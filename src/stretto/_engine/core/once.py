@@ -94,25 +94,25 @@ def _leads_to(turn: Turn, thread: int) -> bool:
 
 
 def once(
-    made: dict[K, T],
+    things: dict[K, T],
     making: dict[K, Turn],
     key: K,
     make: Callable[[], T],
     keep: Callable[[T], bool] = lambda thing: True,
 ) -> T:
-    """``made[key]``, first made by ``make()`` if missing.
+    """``things[key]``, first made by ``make()`` if missing.
 
     What ``keep`` refuses is not stored, so that the next call makes it again.
     """
 
     def do() -> T:
-        existing = made.get(key)  # another thread may have made it in the meantime
+        existing = things.get(key)  # another thread may have made it in the meantime
         if existing is not None:
             return existing
         thing = make()
-        return made.setdefault(key, thing) if keep(thing) else thing
+        return things.setdefault(key, thing) if keep(thing) else thing
 
-    existing = made.get(key)
+    existing = things.get(key)
     if existing is not None:
         return existing
     try:

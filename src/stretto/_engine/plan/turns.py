@@ -44,23 +44,25 @@ class Work(NamedTuple):
     """(multiply-adds, fraction of the best rate) of each product and convolution."""
     moved: float
     """The bytes of a member's own inputs, and of its outputs."""
-    given: float
+    outputs: float
     """The bytes of its outputs."""
     kernels: int
     """The number of kernels."""
-    made: float
+    alive: float
     """The most bytes of intermediate results and outputs that are alive at the same time."""
 
 
 def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     """The work of one member."""
-    given = set(program.inputs)
+    program_inputs = set(program.inputs)
     own = [v.type for v, m in zip(program.inputs, over, strict=True) if m]
     outs = sum(map(bytes_of, program.out_types))
     moved = sum(map(bytes_of, own)) + outs
     touched, products, kernels, convolutions = [], [], 0.0, False
     for primitive, inputs, outputs in operations(program):
-        arrays = [v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in given]
+        arrays = [
+            v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in program_inputs
+        ]
         choice = isinstance(primitive, CHOICES)
         touched += [(1.0 if choice else _FUSED, bytes_of(t)) for t in arrays]
         kernels += 1 if choice else _FUSED
@@ -73,13 +75,13 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
                 products.append((work, convolution_fraction(primitive, types[1])))
                 convolutions = True
     # Members that are written out are computed one after the other, so fewer values are alive.
-    made = peak_bytes(program) * (_WRITTEN if convolutions else 1.0)
-    return Work(touched, products, moved, outs, round(kernels), made)
+    alive = peak_bytes(program) * (_WRITTEN if convolutions else 1.0)
+    return Work(touched, products, moved, outs, round(kernels), alive)
 
 
 def time_at_once(work: Work, count: int, machine: Machine) -> float:
     """The time to compute so many members at once, in microseconds."""
-    time = work.kernels * machine.kernel + machine.fresh_memory(count * work.made)
+    time = work.kernels * machine.kernel + machine.fresh_memory(count * work.alive)
     time += sum(w * machine.passing(count * b) for w, b in work.touched)
     for products, fraction in work.products:
         time += machine.product(count * products, fraction) + count * machine.item
@@ -93,7 +95,7 @@ def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, f
         if size % count == 0:
             turns = size // count
             inside = turns * (time_at_once(work, count, machine) + machine.turn)
-            outside = machine.moving(size * work.moved) + machine.fresh_memory(size * work.given)
+            outside = machine.moving(size * work.moved) + machine.fresh_memory(size * work.outputs)
             times[count] = inside + outside
     least = min(times.values())
     if least >= _WORTH * times[size]:

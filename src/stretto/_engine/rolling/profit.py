@@ -84,13 +84,13 @@ def gain(loop: Loop, use: Use) -> float:
     return (loop.copies - written) * each - LOOP - placing - OPERATION * arrays
 
 
-def runs_as_fast(loop: Loop, use: Use, made: Container[Atom]) -> bool:
+def runs_as_fast(loop: Loop, use: Use, computed: Container[Atom]) -> bool:
     """Whether the loop takes no longer than its copies, by estimate, and no more memory.
 
-    ``made`` holds the variables that equations of the program compute; a loop may overwrite those
-    in place, while inputs must be copied.
+    ``computed`` holds the variables that equations of the program compute; a loop may overwrite
+    those in place, while inputs must be copied.
     """
-    return not use.live or (_in_a_row(loop) and _copies_little(loop, use, made))
+    return not use.live or (_in_a_row(loop) and _copies_little(loop, use, computed))
 
 
 def _given(loop: Loop) -> set[Given]:
@@ -127,15 +127,15 @@ def _work(step: Step) -> float:
     return e.primitive.work([a.type for a in e.inputs], [v.type for v in e.outputs])
 
 
-def _copies_little(loop: Loop, use: Use, made: Container[Atom]) -> bool:
+def _copies_little(loop: Loop, use: Use, computed: Container[Atom]) -> bool:
     """Whether the loop's copying takes little time beside its work, and little memory."""
     carried = {(s.step, s.output, s.first) for s in sources_of(loop) if isinstance(s, Carried)}
     begin = [a for *_, first in carried for a in first]
     state = sum(bytes_of(a.type) for a in begin)
-    copied = sum(bytes_of(a.type) for a in begin if a not in made)
-    given = _given(loop) - use.links.keys()
-    stacked = loop.copies * sum(bytes_of(g.atoms[0].type) for g in given)
-    arrays = loop.copies * len(given)
+    copied = sum(bytes_of(a.type) for a in begin if a not in computed)
+    own = _given(loop) - use.links.keys()
+    stacked = loop.copies * sum(bytes_of(g.atoms[0].type) for g in own)
+    arrays = loop.copies * len(own)
     parted = kept = 0.0
     for (step, output), copies in use.outs.items():
         size = bytes_of(loop.steps[step].equation.outputs[output].type)

@@ -42,7 +42,7 @@ _INDEX = array_type((), np.dtype(np.int32))
 def written(
     program: Program,
     loops: Sequence[Loop],
-    given: Exchange,
+    exchanged: Exchange,
     inner: Callable[[Program], Program],
 ) -> Program:
     """The program with these loops, sorted by position; ``inner`` rolls loops in their bodies."""
@@ -51,13 +51,13 @@ def written(
 
     def copied(start: int, stop: int) -> None:
         for e in program.equations[start:stop]:
-            parts = given.gathered.get(id(e))
+            parts = exchanged.gathered.get(id(e))
             equations.extend([e] if parts is None else _gathered(e, parts, stacks))
 
     done = 0
     for loop in loops:
         copied(done, loop.start)
-        use = given.uses[id(loop)]
+        use = exchanged.uses[id(loop)]
         if use.live:
             equations += _Writer(program, loop, use, stacks).equations(inner)
         done = loop.end
