@@ -406,12 +406,12 @@ def two(x, params):
         (
             lambda: st.jvp(two, (1.0, 2), (np.zeros((), float0), np.zeros((), float0))),
             TypeError,
-            r"jvp: float0 zeros of shape \(\) are no tangent of float32\[\]",
+            r"jvp: float0 zeros of shape \(\) are not a tangent of float32\[\]",
         ),
         (
             lambda: st.vjp(lambda n: n, 2)[1](np.zeros(3, float0)),
             TypeError,
-            r"vjp: float0 zeros of shape \(3,\) are no tangent of int32\[\]",
+            r"vjp: float0 zeros of shape \(3,\) are not a tangent of int32\[\]",
         ),
         (
             lambda: st.grad(two, (0, -2))(1.0, 2.0),

@@ -415,7 +415,7 @@ def test_static_and_donated():
         {"static_argnames": "x", "donate_argnames": ("y", "x")},
         {"static_argnums": -2, "donate_argnums": 0},
     ):
-        with pytest.raises(ValueError, match="jit: the argument 'x' is static and donated"):
+        with pytest.raises(ValueError, match="jit: the argument 'x' is both static and donated"):
             st.jit(lambda x, y: y, **options)
     f = st.jit(lambda n, x, *, y: x * n + y, static_argnums=0, donate_argnames=("x", "y"))
     x, y = computed(16), computed(16)

@@ -45,7 +45,7 @@ def compiled(monkeypatch):
         texts.append(text)
         return pjrt.compile_text(text, *rest)
 
-    monkeypatch.setattr(cache, "_made", compile_text)
+    monkeypatch.setattr(cache, "_load_or_compile", compile_text)
     return texts
 
 

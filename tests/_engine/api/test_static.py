@@ -75,7 +75,7 @@ def test_static_values():
 
 def test_overlap():
     no_overlap(Places((0,), ("x",)), Places((1,), ("y",)))
-    with pytest.raises(ValueError, match="the argument 'x' is static and donated"):
+    with pytest.raises(ValueError, match="the argument 'x' is both static and donated"):
         no_overlap(Places((0,), ("x",)), Places((0,), ("x",)))
-    with pytest.raises(ValueError, match="the argument 3 is static and donated"):
+    with pytest.raises(ValueError, match="the argument 3 is both static and donated"):
         no_overlap(Places((3,), ()), Places((2, 3), ()))

@@ -317,7 +317,7 @@ def one(x, y):
         (
             lambda: st.vmap(one, axis_name="i", chunk_size=2),
             ValueError,
-            "chunk_size keeps examples apart, and axis_name='i' is there for them to be combined",
+            "chunk_size keeps examples apart, while axis_name='i' is for combining them",
         ),
         (
             lambda: st.vmap(one, out_axes=2)(np.ones(2), np.ones(2)),

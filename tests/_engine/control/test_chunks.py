@@ -232,7 +232,7 @@ def test_map_keeps_a_batch_alone_where_it_is_asked():
         (lambda: st.vmap(snp.sin, chunk_size=True), "vmap: chunk_size must be a positive integer"),
         (
             lambda: st.vmap(snp.sin, axis_name="i", chunk_size=2),
-            "vmap: chunk_size keeps examples apart, and axis_name='i'",
+            "vmap: chunk_size keeps examples apart, while axis_name='i'",
         ),
         (
             lambda: st.vmap(snp.sin, 0, None, chunk_size=2)(snp.ones(4)),

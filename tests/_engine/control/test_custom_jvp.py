@@ -158,7 +158,7 @@ def test_a_rule_for_each_argument():
     assert float(tangent["xy"]) == 32 and tangent["n"].dtype == float0
     assert float(st.grad(st.grad(loss), 1)(2.0, 3.0, 4)) == 10
     f.defjvps(None, None)
-    with pytest.raises(TypeError, match="has 3 arguments, and defjvps was given 2 rules"):
+    with pytest.raises(TypeError, match="has 3 arguments, but defjvps was given 2 rules"):
         st.grad(loss)(2.0, 3.0, 4)
     static = st.custom_jvp(lambda n, x: x, nondiff_argnums=(0,))
     with pytest.raises(TypeError, match="cannot be used with nondiff_argnums; use defjvp"):
@@ -175,7 +175,7 @@ def test_defjvps_computes_nothing_for_a_zero_tangent():
 
 def test_without_a_rule():
     f = st.custom_jvp(lambda x: x)
-    with pytest.raises(AttributeError, match="has no rule; give one by defjvp"):
+    with pytest.raises(AttributeError, match="has no rule; give one with defjvp"):
         f(1.0)
 
 

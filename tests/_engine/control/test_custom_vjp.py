@@ -321,7 +321,7 @@ def test_residuals_of_every_kind():
 def test_without_rules():
     f = st.custom_vjp(lambda x: x)
     with pytest.raises(
-        AttributeError, match="custom_vjp: function has no rules; give them by defvjp"
+        AttributeError, match="custom_vjp: function has no rules; give them with defvjp"
     ):
         f(1.0)
 

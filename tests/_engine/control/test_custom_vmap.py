@@ -286,7 +286,9 @@ def test_rules_that_do_not_fit(rule, message):
 
 def test_mistakes_in_calls():
     f = st.custom_vmap(lambda x: x)
-    with pytest.raises(AttributeError, match="custom_vmap: function has no rule; give one by def"):
+    with pytest.raises(
+        AttributeError, match="custom_vmap: function has no rule; give one with def"
+    ):
         f(1.0)
     with pytest.raises(TypeError, match="custom_vmap: expected a function, got int"):
         st.custom_vmap(3)

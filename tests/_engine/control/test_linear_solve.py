@@ -187,7 +187,7 @@ def test_forward_derivatives_need_no_transpose():
 def test_errors_name_what_is_unlike():
     b = snp.ones(3)
     same = lambda matvec, b: b
-    with pytest.raises(TypeError, match="b must be of floating or complex numbers; b is int32"):
+    with pytest.raises(TypeError, match="b must hold floating or complex numbers; b is int32"):
         lax.custom_linear_solve(lambda x: x, snp.arange(3), same)
     with pytest.raises(
         TypeError, match=r"matvec\(x\) must be like the unknowns; x is float32\[3\]"

@@ -132,9 +132,13 @@ def test_programs_show_the_policy():
         (
             lambda: P.save_only_these_names(["a", "b"]),
             TypeError,
-            "save_only_these_names: names are strings, each an argument of its own; got list",
+            "save_only_these_names: names must be strings, each a separate argument; got list",
         ),
-        (lambda: P.save_any_names_but_these(1), TypeError, "save_any_names_but_these: names are"),
+        (
+            lambda: P.save_any_names_but_these(1),
+            TypeError,
+            "save_any_names_but_these: names must be",
+        ),
         (
             lambda: P.save_from_both_policies(P.dots_saveable, "a"),
             TypeError,

@@ -212,9 +212,7 @@ def test_an_equation_that_leaves_out_an_unknown():
 
 def test_errors_name_what_is_unlike():
     find = lambda f, x: x
-    with pytest.raises(
-        TypeError, match="initial_guess must be of floating or complex numbers; ini"
-    ):
+    with pytest.raises(TypeError, match="initial_guess must hold floating or complex numbers; ini"):
         lax.custom_root(lambda x: x, 1, find, by_slope)
     with pytest.raises(TypeError, match=r"f\(x\) must be like the unknowns; x is float32\[\], got"):
         lax.custom_root(lambda x: x * snp.ones(2), 1.0, find, by_slope)

@@ -247,7 +247,7 @@ def test_weak_types_settle():
         (
             lambda: scan(lambda c, x: ({"a": c["a"] + x}, x), {"a": 0.0}, snp.ones((2, 3))),
             TypeError,
-            r"init\['a'\] is float32\[\], and float32\[3\] is returned",
+            r"init\['a'\] is float32\[\], but float32\[3\] is returned",
         ),
         (
             lambda: scan(lambda c, x: (c + 0.5, x), snp.int32(0), snp.ones(2)),
@@ -309,8 +309,8 @@ def test_every_leaf_of_the_carry_that_changes_is_named():
 
     init = {"a": snp.arange(2), "b": snp.ones(3), "c": 1.0}
     words = (
-        r"scan: the carry must keep its type; init\['a'\] is int32\[2\], and float32\[2\] is "
-        r"returned for it; init\['b'\] is float32\[3\], and float32\[1,3\] is returned for it\."
+        r"scan: the carry must keep its type; init\['a'\] is int32\[2\], but float32\[2\] is "
+        r"returned for it; init\['b'\] is float32\[3\], but float32\[1,3\] is returned for it\."
     )
     with pytest.raises(TypeError, match=words):
         scan(body, init, length=2)

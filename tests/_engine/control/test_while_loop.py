@@ -145,15 +145,15 @@ def test_weak_types_settle():
         (
             lambda c: (c[0], snp.ones(2)),
             (1, 2.0),
-            r"init_val\[1\] is float32\[\], and float32\[2\]",
+            r"init_val\[1\] is float32\[\], but float32\[2\]",
         ),
         (
             lambda c: {"i": c["i"] + 0.5},
             {"i": snp.int32(1)},
             r"init_val\['i'\] is int32\[\].*astype",
         ),
-        (lambda c: c.astype(snp.int32), snp.float32(1), r"init_val is float32\[\], and int32\[\]"),
-        (lambda c: c.astype(snp.bfloat16), snp.float32(1), r"and bfloat16\[\]"),
+        (lambda c: c.astype(snp.int32), snp.float32(1), r"init_val is float32\[\], but int32\[\]"),
+        (lambda c: c.astype(snp.bfloat16), snp.float32(1), r"but bfloat16\[\]"),
         (lambda c: (c[0],), (1, 2.0), "part at carry: a tuple of length 2 and a tuple of length 1"),
         (lambda c: {"a": c["a"], "c": 1}, {"a": 1, "b": 2}, r"\['a', 'b'\].*\['a', 'c'\]"),
     ],

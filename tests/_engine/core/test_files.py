@@ -240,10 +240,10 @@ def test_an_interruption_while_leftovers_are_removed(path):
     everywhere = lambda name: "interruptions" not in name
     left = path.with_name(LEFT)
     left.write_bytes(b"half")
-    count = lines_of(lambda: files._remove_left(str(path.parent)), everywhere)
+    count = lines_of(lambda: files._remove_abandoned(str(path.parent)), everywhere)
     for number in range(count):
         left.write_bytes(b"half")
-        assert interrupted(lambda: files._remove_left(str(path.parent)), everywhere, number)
+        assert interrupted(lambda: files._remove_abandoned(str(path.parent)), everywhere, number)
         put(path)  # nobody holds its lock
         assert os.listdir(path.parent) == ["file"], number
 
@@ -363,7 +363,7 @@ def test_a_big_folder_is_looked_through_once_a_second(path, monkeypatch):
     for name in ("one", "other"):
         (path.parent / name).mkdir()
         put(path.parent / name / "file")
-    assert list(files._looked) == [str(path.parent / "other")]
+    assert list(files._last_search) == [str(path.parent / "other")]
 
 
 # Reading

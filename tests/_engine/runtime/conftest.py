@@ -11,7 +11,7 @@ from tests.compilations import texts_compiled
 def kept_in(tmp_path, monkeypatch):
     """A directory for caches with nothing in it; memory is empty as well."""
     monkeypatch.setenv("STRETTO_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(disk, "_said", set())
+    monkeypatch.setattr(disk, "_warned", set())
     st.clear_caches()
     yield str(tmp_path / "programs")
     st.clear_caches()

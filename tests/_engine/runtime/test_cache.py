@@ -24,7 +24,7 @@ def compiles(monkeypatch):
         texts.append(text)
         return pjrt.compile_text(text, out_types, options)
 
-    monkeypatch.setattr(cache, "_made", counted)
+    monkeypatch.setattr(cache, "_load_or_compile", counted)
     yield texts
     st.clear_caches()
 

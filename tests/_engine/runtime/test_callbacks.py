@@ -111,7 +111,7 @@ def test_the_runtime_names_the_failure():
     text = st.jit(lambda x: st.debug.callback(fails, x)).lower(X)._entry.text()
 
     def unknown(*arrays):
-        raise callbacks._noted(Odd())
+        raise callbacks._failure_of(Odd())
 
     made = pjrt.compile_text(text, (), (), [unknown], pjrt.runtime_of_calls(1))
     host = np.ones((), "f")

@@ -40,7 +40,7 @@ def test_versions_out_of_range(version):
     assert "\n" not in message
     for part in (
         "stretto needs jaxlib >= 0.10.2 and < 0.13",
-        f"installed is jaxlib {version}",
+        f"but jaxlib {version} is installed",
         "pip install",
     ):
         assert part in message

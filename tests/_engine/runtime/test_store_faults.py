@@ -222,7 +222,7 @@ def test_a_link_in_the_place_of_a_file(folder, path):
     os.symlink(elsewhere, path)
     with pytest.raises(OSError):
         store.read(folder, KEY, LIMIT)
-    with pytest.raises(store.Unsafe, match="is not a plain file"):
+    with pytest.raises(store.Unsafe, match="is not a regular file"):
         store.write(folder, KEY, b"anew", LIMIT)
     assert CONTENT in bytes_of(elsewhere) and os.path.islink(path)
 
@@ -250,7 +250,7 @@ def test_no_file_in_the_place_of_a_file(folder, path, make):
     if make is os.mkfifo:
         os.chmod(path, 0o600)
     for use in (read, lambda *which: store.write(*which, b"anew", LIMIT)):
-        with pytest.raises(store.Unsafe, match="is not a plain file"):
+        with pytest.raises(store.Unsafe, match="is not a regular file"):
             use(folder, KEY)
     assert store.kept(folder) == []
 

@@ -1,4 +1,5 @@
 """Layer 7: the transformations as users call them, on functions of trees.
 
-Read ``arguments``, then ``jit``, ``derivatives``, ``vectorise``.
+Read ``arguments`` (trees to flat values), then ``jit`` with ``entry`` and ``dispatch``,
+``derivatives`` with ``flat``, ``vectorise``, and ``graph``.
 """

@@ -1,12 +1,13 @@
-"""What the transformations share in reading a user's function and its arguments.
+"""What the transformations share: reading a user's function and its arguments.
 
-Layer 7 (api).
+Layer 7 (api). Arguments are trees; what is below this layer knows flat lists of values only. These
+functions flatten the one into the other, and know the name of each leaf for messages. Next, read
+``flat`` for derivatives, or ``jit``.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
+from stretto._engine.core.functions import name_of, signature_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import float0, is_float0
 
@@ -27,27 +29,16 @@ __all__ = [
     "as_values",
     "holds_float0",
     "leaf_names",
-    "name_of",
-    "signature_of",
     "values_of_tree",
     "without_float0",
     "wraps",
 ]
 
 
-def name_of(fun: Callable[..., Any]) -> str:
-    """The function's name, for programs and messages."""
-    while isinstance(fun, functools.partial):
-        fun = fun.func
-    name = getattr(fun, "__name__", None) or type(fun).__name__
-    return "function" if name == "<lambda>" else name
-
-
 def wraps(fun: Callable[..., Any], verb: str) -> Callable[[Any], Any]:
     """Give a transformed function the name and documentation of the one it was made from.
 
-    Errors that pass out of it show no frames of this package. Raises ``TypeError`` where there is
-    no function.
+    Its errors show no frames of this package. Raises ``TypeError`` if ``fun`` is not a function.
     """
     if not callable(fun):
         raise TypeError(f"{verb}: expected a function, got {type(fun).__name__}")
@@ -63,16 +54,8 @@ def wraps(fun: Callable[..., Any], verb: str) -> Callable[[Any], Any]:
     return decorate
 
 
-def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
-    """The signature, where Python can tell it."""
-    try:
-        return inspect.signature(fun)
-    except (TypeError, ValueError):
-        return None
-
-
 def argument_names(fun: Callable[..., Any], count: int) -> list[str]:
-    """The names under which a function takes its first ``count`` positional arguments."""
+    """The names of a function's first ``count`` positional arguments."""
     signature = signature_of(fun)
     names: list[str] = []
     for parameter in signature.parameters.values() if signature else ():
@@ -88,7 +71,7 @@ def argument_names(fun: Callable[..., Any], count: int) -> list[str]:
 def leaf_names(
     fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None
 ) -> list[str]:
-    """For each leaf of the arguments, how Python would write it: ``params['w'][0]``."""
+    """Each leaf of the arguments as an expression in Python: ``params['w'][0]``."""
     names = [
         path
         for name, arg in zip(argument_names(fun, len(args)), args, strict=True)
@@ -100,7 +83,7 @@ def leaf_names(
 
 
 class LeafNames(Sequence[str]):
-    """What ``leaf_names`` gives, found when it is first read: it costs more than most calls."""
+    """The result of ``leaf_names``, computed when first read: it takes longer than most calls."""
 
     def __init__(self, *of: Any) -> None:
         self._of = of
@@ -117,33 +100,34 @@ class LeafNames(Sequence[str]):
 
 
 def as_argnums(argnums: int | Sequence[int], count: int, caller: str) -> tuple[int, ...]:
-    """Positions of arguments, counted from the front.
+    """Positions of arguments, made non-negative.
 
-    Raises ``TypeError`` for what is no int, or one not there; ``ValueError`` for one named twice.
+    Raises ``TypeError`` for what is not an int, or names a missing argument; ``ValueError`` for an
+    argument that is named twice.
     """
     if isinstance(argnums, int) and 0 <= argnums < count:
         return (argnums,)
-    given: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
+    entries: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
     try:
-        several = tuple([operator.index(i) for i in given])
+        positions = tuple([operator.index(i) for i in entries])
     except TypeError:
         raise TypeError(
             f"{caller}: argnums must be an int or a sequence of ints, got {argnums!r}"
         ) from None
-    for i in several:
+    for i in positions:
         if not -count <= i < count:
             raise TypeError(
                 f"{caller}: argnums names argument {i}, but the function was called with {count} "
                 f"positional arguments"
             )
-    places = tuple(i % count for i in several)
+    places = tuple(i % count for i in positions)
     if len(set(places)) < len(places):
         raise ValueError(f"{caller}: argnums names an argument twice: {argnums!r}")
     return places
 
 
 def as_values(leaves: Sequence[Any], caller: str, names: Callable[[], Sequence[str]]) -> list[Any]:
-    """The leaves as values; ``TypeError`` says which, by its name, is none."""
+    """The leaves as values; ``TypeError`` names the first leaf that is not a value."""
     try:
         return [leaf if isinstance(leaf, Value) else as_value(leaf, caller) for leaf in leaves]
     except TypeError as error:
@@ -158,7 +142,7 @@ LEAF = tree.structure(0)
 
 
 class Nothing:
-    """A node without leaves for float0 zeros: no value, rebuilt as zeros of ``shape``."""
+    """Stands for float0 zeros: a node without leaves, unflattened to such zeros of ``shape``."""
 
     __slots__ = ("shape",)
 
@@ -172,9 +156,10 @@ tree.register_pytree_node(
 
 
 def without_float0(x: Any, lead: tuple[int, ...] = ()) -> Any:
-    """The tree with float0 zeros as nodes without leaves, which come back with shape ``lead`` more.
+    """The tree with float0 zeros replaced by nodes without leaves.
 
-    Gradients by integers are such zeros; they hold nothing that could be computed.
+    Gradients by integers are such zeros; they hold nothing that could be computed. When the tree is
+    put together again they come back, with leading axes ``lead``.
     """
     if not holds_float0(tree.leaves(x)):
         return x
@@ -182,13 +167,13 @@ def without_float0(x: Any, lead: tuple[int, ...] = ()) -> Any:
 
 
 def holds_float0(leaves: Sequence[Any]) -> bool:
-    """Whether any of them is."""
+    """Whether any leaf is float0 zeros."""
     return any([not isinstance(leaf, Value) and is_float0(leaf) for leaf in leaves])
 
 
 def values_of_tree(x: Any, caller: str, root: str) -> tuple[list[Any], Any]:
-    """The leaves of a tree, called ``root``, as values; and its structure."""
-    if isinstance(x, Value):  # as most results are
+    """The leaves of a tree as values, and its structure; messages call the tree ``root``."""
+    if isinstance(x, Value):  # most results are a single value
         return [x], LEAF
     leaves, structure = tree.flatten(x)
     return as_values(leaves, caller, lambda: tree.paths(x, root)), structure

@@ -1,9 +1,9 @@
-"""What is captured: equal arrays are one, and work on them alone is done once.
+"""Captured arrays: equal ones are merged, and work on them alone is done once, before compiling.
 
-Layer 7 (api). A jitted function may compute with arrays of its surroundings, or with counts, before
-it meets an argument: a filter's transform, a factor of a matrix, a table of positions. That is done
-when a signature is first run, and what comes of it is passed to the program in the place of what it
-was made of. A NumPy array that is used twice is captured twice. Next, read ``entry``.
+Layer 7 (api). A jitted function may compute with arrays from outside, or with counts, and no
+argument: a filter's transform, a factor of a matrix, a table of positions. That is computed when a
+signature is first run, and the results are passed to the program instead of the arrays. A NumPy
+array that is used twice is captured twice, so equal ones are common. Next, read ``entry``.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from stretto._engine.transforms.simplify import used_inputs, with_inputs
 __all__ = ["beforehand", "with_equal_ones_merged"]
 
 _MOST_COMPARED = 1 << 20
-"""Bytes of an array that is held against others."""
+"""The most bytes of an array that is compared with others."""
 
 _MOST_BYTES = 1 << 22
-"""Of a result that is larger than what it is made of."""
+"""The most bytes of a result that is larger than its operands."""
 
 _MOST_KEPT = 1 << 26
-"""Bytes of all results, which live as long as the signature."""
+"""The most bytes of all results together, which live as long as the signature."""
 
 _VIEWS = (BroadcastInDim, Reshape, Slice, Transpose)
-"""Operations that XLA does while it reads."""
+"""Operations that XLA does while reading, at no cost."""
 
 
 def beforehand(program: Program, captured: Sequence[Any]) -> tuple[Program, Sequence[Any]]:
-    """The program without work that no argument enters, and the values of its last inputs.
+    """The program without work that depends on no argument, and the values of its last inputs.
 
-    ``captured`` has those of the given one. The first inputs, the arguments, stay as they are.
+    ``captured`` are the values of the last inputs of ``program``. The first inputs, the arguments,
+    stay as they are.
     """
     if not captured and all([e.inputs for e in program.equations]):
         return program, captured
@@ -59,15 +60,15 @@ def beforehand(program: Program, captured: Sequence[Any]) -> tuple[Program, Sequ
     outside = program.inputs[own:]
     first = Program(outside, steps, results, program.name)
     values = holding(state, "interpreter", EAGER, evaluate, first, captured)
-    left = Program([*program.inputs, *results], rest, program.outputs, program.name)
-    used = [*([True] * own), *used_inputs(left)[own:]]
+    remaining = Program([*program.inputs, *results], rest, program.outputs, program.name)
+    used = [*([True] * own), *used_inputs(remaining)[own:]]
     everything = [*captured, *values]
     kept = [x for x, u in zip(everything, used[own:], strict=True) if u]
-    return with_inputs(left, used), kept
+    return with_inputs(remaining, used), kept
 
 
 def with_equal_ones_merged(program: Program, captured: Sequence[Any]) -> Program:
-    """The program that reads the first of equal captured arrays for all; the same inputs."""
+    """The program, reading the first of equal captured arrays in place of all; same inputs."""
     outside = program.inputs[len(program.inputs) - len(captured) :]
     first: dict[Any, Var] = {}
     renamed: dict[Atom, Atom] = {}
@@ -90,9 +91,9 @@ def with_equal_ones_merged(program: Program, captured: Sequence[Any]) -> Program
 
 
 def _constant(program: Program, captured: int) -> list[Equation]:
-    """The equations that no argument enters, and that may be done now."""
+    """The equations that depend on no argument, and whose results are not too large to keep."""
     known: set[Atom] = set(program.inputs[len(program.inputs) - captured :])
-    found = []
+    constant = []
     for e in program.equations:
         if e.inputs and known.isdisjoint(e.inputs):
             continue
@@ -103,13 +104,13 @@ def _constant(program: Program, captured: int) -> list[Equation]:
             continue
         if _size(e.outputs) <= max(_MOST_BYTES, _size(e.inputs)):
             known.update(e.outputs)
-            found.append(e)
-    return found
+            constant.append(e)
+    return constant
 
 
 def _worthwhile(steps: Sequence[Equation]) -> list[Equation]:
-    """Those without the last ones that take no longer than to read what they give."""
-    costs: dict[Atom, int] = {}  # bytes read to have the value, where it is made on the way
+    """The steps without final ones that are no slower than reading their results would be."""
+    costs: dict[Atom, int] = {}  # bytes to read in order to compute each value while fused
     for e in steps:
         for v in e.outputs:
             fused = _fused(e) and not isinstance(e.primitive, Constant)
@@ -128,7 +129,7 @@ def _worthwhile(steps: Sequence[Equation]) -> list[Equation]:
 
 
 def _fused(equation: Equation) -> bool:
-    """Whether XLA does it on the way, with what reads the result."""
+    """Whether XLA fuses it into what reads the result."""
     primitive: Any = equation.primitive
     if not primitive.light or len(equation.outputs) != 1:
         return False

@@ -1,7 +1,6 @@
 """``checkpoint``: derivatives that compute values again instead of keeping them.
 
-Layer 7 (api). What may be kept is told in ``control/policies``, how it is done in
-``control/checkpoint``.
+Layer 7 (api). ``control/policies`` has what may be kept, ``control/checkpoint`` how it is done.
 """
 
 from __future__ import annotations
@@ -10,18 +9,13 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from stretto._engine.api.arguments import (
-    as_values,
-    leaf_names,
-    name_of,
-    values_of_tree,
-    without_float0,
-)
+from stretto._engine.api.arguments import as_values, leaf_names, values_of_tree, without_float0
 from stretto._engine.api.static import Places, others, places_of, rejoined
 from stretto._engine.control import policies as checkpoint_policies
 from stretto._engine.control.checkpoint import Checkpoint
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.recorder import record
 
 __all__ = ["checkpoint", "checkpoint_policies", "remat"]
@@ -38,19 +32,19 @@ def checkpoint(
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Callable[P, R]:
-    """Make derivatives of ``fun`` keep its arguments alone, and compute the rest again.
+    """Make derivatives of ``fun`` keep only its arguments, and compute the rest again.
 
-    Values are the same. Run backwards, a derivative needs values of the way there; those of ``fun``
-    are computed anew when their turn comes, in the memory that the next such function uses again:
-    some more work, much less memory. Also called ``remat``.
+    Values are the same. A reverse derivative needs values from the forward pass; those inside
+    ``fun`` are computed again when they are needed, and their memory is free again afterwards: some
+    more work, much less memory. Also called ``remat``.
 
     Args:
-        fun: a function of trees of arrays; those that it takes from outside are kept, too.
-        prevent_cse: whether the compiler is kept from finding that the values were there already;
-            around the body of a ``scan``, where it cannot find that, False is a little faster.
+        fun: a function of trees of arrays; arrays that it captures are kept, too.
+        prevent_cse: whether the compiler is prevented from reusing the values of the forward pass;
+            around the body of a ``scan``, where it could not, False is a little faster.
         policy: ``policy(primitive, *types)`` says whether the results of an operation on operands
-            of these types may be kept all the same: one of ``stretto.checkpoint_policies``, whose
-            page says what it is asked, or None, to keep nothing.
+            of these types may be kept after all: one of ``stretto.checkpoint_policies``, or None,
+            to keep nothing.
         static_argnums: positions of arguments that ``fun`` is given as they are, and that must be
             hashable.
         static_argnames: the same, by name.
@@ -114,8 +108,8 @@ def checkpoint(
 
             values = as_values(leaves, f"checkpoint of {name}", names)
 
-            def flat(*given: Any) -> Any:
-                all_args, all_named = rejoined(fixed, *tree.unflatten(structure, given))
+            def flat(*leaves: Any) -> Any:
+                all_args, all_named = rejoined(fixed, *tree.unflatten(structure, leaves))
                 result = function(*all_args, **all_named)
                 return values_of_tree(without_float0(result), name, "the result")
 
@@ -138,7 +132,7 @@ def _hashable(value: Any) -> bool:
 
 
 def _fixed(static: Places, args: Sequence[Any], kwargs: Any, name: str) -> dict[Any, Any]:
-    """The static arguments, by place."""
+    """The static arguments, by position or name."""
     fixed = {p: args[p] if isinstance(p, int) else kwargs[p] for p in static.present(args, kwargs)}
     for place, value in fixed.items():
         if not _hashable(value):

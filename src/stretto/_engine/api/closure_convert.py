@@ -1,6 +1,7 @@
-"""``closure_convert``: what a function takes from outside becomes arguments.
+"""``closure_convert``: values that a function captures become arguments of it.
 
-Layer 7 (api).
+Layer 7 (api). It records the function and evaluates the program with other values in place of the
+captured ones.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from stretto._engine.api.arguments import leaf_names, name_of, values_of_tree, without_float0
+from stretto._engine.api.arguments import leaf_names, values_of_tree, without_float0
 from stretto._engine.api.graph import types_of
 from stretto._engine.control.family import parting
 from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, bounded
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import is_inexact
@@ -29,12 +31,12 @@ R = TypeVar("R")
 def closure_convert(
     fun: Callable[..., R], *example_args: Any
 ) -> tuple[Callable[..., R], list[Any]]:
-    """Turn what is differentiable and taken from outside into arguments.
+    """Turn differentiable values that a function captures into arguments.
 
-    For functions that are given to ones with rules of their own (``custom_vjp``), which can take
-    derivatives by arguments alone. ``converted(*args, *consts)`` is ``fun(*args)``; ``consts`` are
-    the traced floating values that ``fun`` took from outside. What it takes that is concrete, an
-    integer or a boolean stays inside.
+    For functions that are passed to a ``custom_vjp`` function, which can be differentiated with
+    respect to arguments only. ``converted(*args, *consts)`` is ``fun(*args)``; ``consts`` are the
+    traced floating values that ``fun`` captured. Captured values that are concrete, integers or
+    booleans stay inside.
 
     Args:
         fun: a function of trees of arrays, which is traced once, here.
@@ -71,7 +73,7 @@ def closure_convert(
 
     @bounded
     def converted(*args: Any) -> Any:
-        own, given = args[: len(args) - len(consts)], args[len(args) - len(consts) :]
+        own, extra = args[: len(args) - len(consts)], args[len(args) - len(consts) :]
         if len(args) < len(consts) or tree.structure(own) != structure:
             raise TypeError(
                 f"closure_convert: {caller} was converted for {len(example_args)} arguments and "
@@ -79,7 +81,7 @@ def closure_convert(
                 f"{parting(structure, tree.structure(own), 'args')}"
             )
         values, _ = values_of_tree(own, caller, "args")
-        more, _ = values_of_tree(list(given), caller, "consts")
+        more, _ = values_of_tree(list(extra), caller, "consts")
         expected = [*types, *(c.type for c in consts)]
         paths = [*names, *(f"consts[{i}]" for i in range(len(consts)))]
         for value, t, path in zip([*values, *more], expected, paths, strict=True):

@@ -1,6 +1,7 @@
-"""Operations on concrete values inside a trace, computed at once: ``ensure_compile_time_eval``.
+"""Evaluate operations on concrete values while tracing: ``ensure_compile_time_eval``.
 
-Layer 7 (api).
+Layer 7 (api). A small interpreter, put in front of the current one: arrays go to the eager
+interpreter, tracers to the one behind.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["ensure_compile_time_eval"]
 
 
 class _AtOnce(Interpreter):
-    """Evaluates operations on arrays, and hands those with a tracer to the one around it."""
+    """Evaluates operations on arrays, and hands those on tracers to the interpreter around it."""
 
     __slots__ = ("parent",)
 
@@ -28,15 +29,15 @@ class _AtOnce(Interpreter):
 
     @property
     def recorder(self) -> Any:  # type: ignore[override]
-        """That of the one around it."""
+        """The recorder of the interpreter around it."""
         return self.parent.recorder
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Evaluate, or hand on: also what is across the examples that one around it maps."""
-        theirs = any([isinstance(a, Tracer) for a in args]) or any(
+        """Evaluate the operation; hand it on if it has a tracer or names an axis of a ``vmap``."""
+        is_traced = any([isinstance(a, Tracer) for a in args]) or any(
             [type(effect) is NamedAxis for effect in primitive.effects]
         )
-        return (self.parent if theirs else EAGER).process(primitive, args)
+        return (self.parent if is_traced else EAGER).process(primitive, args)
 
 
 @contextmanager
@@ -44,8 +45,8 @@ def ensure_compile_time_eval() -> Iterator[None]:
     """Compute at once what depends on no argument, in a block or a decorated function.
 
     While a function is traced, operations on concrete arrays are recorded like all others, and
-    their results are traced. In the block they are evaluated, so that Python can use the results:
-    as a shape, a condition, a number. Operations on traced values are recorded as ever.
+    their results are traced. In this block they are evaluated, so that Python can use the results:
+    as a shape, a condition, a number. Operations on traced values are recorded as usual.
 
     Returns:
         A context manager, which is a decorator as well.

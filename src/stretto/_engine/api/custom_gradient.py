@@ -1,6 +1,7 @@
 """``custom_gradient``: a function that returns its value together with its derivative.
 
-Layer 7 (api). It is a ``custom_vjp`` whose residuals are what the derivative took from outside.
+Layer 7 (api). It is a ``custom_vjp``: the derivative, a Python closure, is recorded as a program,
+and the values that it captured are the residuals.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from stretto._engine.api.arguments import name_of, values_of_tree, without_float0
+from stretto._engine.api.arguments import values_of_tree, without_float0
 from stretto._engine.control.custom_vjp import custom_vjp
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import float0, is_inexact
@@ -26,7 +28,7 @@ R = TypeVar("R")
 
 
 class _Backward:
-    """A recorded derivative; a leaf of the residuals, and no array."""
+    """A recorded derivative: a leaf of the residuals that is not an array."""
 
     def __init__(self, program: Program, structure: Any, floating: Sequence[bool]) -> None:
         self.program, self.structure, self.floating = program, structure, floating
@@ -40,7 +42,7 @@ class _Residuals(NamedTuple):
 def custom_gradient(
     fun: Callable[P, tuple[R, Callable[..., Any]]],
 ) -> custom_vjp[P, R]:
-    """Make a function of the value that ``fun`` returns, with the derivative beside it.
+    """Make a function from one that returns its value and its derivative.
 
     Args:
         fun: a function that returns a pair: the output, and a function from the output's
@@ -74,8 +76,7 @@ def custom_gradient(
         if not (isinstance(result, (tuple, list)) and len(result) == 2 and callable(result[1])):
             raise TypeError(
                 f"{caller} must return a pair (output, function from cotangents to cotangents), "
-                "got "
-                f"{result!r}"
+                f"got {result!r}"
             )
         return result[0], result[1]
 
@@ -89,9 +90,9 @@ def custom_gradient(
         floating = [is_inexact(o.dtype) for o in outs]
 
         def flat(*cts: Any) -> Any:
-            given = iter(cts)
+            floating_cts = iter(cts)
             filled = [
-                next(given) if f else np.zeros(o.shape, float0)
+                next(floating_cts) if f else np.zeros(o.shape, float0)
                 for o, f in zip(outs, floating, strict=True)
             ]
             result = without_float0(back(tree.unflatten(structure, filled)))
@@ -107,6 +108,6 @@ def custom_gradient(
         result = tree.unflatten(backward.structure, evaluate(backward.program, [*cts, *captured]))
         return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
-    made: Any = custom_vjp(value)
-    made.defvjp(fwd, bwd)
-    return made
+    result: Any = custom_vjp(value)
+    result.defvjp(fwd, bwd)
+    return result

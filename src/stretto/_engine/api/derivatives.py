@@ -1,7 +1,9 @@
 """Derivatives of functions of trees: ``jvp``, ``linearize``, ``vjp``, ``grad``.
 
-Layer 7 (api). Forward derivatives run each operation's jvp rule; reverse ones record the linear
-part of the same rules and run it backwards. Conventions for complex numbers are those of JAX.
+Layer 7 (api). Forward derivatives run each operation's jvp rule (``transforms/jvp``). Reverse ones
+record the linear part of the same rules (``transforms/linearize``) and run it backwards
+(``transforms/transpose``). Here trees are flattened, arguments chosen and types checked.
+Conventions for complex numbers are JAX's. Next, read ``jacobians``.
 """
 
 from __future__ import annotations
@@ -9,16 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
-from stretto._engine.api.arguments import (
-    LEAF,
-    name_of,
-    values_of_tree,
-    wraps,
-)
+from stretto._engine.api.arguments import LEAF, values_of_tree, wraps
 from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto._engine.api.linear_functions import JvpFunction, VjpFunction, tangents_of
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.jvp import jvp_flat
@@ -86,14 +84,14 @@ def jvp(
         if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
             raise TypeError("jvp: primals and tangents must be tuples, one entry an argument")
         values, structure = values_of_tree(tuple(primals), "jvp", "primals")
-        given, other = tree.flatten(tuple(tangents))
-        if other != structure:
+        leaves, tangents_structure = tree.flatten(tuple(tangents))
+        if tangents_structure != structure:
             raise TypeError(
                 f"jvp: tangents must have the structure of primals; they part at "
                 f"{tree.difference(tuple(primals), tuple(tangents), 'primals')}"
             )
         flat = Flat(fun, structure, has_aux, "jvp")
-        outs, douts = jvp_flat(flat, values, tangents_of([v.type for v in values], given, "jvp"))
+        outs, douts = jvp_flat(flat, values, tangents_of([v.type for v in values], leaves, "jvp"))
         filled = [zero_tangent(o) if t is None else t for o, t in zip(outs, douts, strict=True)]
         out, aux = flat.rebuild(outs)
         dout = tree.unflatten(flat.out, filled[: flat.count])
@@ -199,7 +197,7 @@ def _both(
     holomorphic: bool,
     allow_int: bool,
 ) -> Callable[..., Any]:
-    """What ``value_and_grad`` gives, but for its name, and its tracebacks."""
+    """The function that ``value_and_grad`` makes, without its name and its filtered tracebacks."""
     name = name_of(fun)
 
     def both(*args: Any, **kwargs: Any) -> Any:

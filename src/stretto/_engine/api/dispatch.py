@@ -1,8 +1,9 @@
-"""The jitted call's short way: from the arguments' fingerprint to what was compiled for them.
+"""The fast path of a jitted call: from the arguments' fingerprint to what was compiled for them.
 
-Layer 7 (api). A fingerprint says all that a signature is made of. In C, where the extension was
-built, it is taken of trees of arrays in plain containers; the twin in Python takes that of arrays
-as positional arguments. Whatever has no record goes the general way. Next, read ``jit``.
+Layer 7 (api). A fingerprint identifies a signature without flattening the arguments. The C
+extension, if it was built, can take that of trees of arrays in plain containers; its Python twin
+only that of positional arguments that are arrays. A call whose fingerprint has no record goes
+through the general path in ``jit``. Next, read ``jit``.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from stretto._engine.runtime.eager import EAGER
 __all__ = ["Dispatcher", "record_of"]
 
 Record = tuple[Any, ...]
-"""What a call needs.
+"""Everything that a call needs.
 
 ``(interpret, run, handlers, places, constants, out_types, unflatten, tidy, kept alive)``:
-``interpret`` takes the list of arrays and gives the list of results; where it is None,
-``run(buffers).consume_with_handlers(handlers)`` gives their buffers. ``places`` are those of the
-arrays passed, among all in the order of the walk, as machine integers; ``constants`` the arrays
-passed after them; ``unflatten`` is None for one result that is no container; ``tidy`` is what the
-runtime is to be asked for now and then.
+``interpret`` maps the list of arrays to the list of results; if it is None,
+``run(buffers).consume_with_handlers(handlers)`` gives the results' buffers. ``places`` says which
+leaves, in the order of the walk, are passed, as machine integers; ``constants`` are the arrays
+passed after them; ``unflatten`` is None for a single result that is not in a container; ``tidy`` is
+to be called now and then to free what the runtime keeps.
 """
 
 
 class _Dispatcher:
-    """Calls what was compiled for its arguments, or its method ``_general``."""
+    """Calls what was compiled for its arguments, or otherwise its method ``_general``."""
 
     _table: dict[Any, Record]
     _general: Callable[[Any, Any], Any]
@@ -69,7 +70,7 @@ class _Dispatcher:
         try:
             return self._general(args, kwargs)
         except Exception as error:
-            hide_frames(error)  # this one's own
+            hide_frames(error)  # also the frame of this function
             raise
 
     def _attach(self, *about: Any) -> None:
@@ -96,7 +97,7 @@ else:
 
 
 def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record | None:
-    """The record for calls like this one; None where the general way has more to do."""
+    """The record for calls like this one; None if they need the general path."""
     if entry.taken or entry.has_tracers or not entry.out_types:
         return None
     names: list[str] = []
@@ -118,7 +119,7 @@ def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Re
 
 
 def _numbered(node: Any, numbers: Any, names: list[str]) -> Any:
-    """The same containers, with the leaves' numbers in the order in which the walk meets them."""
+    """The same containers, with leaves replaced by their numbers in the order of the walk."""
     if isinstance(node, dict):
         names += [sys.intern(name) for name in node]
         return {key: _numbered(child, numbers, names) for key, child in node.items()}

@@ -1,7 +1,8 @@
-"""What one signature of a jitted function was traced to, and how that is run.
+"""What one signature of a jitted function was traced to, and how it is run.
 
-Layer 7 (api). What no result needs is left out once, here, and text and executable are those of
-what is left. Donated arguments are matched to results of their type. Next, read ``stages``.
+Layer 7 (api). ``jit`` makes an entry for each signature. When it is first run, what no result needs
+is left out, and the rest is lowered and compiled, or interpreted if it is small. Donated arguments
+are matched to results of their type. Next, read ``stages``.
 """
 
 from __future__ import annotations
@@ -43,37 +44,37 @@ class Entry:
     program: Program
     out_structure: Any
     captured: list[Any]
-    """The values of the program's inputs after its own."""
+    """The captured values: those of the program's inputs after the arguments."""
     names: Sequence[str]
-    """What the leaves of the arguments are called."""
+    """What messages call the leaves of the arguments."""
     donated: Sequence[bool]
-    """Which of them may be taken; empty: none."""
+    """Which leaves are donated; empty if none is."""
     keep_unused: bool
     options: Options
     signature: Callable[[], str]
     """The types of the arguments, in words."""
     seconds: float
-    """What the trace took."""
+    """How long tracing took."""
 
     out_types: tuple[ArrayType, ...] = field(init=False)
     single: bool = field(init=False)
     has_tracers: bool = field(init=False)
     settled: bool = False
-    """Whether it is known how calls are run."""
+    """Whether it is decided how calls are run."""
     executable: Any = None
     small: Interpreted | None = None
-    """What runs it in the place of an executable, where it is small."""
+    """What runs it instead of an executable, if it is small."""
 
     records: int = 0
     """How many fingerprints of calls lead here; see ``dispatch``."""
 
-    # Known once unused work is left out:
+    # Known once unused work has been left out:
     kept: list[int] | None = None
-    """The arguments that are passed; ``None``: all."""
+    """The leaves that are passed to the program; ``None``: all."""
     constants: Sequence[Any] = ()
-    """The arrays that are passed after them: captured, or made of such (``beforehand``)."""
+    """The arrays passed after them: captured, or computed from captured ones (``beforehand``)."""
     taken: frozenset[int] = frozenset()
-    """Those of the values passed whose memory a result gets."""
+    """The positions, among the values passed, of those whose memory a result takes over."""
 
     _slim: Program | None = None
     _text: Text | None = None
@@ -94,7 +95,7 @@ class Entry:
         return self._text
 
     def settle(self) -> None:
-        """Decide, once, how calls are run: interpreted where the program is small, or compiled."""
+        """Decide, once, how calls are run: interpreted if the program is small, else compiled."""
         if not self.settled:
             in_turn(self._turn, self._settle)
 
@@ -108,7 +109,7 @@ class Entry:
             self.settled = True
 
     def slim(self) -> Program:
-        """The program without what no result needs, its unused inputs among it."""
+        """The program without what no result needs, including unused inputs."""
         return self._slim or in_turn(self._turn, self._slimmed_once)
 
     def _slimmed_once(self) -> Program:
@@ -136,11 +137,11 @@ class Entry:
         slim = self.slim()
         inputs = slim.inputs
         places = range(len(self.names)) if self.kept is None else self.kept
-        asked = [k for k, i in enumerate(places) if self.donated and self.donated[i]]
-        aliases = _aliases(slim, asked)
+        donated = [k for k, i in enumerate(places) if self.donated and self.donated[i]]
+        aliases = _aliases(slim, donated)
         self.taken = frozenset(aliases)
         text = lower(slim, aliases)
-        idle = [k for k in asked if k not in aliases and inputs[k].type.size]
+        idle = [k for k in donated if k not in aliases and inputs[k].type.size]
         if idle:
             what = ", ".join(f"{self.names[places[k]]} ({inputs[k].type})" for k in idle)
             warnings.warn(
@@ -152,7 +153,7 @@ class Entry:
         return text
 
     def compile(self, options: Options) -> Executable:
-        """The executable for these options of the compiler."""
+        """The executable, compiled with these options."""
         for c in self.captured:
             if isinstance(c, Tracer):
                 raise TracedValueError(
@@ -174,7 +175,7 @@ class Entry:
         return executable
 
     def prepare(self) -> Executable:
-        """Compile, once, whichever thread comes first."""
+        """Compile once, in whichever thread comes first."""
         return self.executable or in_turn(self._turn, self._compiled)
 
     def _compiled(self) -> Executable:
@@ -183,7 +184,7 @@ class Entry:
         return self.executable
 
     def run(self, arrays: Sequence[Array], executable: Executable | None = None) -> Any:
-        """Run on the arguments' arrays, and build the result."""
+        """Run on the arrays of the arguments, and build the result."""
         if self.kept is not None:
             arrays = [arrays[i] for i in self.kept]
         if self.small is not None and executable is None:
@@ -198,28 +199,28 @@ class Entry:
         return results[0] if self.single else tree.unflatten(self.out_structure, results)
 
     def _run_taking(self, run: Executable, arrays: Sequence[Array]) -> list[Any]:
-        """Run, and let results have the memory of the arguments taken."""
+        """Run, letting results take over the memory of the arguments in ``taken``."""
         everything = [*arrays, *self.constants]
         self._refuse_shared(everything)
         position = user_position()
-        given: list[tuple[Array, Any]] = []
+        donated: list[tuple[Array, Any]] = []
         buffers = []
         try:
             for k, array in enumerate(everything):
                 if k in self.taken:
                     buffers.append(array.to_give())
-                    given.append((array, array.kept()))  # before it counts as donated
+                    donated.append((array, array.kept()))  # before the array gives it up
                     array.donate(Donated(self.program.name, self._name(k), position))
                 else:
                     buffers.append(array.to_buffer())
             return run(buffers)
         except BaseException:
-            for array, kept in given:
+            for array, kept in donated:
                 array.take_back(kept)
             raise
 
     def _refuse_shared(self, arrays: Sequence[Array]) -> None:
-        """Raise ``ValueError`` where an array is donated and passed a second time."""
+        """Raise ``ValueError`` if an array is donated and also passed as another argument."""
         ids = [id(a) for a in arrays]
         if len(set(ids)) == len(ids):
             return
@@ -233,7 +234,7 @@ class Entry:
                 )
 
     def _name(self, k: int) -> str:
-        """What the k-th of the values passed is called."""
+        """What messages call the k-th of the values passed."""
         own = len(self.names) if self.kept is None else len(self.kept)
         if k >= own:
             return "a captured array"
@@ -241,23 +242,26 @@ class Entry:
 
 
 def _aliases(program: Program, donated: Sequence[int]) -> dict[int, int]:
-    """Which output may have the memory of which donated input: itself, else one of its type."""
+    """Which output takes over the memory of each donated input, ``{input: output}``.
+
+    If the input itself is returned, that output; otherwise any of the same type.
+    """
     free = dict(enumerate(program.outputs))
-    found: dict[int, int] = {}
+    aliases: dict[int, int] = {}
 
     def match(i: int, fits: Any) -> None:
         k = next((k for k, atom in free.items() if fits(atom)), None)
         if k is not None:
             del free[k]
-            found[i] = k
+            aliases[i] = k
 
     for i in donated:
         match(i, lambda atom, v=program.inputs[i]: atom is v)
     for i in donated:
         type = program.inputs[i].type
-        if i not in found and type.size:
+        if i not in aliases and type.size:
             match(i, lambda atom, type=type: _same(atom, type))
-    return dict(sorted(found.items()))
+    return dict(sorted(aliases.items()))
 
 
 def _same(atom: Atom, type: Any) -> bool:

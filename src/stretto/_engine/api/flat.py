@@ -1,6 +1,7 @@
-"""What derivatives share: a function of trees as one of values, and the tangents of values.
+"""What derivatives share: functions of trees as functions of flat values.
 
-Layer 7 (api). Next, read ``derivatives``.
+Layer 7 (api). ``transforms`` works on functions of flat values; ``Flat`` makes one of the user's
+function, and ``Chosen`` reduces that to the arguments in ``argnums``. Next, read ``derivatives``.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from stretto._engine.api.arguments import (
     argument_names,
     as_argnums,
     as_values,
-    name_of,
     values_of_tree,
 )
 from stretto._engine.control.symbolic_zeros import zero_tangent
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import ArrayType, is_complex, is_inexact
 from stretto._engine.transforms.linearize import LinearMap
@@ -29,7 +30,7 @@ __all__ = ["Chosen", "Flat", "chosen", "is_active", "pull_back", "zero_tangent"]
 class Flat:
     """A function of trees as one of flat values; remembers the structure of its result.
 
-    What aux holds beside arrays is handed on as it is.
+    Leaves of aux that are not arrays are passed on as they are.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Flat:
         return [*outs, *(x for x in self.aux_leaves if isinstance(x, Value))]
 
     def rebuild(self, values: Sequence[Any]) -> tuple[Any, Any]:
-        """The output, and aux, which is None where there is none."""
+        """The output, and aux, or None if there is none."""
         out = values[0] if self.out is LEAF else tree.unflatten(self.out, values[: self.count])
         if not self.has_aux:
             return out, None
@@ -76,7 +77,7 @@ class Flat:
 
 
 def is_active(value: Any) -> bool:
-    """Whether derivatives can be taken by this value."""
+    """Whether derivatives can be taken with respect to this value."""
     return value.type.kind in ("float", "complex")
 
 
@@ -85,38 +86,33 @@ def pull_back(linear: LinearMap, cts: Sequence[Any]) -> list[Any]:
     outs = [ct for ct, m in zip(cts, linear.active_out, strict=True) if m]
     residuals = linear.residuals
     mask = [True] * (len(linear.program.inputs) - len(residuals)) + [False] * len(residuals)
-    given = backward(linear.program, mask, residuals, outs)
-    if len(given) == len(linear.active_in):
-        return given
-    back = iter(given)
-    return [next(back) if a else None for a in linear.active_in]
+    back = backward(linear.program, mask, residuals, outs)
+    if len(back) == len(linear.active_in):
+        return back
+    active = iter(back)
+    return [next(active) if a else None for a in linear.active_in]
 
 
 class Chosen:
-    """A function of the arguments that derivatives are taken by; the others stay as they are."""
+    """A function of only those arguments that derivatives are taken by; the others are fixed."""
 
     def __init__(
         self, fun: Any, args: Sequence[Any], kwargs: Any, places: Sequence[int], caller: str
     ) -> None:
-        self.fun, self.args, self.kwargs, self.places, self.caller = (
-            fun,
-            args,
-            kwargs,
-            places,
-            caller,
-        )
+        self.fun, self.args, self.kwargs = fun, args, kwargs
+        self.places, self.caller = places, caller
         leaves, self.structure = tree.flatten(tuple([args[i] for i in places]))
         self.values = as_values(leaves, caller, self.paths)
 
     def paths(self) -> list[str]:
-        """The leaves of the chosen arguments, as Python would write them."""
+        """The leaves of the chosen arguments as expressions in Python."""
         names = argument_names(self.fun, len(self.args))
         return [path for i in self.places for path in tree.paths(self.args[i], names[i])]
 
-    def __call__(self, *given: Any) -> Any:
-        """The function's result with these for the chosen arguments."""
+    def __call__(self, *chosen_args: Any) -> Any:
+        """The function's result with these values for the chosen arguments."""
         args = list(self.args)
-        for i, x in zip(self.places, given, strict=True):
+        for i, x in zip(self.places, chosen_args, strict=True):
             args[i] = x
         return self.fun(*args, **self.kwargs)
 
@@ -135,7 +131,8 @@ def _problem(type: ArrayType, holomorphic: bool, allow_int: bool, caller: str) -
         if not is_complex(type.dtype):
             return f"must be complex with holomorphic=True, got {type}"
     elif is_complex(type.dtype) and caller == "jacfwd":
-        # Backwards, a real result of complex arguments has one row; forwards, two directions each.
+        # In reverse, a real result of complex arguments has one row; a forward derivative would
+        # need two directions for each element.
         return (
             f"is complex ({type}); pass holomorphic=True for a holomorphic function, or take "
             f"derivatives of real and imaginary parts"

@@ -1,6 +1,7 @@
 """A function's forward and backward pass, as two functions: ``fwd_and_bwd``.
 
-Layer 7 (api).
+Layer 7 (api). It is ``vjp`` with ``jit`` around each half. Next, read ``linear_functions``, which
+makes the residuals a tree.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from stretto._engine.api.arguments import as_argnums, name_of
+from stretto._engine.api.arguments import as_argnums
 from stretto._engine.api.derivatives import vjp
 from stretto._engine.api.jit import jit
+from stretto._engine.core.functions import name_of
 
 __all__ = ["fwd_and_bwd"]
 
@@ -77,16 +79,16 @@ def fwd_and_bwd(
     def forward(*args: Any, **kwargs: Any) -> Any:
         places = as_argnums(argnums, len(args), caller)
 
-        def of_chosen(*given: Any) -> Any:
-            chosen = dict(zip(places, given, strict=True))
+        def of_chosen(*chosen_args: Any) -> Any:
+            chosen = dict(zip(places, chosen_args, strict=True))
             return fun(*[chosen.get(i, x) for i, x in enumerate(args)], **kwargs)
 
         of_chosen.__name__ = name_of(fun)
         return vjp(of_chosen, *[args[i] for i in places], has_aux=has_aux)
 
     def backward(residuals: Any, cotangent: Any) -> Any:
-        found = residuals(cotangent)
-        return found if isinstance(argnums, (tuple, list)) else found[0]
+        cotangents = residuals(cotangent)
+        return cotangents if isinstance(argnums, (tuple, list)) else cotangents[0]
 
     forward.__name__ = f"forward_{name_of(fun)}"
     backward.__name__ = f"backward_{name_of(fun)}"

@@ -1,6 +1,7 @@
-"""Looking at what a function is traced to: its program, and the shapes of its results.
+"""Look at what a function is traced to: its program, and the shapes of its results.
 
-Layer 7 (api).
+Layer 7 (api). The way to see what the transformations do: ``docs/programs.md`` does it. Next, read
+``core/recorder``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import numpy as np
 from stretto._engine.api.arguments import (
     LeafNames,
     as_values,
-    name_of,
     values_of_tree,
     without_float0,
     wraps,
@@ -27,6 +27,7 @@ from stretto._engine.api.static import NONE, Places, places_of, rejoined
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.config import over_axis
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
@@ -113,11 +114,11 @@ class ShapeDtypeStruct:
 
 
 def _only_described(x: Any) -> bool:
-    """Whether it has the shape and dtype of an array, and no elements."""
+    """Whether it has the shape and dtype of an array, but no elements."""
     if isinstance(x, (Value, np.ndarray, np.generic)) or x.__class__ in (bool, int, float, complex):
         return False
-    described = hasattr(x, "shape") and hasattr(x, "dtype")
-    return described and not (hasattr(x, "__array__") or hasattr(x, "__stretto_array__"))
+    has_type = hasattr(x, "shape") and hasattr(x, "dtype")
+    return has_type and not (hasattr(x, "__array__") or hasattr(x, "__stretto_array__"))
 
 
 def struct_of(type: ArrayType) -> ShapeDtypeStruct:
@@ -128,21 +129,21 @@ def struct_of(type: ArrayType) -> ShapeDtypeStruct:
 def types_of(
     leaves: Sequence[Any], caller: str, names: Callable[[], Sequence[str]]
 ) -> tuple[ArrayType, ...]:
-    """The types of arguments, given as arrays or by a ``ShapeDtypeStruct``, or what is like it."""
-    given = [_only_described(x) for x in leaves]
-    arrays = [x for x, g in zip(leaves, given, strict=True) if not g]
+    """The types of arguments: arrays, or ``ShapeDtypeStruct`` and other things with a type."""
+    described = [_only_described(x) for x in leaves]
+    arrays = [x for x, d in zip(leaves, described, strict=True) if not d]
     values = iter(
         as_values(
-            arrays, caller, lambda: list(itertools.compress(names(), map(operator.not_, given)))
+            arrays, caller, lambda: list(itertools.compress(names(), map(operator.not_, described)))
         )
     )
     return tuple(
         array_type(
             tuple(x.shape), canonical_dtype(np.dtype(x.dtype)), bool(getattr(x, "weak_type", False))
         )
-        if g
+        if d
         else next(values).type
-        for x, g in zip(leaves, given, strict=True)
+        for x, d in zip(leaves, described, strict=True)
     )
 
 
@@ -153,8 +154,8 @@ def _record_call(
     static, (positional, named) = places.separate(args, kwargs, caller)
     leaves, structure = tree.flatten((positional, named))
     fixed = {place: s.value for place, s in static}
-    held = [() if i in fixed else x for i, x in enumerate(args)]
-    names = LeafNames(fun, held, named)
+    dynamic = [() if i in fixed else x for i, x in enumerate(args)]
+    names = LeafNames(fun, dynamic, named)
 
     def flat(*values: Any) -> Any:
         all_args, all_named = rejoined(fixed, *tree.unflatten(structure, values))
@@ -199,11 +200,11 @@ def make_graph(
     *,
     simplified: bool = False,
 ) -> Callable[..., Any]:
-    """Make a function of the same arguments that gives the typed program ``fun`` is traced to.
+    """Make a function of the same arguments that returns the typed program ``fun`` is traced to.
 
-    It is shown as it was recorded, with work that no result needs; ``simplified=True`` shows what
-    is left of it when dead work is dropped, and equal work and work on constants is done once, as
-    before it is compiled. Also called ``make_jaxpr``.
+    The program is shown as it was recorded, including work that no result needs.
+    ``simplified=True`` shows what is left of it before it is compiled: without dead work, and with
+    equal work and work on constants done once. Also called ``make_jaxpr``.
 
     Args:
         fun: a function of trees of arrays.
@@ -266,7 +267,7 @@ def _shapes(program: Program, structure: Any) -> Any:
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Tell the shapes and dtypes of the results without computing them.
+    """Return the shapes and dtypes of the results without computing them.
 
     Args:
         fun: a function of trees of arrays.
@@ -290,7 +291,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def typeof(x: ArrayLike) -> ArrayType:
-    """Tell the type of an array or a number: shape and dtype, and whether the dtype is weak.
+    """Return the type of an array or a number: shape and dtype, and whether the dtype is weak.
 
     Args:
         x: an array, or a number.

@@ -1,6 +1,6 @@
-"""``hvp``: the product of a Hessian and a vector, without the Hessian.
+"""``hvp``: the product of a Hessian and a vector, without computing the Hessian.
 
-Layer 7 (api).
+Layer 7 (api). It is ``jvp`` of ``grad``. Next, read ``derivatives``.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.api.arguments import name_of
 from stretto._engine.api.derivatives import grad, jvp
+from stretto._engine.core.functions import name_of
 
 __all__ = ["hvp"]
 

@@ -1,6 +1,7 @@
 """Jacobians and Hessians: a derivative along every direction, in one vectorised pass.
 
-Layer 7 (api).
+Layer 7 (api). The function is linearized once; its linear map, or the transpose of that, is then
+mapped over all unit vectors. Next, read ``derivatives`` and ``control/chunks``.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from stretto._engine.api.arguments import name_of, wraps
+from stretto._engine.api.arguments import wraps
 from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto._engine.control.chunks import map_chunks, positive
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
 from stretto._engine.ops.broadcast import move_axis, reshape
@@ -35,9 +37,9 @@ def _directions(type: ArrayType) -> Any:
 def _by_all_directions(
     apply: Callable[..., Sequence[Any]], types: Sequence[Any], chunk_size: int | None
 ) -> list[list[Any]]:
-    """For each input, each output of a linear map at all the input's unit directions, on axis 0.
+    """For each input, the outputs of a linear map at all its unit directions, along axis 0.
 
-    With a ``chunk_size`` so many directions at a time.
+    With a ``chunk_size``, so many directions at a time.
     """
     table = []
     for i, t in enumerate(types):
@@ -101,13 +103,13 @@ def _check_outputs(name: str, outs: Sequence[Any], holomorphic: bool) -> None:
 def _columns(
     linear: LinearMap, values: Any, outs: Any, count: int, chunk_size: int | None
 ) -> list[list[Any]]:
-    """Entries by output and input, found forwards: one direction an input element."""
+    """The Jacobian's entries by output and input, forwards: a direction for each input."""
     types = [v.type for v in values if is_active(v)]
     mask = linear.active_out
 
     def apply(tangents: Sequence[Any]) -> list[Any]:
-        given = iter(evaluate(linear.program, [*tangents, *linear.residuals]))
-        full_outs = [next(given) if m else None for m in mask][:count]
+        douts = iter(evaluate(linear.program, [*tangents, *linear.residuals]))
+        full_outs = [next(douts) if m else None for m in mask][:count]
         return [zero_tangent(o) if d is None else d for o, d in zip(outs, full_outs, strict=True)]
 
     table = iter(_by_all_directions(apply, types, chunk_size))
@@ -126,7 +128,7 @@ def _columns(
 def _rows(
     linear: LinearMap, values: Any, outs: Any, count: int, chunk_size: int | None
 ) -> list[list[Any]]:
-    """Entries by output and input, found backwards: one direction an output element."""
+    """The Jacobian's entries by output and input, in reverse: a direction for each output."""
     extra = len(linear.active_out) - count
     active = [v for v in values if is_active(v)]
 
@@ -137,10 +139,10 @@ def _rows(
 
     rows = []
     types = [o.type for o in outs]
-    for o, found in zip(outs, _by_all_directions(apply, types, chunk_size), strict=True):
-        given = iter(found)
+    for o, results in zip(outs, _by_all_directions(apply, types, chunk_size), strict=True):
+        entries = iter(results)
         rows.append([
-            reshape(next(given), (*o.shape, *v.shape))
+            reshape(next(entries), (*o.shape, *v.shape))
             if is_active(v)
             else np.zeros((*o.shape, *v.shape), float0)
             for v in values

@@ -1,7 +1,8 @@
 """``jit``: trace once for each signature, compile, run.
 
-Layer 7 (api). The way of a call: flatten the arguments, look up their signature, hand the buffers
-to the executable, wrap what comes back. What one signature keeps is in ``entry``.
+Layer 7 (api). A call flattens the arguments, looks up their signature, hands the buffers to the
+executable, and wraps what comes back. Repeated calls take the fast path in ``dispatch``, which
+skips all of this. Next, read ``entry``, which holds what a signature was traced to.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from stretto._engine.api.arguments import (
     as_values,
     holds_float0,
     leaf_names,
-    name_of,
     values_of_tree,
     without_float0,
 )
@@ -34,6 +34,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.forks import in_child
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record
@@ -52,10 +53,10 @@ S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
 
 _SIGNATURES = 4096
-"""How many one function keeps at most."""
+"""The most signatures that one function keeps."""
 
 _RECORDS = 8
-"""How many ways to say one signature go the short way: dictionaries have an order, too."""
+"""The most fingerprints of one signature: they also differ by the order of dictionaries."""
 
 
 class Jitted(Dispatcher, Generic[P, R_co]):
@@ -75,9 +76,9 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         options: Options,
     ) -> None:
         if fun.__class__ is FunctionType:
-            for name, noted in vars(fun).items():  # by the user, or another decorator
+            for name, value in vars(fun).items():  # set by the user, or by another decorator
                 if not hasattr(Jitted, name):
-                    setattr(self, name, noted)
+                    setattr(self, name, value)
         functools.update_wrapper(self, fun, updated=())
         self._fun: Callable[..., Any] = fun
         self._name = name_of(fun)
@@ -87,13 +88,13 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._entries: dict[Signature, Entry] = {}
         self._attach(Array, state, EAGER, settings, Donated)
         self._tracing: dict[Any, Turn] = {}
-        # The package's own functions see every ensemble and order there is: nothing to remark on.
+        # The package's own functions are called for many shapes on purpose: no warning for these.
         self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
         self._warned = False
         _ALL.keep(id(self), self)
 
     def _general(self, args: Any, kwargs: Any) -> Any:
-        """The general way of a call: for what the short one does not know."""
+        """The general path of a call, for whatever ``dispatch`` has no record of."""
         try:
             return self._called(args, kwargs)
         except Exception as error:
@@ -101,7 +102,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             raise
 
     def _called(self, args: Any, kwargs: Any) -> Any:
-        """Any arguments, under any interpreter."""
+        """Call with any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         static: Any = ()
@@ -134,7 +135,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         known = entry.settled
         if not known:
             self._settle(entry)
-        # The second call says that there may be a third one.
+        # A record costs some time, so it is made at the second call: then a third is likely.
         if (
             known
             and self._plain
@@ -145,7 +146,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         return entry.run(leaves)
 
     def _within(self, entry: Entry, leaves: Any) -> Any:
-        """The results inside another transformation, which compiles, if at all, the whole."""
+        """The results inside another transformation, which compiles the whole if at all."""
         if self._options:
             raise ValueError(
                 f"{self._name} has compiler_options, and was called inside another transformation: "
@@ -156,16 +157,16 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         return tree.unflatten(entry.out_structure, outs)
 
     def _forget_half(self) -> None:
-        """Let go of the signatures that were met first."""
+        """Drop the older half of the signatures."""
         for key in list(self._entries)[: _SIGNATURES // 2]:
             self._entries.pop(key, None)
         self._forget()
 
     def _remember_call(self, entry: Entry, dynamic: Any, named: bool, settings_key: Any) -> None:
-        """Let the next call like this one go the short way, where it can.
+        """Let the next call like this one take the fast path, if it can.
 
-        ``dynamic``: the arguments as they were when the entry was looked up, under the settings of
-        that key; other threads may have changed the user's own containers, and settings, since.
+        ``dynamic`` are the arguments as they were when the entry was looked up, under the settings
+        with this key; other threads may have changed the user's containers, or settings, since.
         """
         args, kwargs = dynamic if named else (dynamic, {})
         if self._fingerprint(args, kwargs) is None:
@@ -173,7 +174,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         record = record_of(entry, args, kwargs)
         if record is not None and settings.key == settings_key:
             entry.records += 1
-            # Taken anew: its record keeps the names now that it is made of.
+            # The fingerprint refers to keyword names by address, so it is taken again, now that
+            # the record keeps these alive.
             self._remember(self._fingerprint(args, kwargs), record)
 
     @overload
@@ -186,7 +188,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         return self if instance is None else MethodType(self, instance)
 
     def _trace(self, key: Signature, args: Any, kwargs: Any) -> Entry:
-        """Trace this signature: once, whichever thread comes first."""
+        """Trace this signature once, in whichever thread comes first."""
         return once(
             self._entries,
             self._tracing,
@@ -212,9 +214,9 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             return values_of_tree(without_float0(out), self._name, "the result")
 
         def signature() -> str:
-            several = [f"{n}: {t}" for n, t in zip(names, key.types, strict=True)]
-            several += [f"{place}={value}" for place, value in key.static]
-            return ", ".join(several)
+            arguments = [f"{n}: {t}" for n, t in zip(names, key.types, strict=True)]
+            arguments += [f"{place}={value}" for place, value in key.static]
+            return ", ".join(arguments)
 
         start = time.perf_counter()
         program, out_structure, captured = record(flat, key.types, names, self._name)
@@ -231,7 +233,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         )
 
     def _settle(self, entry: Entry) -> None:
-        """Compile, but what is small; and remark on it where many signatures were before."""
+        """Compile, unless the program is small; warn if many signatures were compiled before."""
         entry.settle()
         limit = config.recompilation_warning
         if (
@@ -246,7 +248,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
                 recompilation.warn(self._name, compiled)
 
     def _names_later(self, key: Signature, count: int, named: bool) -> LeafNames:
-        """What the leaves of such arguments are called; no argument is kept for it."""
+        """The names of the leaves of such arguments, without keeping the arguments alive."""
         numbers = tree.unflatten(key.structure, range(len(key.types)))
         if self._plain and not named:
             return LeafNames(self._fun, numbers)
@@ -280,7 +282,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             static, dynamic = self._static.separate(args, kwargs, self._name)
             leaves, in_tree = tree.flatten(dynamic)
             types = types_of(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
-            # A call without static and keyword arguments is kept by its positional ones alone.
+            # As in ``_called``: without static and keyword arguments, the key has the structure of
+            # the positional ones alone.
             structure = tree.structure(args) if self._plain and not kwargs else in_tree
             key = Signature(structure, types, static, settings.key)
             entry = self._entries.get(key) or self._trace(key, args, kwargs)
@@ -304,7 +307,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             return self.trace(*args, **kwargs).lower()
 
     def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Tell the shapes and dtypes of the results without computing them.
+        """Return the shapes and dtypes of the results without computing them.
 
         Args:
             *args: as those of ``trace``.
@@ -327,15 +330,15 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._warned = False
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """By its name, as functions are, where that is this one; else by what it was made from."""
-        place: Any = sys.modules.get(self.__module__)
+        """By name, as functions are, if the name leads back here; else by what it was made from."""
+        target: Any = sys.modules.get(self.__module__)
         name = getattr(self, "__qualname__", "")
         for part in name.split("."):
-            place = getattr(place, part, None)
-        if place is self:
+            target = getattr(target, part, None)
+        if target is self:
             return name
-        given = (self._static, self._donated, self._keep_unused, self._inline, self._options)
-        return Jitted, (self._fun, *given)
+        options = (self._static, self._donated, self._keep_unused, self._inline, self._options)
+        return Jitted, (self._fun, *options)
 
     def __copy__(self) -> Jitted[P, R_co]:
         return self
@@ -350,13 +353,13 @@ class Jitted(Dispatcher, Generic[P, R_co]):
 _ALL: WeakTable[Jitted[..., Any]] = WeakTable()
 
 
-def _go_the_general_way() -> None:
-    """In a forked child the short way leads to executables that cannot run there."""
+def _forget_records() -> None:
+    """In a forked child: the records lead to executables that cannot run there."""
     for jitted in _ALL.values():
         jitted._forget()
 
 
-in_child(_go_the_general_way)
+in_child(_forget_records)
 
 
 @overload
@@ -398,8 +401,8 @@ def jit(
 
     A signature is the tree structure, shapes, dtypes, weak types and static values. ``fun`` is run
     once for each, on traced values: what it prints or appends happens then, and arrays it captures
-    become constants of that trace. Many signatures are warned of (``RecompilationWarning``), and
-    donated arguments that no result can take.
+    become constants of that trace. Compiling for many signatures gives a ``RecompilationWarning``;
+    donated arguments whose memory no result can use give a warning, too.
 
     Args:
         fun: a function of trees of arrays; without it, what is returned is a decorator.
@@ -409,14 +412,14 @@ def jit(
             array that was passed cannot be used after that; views of it that NumPy has keep their
             elements. Inside another transformation nothing is donated.
         donate_argnames: the same, by name.
-        keep_unused: whether arguments that no result needs are passed all the same.
+        keep_unused: whether arguments that no result needs are passed nevertheless.
         inline: whether, inside another traced function, the operations are written there instead
             of called.
         compiler_options: flags of XLA by name, for a call outside other transformations.
 
     Returns:
-        A function of the same arguments, whose results are arrays; ``lower``, ``trace`` and
-        ``eval_shape`` go some of its way.
+        A function of the same arguments, whose results are arrays. Its methods ``trace``,
+        ``lower`` and ``eval_shape`` stop at earlier stages.
 
     Raises:
         TypeError: ``fun`` is not a function; or, in a call, a traced value is used as a Python

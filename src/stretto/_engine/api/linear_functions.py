@@ -1,8 +1,8 @@
-"""Derivatives at a point, as functions: what ``linearize`` and ``vjp`` give.
+"""Derivatives at a point, as functions: what ``linearize`` and ``vjp`` return.
 
-Layer 7 (api). Such a function is a tree of its residuals, the values that the derivative needs of
-the point; the linear program is static. So it may be returned from ``jit``, carried by a loop, and
-mapped. Next, read ``derivatives``.
+Layer 7 (api). Such a function is a tree: its leaves are the residuals, the values at that point
+which the derivative needs; the linear program is static data. So it may be returned from ``jit``,
+carried by a loop, and mapped. Next, read ``derivatives``.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ from stretto._engine.transforms.linearize import LinearMap
 __all__ = ["JvpFunction", "VjpFunction", "tangents_of"]
 
 
-def tangents_of(types: Sequence[ArrayType], given: Sequence[Any], caller: str) -> list[Any]:
-    """Tangents fit for primals of these types; ``None`` for those of integers and booleans."""
+def tangents_of(types: Sequence[ArrayType], leaves: Sequence[Any], caller: str) -> list[Any]:
+    """The leaves as tangents for primals of these types; ``None`` for integers and booleans.
+
+    Raises ``TypeError`` and ``ValueError`` for a leaf that is no such tangent.
+    """
     out: list[Any] = []
-    for type, t in zip(types, given, strict=True):
+    for type, t in zip(types, leaves, strict=True):
         if is_float0(t):
             if is_inexact(type.dtype) or t.shape != type.shape:
                 raise TypeError(
-                    f"{caller}: float0 zeros of shape {t.shape} are no tangent of {type}: they go "
-                    f"with integers and booleans, and have their shape"
+                    f"{caller}: float0 zeros of shape {t.shape} are not a tangent of {type}: they "
+                    f"are for integers and booleans, and have their shape"
                 )
             out.append(None)
             continue
@@ -59,7 +62,7 @@ def tangents_of(types: Sequence[ArrayType], given: Sequence[Any], caller: str) -
 
 
 class _Linear:
-    """What of a linear function is not its residuals. Those that do the same are equal."""
+    """All of a linear function except its residuals. Two that do the same are equal."""
 
     __slots__ = ("_key", "active_in", "active_out", "name", "out", "outs", "program", "structure",
                  "types")  # fmt: skip
@@ -75,7 +78,7 @@ class _Linear:
         self._key: Any = None
 
     def key(self) -> Any:
-        """What equal ones have in common; found when first asked for."""
+        """What equal ones have in common; computed when first needed."""
         if self._key is None:
             self._key = (
                 _same(self.program), self.active_in, self.active_out, self.structure, self.out,
@@ -90,30 +93,29 @@ class _Linear:
         return hash(self.key())
 
     def map(self, residuals: Sequence[Any], caller: str) -> LinearMap:
-        """The linear map, with these residuals; raises where they are not as they were."""
+        """The linear map with these residuals; raises ``TypeError`` if their types have changed."""
         program = self.program
         own = len(program.inputs) - len(residuals)
         values = [as_value(r, caller, "a residual") for r in residuals]
         for v, r in zip(program.inputs[own:], values, strict=True):
             if r.shape != v.type.shape or r.dtype != v.type.dtype:
                 raise TypeError(
-                    f"{caller}: this derivative of {self.name} has a residual {r.type}, and was "
-                    "made "
-                    f"with {v.type}: where it came out of vmap or a stack of several, call it "
-                    f"inside vmap, which takes it as an argument"
+                    f"{caller}: this derivative of {self.name} has a residual {r.type}, but was "
+                    f"made with {v.type}: if it was returned from vmap, or is a stack of several, "
+                    f"call it inside vmap, which takes it as an argument"
                 )
         return LinearMap(program, values, self.active_in, self.active_out)
 
 
 def _same(program: Program) -> Any:
-    """Stands for what the program does, in both directions."""
-    # Rules of the user's own are no part of a form.
+    """An object that is equal for programs that do the same, forwards and in reverse."""
+    # A form does not include users' own rules, so programs with these are compared as objects.
     own = any([e.primitive.holds_programs or e.primitive.calls_python for e in program.equations])
     return program if own else form(program)
 
 
 class _LinearFunction:
-    """A linear function: residuals, and the rest."""
+    """A linear function: its residuals, and the rest."""
 
     __slots__ = ("_linear", "_residuals")
 
@@ -126,7 +128,7 @@ class _LinearFunction:
     def of(
         cls, flat: Flat, structure: Any, values: Sequence[Any], outs: Sequence[Any], map: LinearMap
     ) -> Any:
-        """The function of a linear map that ``linearize_flat`` gave, with its arguments."""
+        """The function for a linear map, and the arguments and outputs of ``linearize_flat``."""
         return cls(_Linear(flat, structure, values, outs, map), map.residuals)
 
     def __repr__(self) -> str:
@@ -141,7 +143,7 @@ def _is_node(cls: Any) -> Any:
 
 @_is_node
 class JvpFunction(_LinearFunction):
-    """From tangents of the arguments to that of the output, as ``linearize`` gives it."""
+    """Maps tangents of the arguments to that of the output; ``linearize`` returns it."""
 
     __slots__ = ()
 
@@ -149,14 +151,14 @@ class JvpFunction(_LinearFunction):
 
     @bounded
     def __call__(self, *tangents: Any) -> Any:
-        """The tangent of the output for one tangent, a tree, of each argument."""
+        """The tangent of the output, for one tangent, a tree, for each argument."""
         linear = self._linear
-        given, other = tree.flatten(tuple(tangents))
-        if other != linear.structure:
+        leaves, structure = tree.flatten(tuple(tangents))
+        if structure != linear.structure:
             raise TypeError(
-                f"linearize: tangents have structure {other}, expected {linear.structure}"
+                f"linearize: tangents have structure {structure}, expected {linear.structure}"
             )
-        fitted = tangents_of(linear.types, given, "linearize")
+        fitted = tangents_of(linear.types, leaves, "linearize")
         of = linear.map(self._residuals, "linearize")
         moving = [
             zero_tangent(p) if t is None else t
@@ -173,7 +175,7 @@ class JvpFunction(_LinearFunction):
 
 @_is_node
 class VjpFunction(_LinearFunction):
-    """From a cotangent of the output to those of the arguments, as ``vjp`` gives it."""
+    """Maps a cotangent of the output to those of the arguments; ``vjp`` returns it."""
 
     __slots__ = ()
 
@@ -181,15 +183,15 @@ class VjpFunction(_LinearFunction):
 
     @bounded
     def __call__(self, ct: Any) -> tuple[Any, ...]:
-        """The cotangents, one tree an argument, for that of the output."""
+        """The cotangents of the arguments, a tree for each, for that of the output."""
         linear = self._linear
-        given, other = tree.flatten(ct)
-        if other != linear.out:
+        leaves, structure = tree.flatten(ct)
+        if structure != linear.out:
             raise TypeError(
                 f"vjp: the cotangent must have the structure of the output, {linear.out}; got "
-                f"{other}"
+                f"{structure}"
             )
-        cts: list[Any] = tangents_of(linear.outs, given, "vjp")
+        cts: list[Any] = tangents_of(linear.outs, leaves, "vjp")
         cts += [None] * (len(linear.active_out) - len(cts))
         back = pull_back(linear.map(self._residuals, "vjp"), cts)
         filled = [

@@ -1,6 +1,7 @@
-"""``linear_transpose``: a linear function run backwards, without a point to linearise at.
+"""``linear_transpose``: run a linear function backwards, without a point to linearise at.
 
-Layer 7 (api).
+Layer 7 (api). It is ``transforms/transpose`` alone, plus errors that name the operation that is
+not linear. Next, read ``transforms/transpose``.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.api.arguments import leaf_names, name_of, values_of_tree
+from stretto._engine.api.arguments import leaf_names, values_of_tree
 from stretto._engine.api.graph import types_of
 from stretto._engine.control.family import ControlFlow, parting
 from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, bounded
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
@@ -30,9 +32,9 @@ __all__ = ["linear_transpose"]
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
     """Transpose a linear function: from cotangents of its result to those of its arguments.
 
-    For a function of matrix A, x ↦ A x, it is ct ↦ Aᵀ ct; of complex arrays, not conjugated. It
-    costs what ``fun`` costs, and unlike ``vjp`` needs no values. ``fun`` is taken at its word: a
-    constant that it adds is left out.
+    For a function with matrix A, x ↦ A x, it is ct ↦ Aᵀ ct; complex numbers are not conjugated. It
+    costs what ``fun`` costs, and unlike ``vjp`` needs no values. That ``fun`` is linear is taken
+    for granted: a constant that it adds is ignored.
 
     Args:
         fun: a linear function. Arguments and results must all be floating or complex, or all be
@@ -78,14 +80,13 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
 
     @bounded
     def transposed(ct: Any) -> tuple[Any, ...]:
-        given, other = values_of_tree(ct, "linear_transpose", "ct")
-        if other != out:
+        values, ct_structure = values_of_tree(ct, "linear_transpose", "ct")
+        if ct_structure != out:
             raise TypeError(
                 "linear_transpose: the cotangent must have the structure of the result of "
-                f"{caller}; "
-                f"they part at {parting(out, other, 'result')}"
+                f"{caller}; they part at {parting(out, ct_structure, 'result')}"
             )
-        cts = [_fit(value, t, caller) for value, t in zip(given, outs, strict=True)]
+        cts = [_fit(value, t, caller) for value, t in zip(values, outs, strict=True)]
         try:
             back = backward(program, linear, captured, cts)
         except (AttributeError, MissingRuleError, TypeError, ValueError) as error:
@@ -124,13 +125,13 @@ def _refusal(caller: str, culprit: _Culprit) -> str:
     name, position = culprit.equation.primitive.name, culprit.equation.position
     return (
         f"linear_transpose: {caller} cannot be transposed: {name} at {position} is not linear "
-        "in what "
-        f"depends on the arguments{culprit.why}; stretto.vjp gives the derivative at a point"
+        f"in what depends on the arguments{culprit.why}; stretto.vjp gives the derivative at a "
+        f"point"
     )
 
 
 def _dependent(program: Program, linear: Sequence[bool]) -> Iterator[tuple[Equation, set[Any]]]:
-    """The equations that depend on the linear inputs, each with all variables before it that do."""
+    """The equations that depend on linear inputs, each with all earlier variables that do."""
     varying: set[Any] = {v for v, m in zip(program.inputs, linear, strict=True) if m}
     for equation in program.equations:
         if any([a in varying for a in equation.inputs]):
@@ -144,7 +145,7 @@ def _called(equation: Equation) -> Program | None:
 
 
 def _rounded(program: Program, linear: Sequence[bool]) -> _Culprit | None:
-    """The first operation that makes integers or booleans of what depends on floating inputs."""
+    """The first operation that turns something depending on floating inputs into integers."""
     for equation, varying in _dependent(program, linear):
         if not equation.primitive.holds_programs:
             if not all(is_inexact(v.type.dtype) for v in equation.outputs):
@@ -152,14 +153,14 @@ def _rounded(program: Program, linear: Sequence[bool]) -> _Culprit | None:
             continue
         called = _called(equation)
         if called is not None:
-            found = _rounded(called, [a in varying for a in equation.inputs])
-            if found is not None:
-                return found
+            culprit = _rounded(called, [a in varying for a in equation.inputs])
+            if culprit is not None:
+                return culprit
     return None
 
 
 def _not_linear(program: Program, linear: Sequence[bool]) -> _Culprit | None:
-    """The first operation that cannot be transposed by what depends on the linear inputs."""
+    """The first operation that cannot be transposed in what depends on the linear inputs."""
     for equation, varying in _dependent(program, linear):
         why = _trial(equation, varying)
         if why is None:
@@ -171,19 +172,19 @@ def _not_linear(program: Program, linear: Sequence[bool]) -> _Culprit | None:
 
 
 def _trial(equation: Equation, varying: set[Any]) -> str | None:
-    """Apply the transpose rule to stand-ins: None if it takes them, else why not."""
+    """Try the transpose rule on tracers: None if it works, otherwise why not."""
     known = [a.type for a in equation.inputs if a not in varying]
 
-    def tried(*values: Any) -> Any:
-        given = iter(values)
-        args = [Linear(a.type) if a in varying else next(given) for a in equation.inputs]
-        cts = list(given)
+    def apply(*values: Any) -> Any:
+        rest = iter(values)
+        args = [Linear(a.type) if a in varying else next(rest) for a in equation.inputs]
+        cts = list(rest)
         primitive = equation.primitive
         primitive.transpose(cts if primitive.multiple else cts[0], *args)
         return [], None
 
     try:
-        record(tried, [*known, *(v.type for v in equation.outputs)])
+        record(apply, [*known, *(v.type for v in equation.outputs)])
     except MissingRuleError as error:
         return f" ({error})"
     except (AttributeError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Arrays and their devices: moved there, fetched from there, and which ones there are.
+"""Arrays and devices: put arrays on a device, fetch them, list those that are alive.
 
 Layer 7 (api). The devices themselves are in ``runtime/device``.
 """
@@ -31,7 +31,7 @@ def device_put(
 ) -> Any:
     """Put the leaves of a tree on a device, as arrays.
 
-    There is one device, so an array on it is given back as it is; NumPy's arrays are copied.
+    There is one device, so an array is returned as it is; NumPy's arrays are copied.
 
     Args:
         x: a tree of arrays and numbers.
@@ -109,8 +109,8 @@ def copy_to_host_async(x: T) -> T:
 def live_arrays(platform: str | None = None) -> list[Array]:
     """List the arrays that are alive and not deleted, the package's own included.
 
-    Python's garbage collector knows them, so that nothing is noted when one is made; asking it
-    takes some milliseconds.
+    The list comes from Python's garbage collector, so that creating arrays costs nothing extra;
+    asking it takes some milliseconds.
 
     Args:
         platform: the name of a platform; None for the default.

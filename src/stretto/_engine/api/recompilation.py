@@ -1,6 +1,7 @@
-"""Why one jitted function was compiled so often: what differed between its signatures, in words.
+"""The warning about a function compiled too often: what differed between its signatures.
 
-Layer 7 (api).
+Layer 7 (api). ``jit`` calls ``warn`` when a function has more signatures than
+``config.recompilation_warning``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Signature", "warn"]
 
 
 class Signature(NamedTuple):
-    """What a trace is kept under."""
+    """The key under which ``jit`` keeps a trace."""
 
     structure: Any
     types: tuple[Any, ...]
@@ -26,7 +27,7 @@ class Signature(NamedTuple):
 
 
 class _Difference(NamedTuple):
-    """One thing that differed: its values, in the order in which they came."""
+    """One thing that differed: its values, in the order in which they occurred."""
 
     what: str
     values: Sequence[Any]
@@ -35,28 +36,28 @@ class _Difference(NamedTuple):
 
 def warn(name: str, entries: Sequence[tuple[Signature, Entry]]) -> None:
     """Warn, at the user's line, that the function was compiled for all of these."""
-    found = max(_differences(entries), key=lambda d: len(d.values))
-    values = found.values
+    difference = max(_differences(entries), key=lambda d: len(d.values))
+    values = difference.values
     shown = ", ".join(map(_short, values[:3]))
     more = f", … {_short(values[-1])}" if len(values) > 3 else ""
     warnings.warn(
         f"{name} was compiled for {len(entries)} signatures, each at the cost of a trace and a "
-        f"compilation. What differs most is {found.what}: {len(values)} in all, {shown}{more}. "
-        f"{found.remedy} (stretto.config.recompilation_warning sets the number that goes without "
-        f"this warning; 0 is any.)",
+        f"compilation. What differs most is {difference.what}: {len(values)} in all, "
+        f"{shown}{more}. {difference.remedy} (stretto.config.recompilation_warning sets how many "
+        f"are allowed without this warning; 0 means any number.)",
         RecompilationWarning,
         stacklevel=user_stack_level(),
     )
 
 
 def _differences(entries: Sequence[tuple[Signature, Entry]]) -> list[_Difference]:
-    """All that differs, the likelier explanation first where counts are equal."""
+    """Everything that differs; of equal counts, the likelier explanation first."""
     signatures = [s for s, _ in entries]
-    found = []
+    differences = []
     for place in _distinct(p for s in signatures for p, _ in s.static):
         what = f"the value of the static argument {place!r}"
         values = _distinct(v for s in signatures for p, v in s.static if p == place)
-        found.append(
+        differences.append(
             _Difference(
                 what,
                 values,
@@ -64,13 +65,13 @@ def _differences(entries: Sequence[tuple[Signature, Entry]]) -> list[_Difference
                 "it is a function or an object, make it once and not at each call.",
             )
         )
-    # Leaves can be compared where the trees have one structure: the commonest one's are.
+    # Leaves can only be compared between equal structures: those with the most common one are.
     structures = _distinct(s.structure for s in signatures)
     common = max(structures, key=[s.structure for s in signatures].count)
     alike = [(s, e) for s, e in entries if s.structure == common]
     for k, path in enumerate(alike[0][1].names):
         types = [s.types[k] for s, _ in alike]
-        found += [
+        differences += [
             _Difference(
                 f"the shape of {path}",
                 _distinct(t.shape for t in types),
@@ -90,7 +91,7 @@ def _differences(entries: Sequence[tuple[Signature, Entry]]) -> list[_Difference
             ),
         ]
     return [
-        *found,
+        *differences,
         _Difference(
             "the tree structure of the arguments",
             structures,
@@ -106,7 +107,7 @@ def _differences(entries: Sequence[tuple[Signature, Entry]]) -> list[_Difference
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    """The values without repetition, in the order in which they came."""
+    """The values without repetitions, in the order in which they occurred."""
     return list(dict.fromkeys(values))
 
 

@@ -1,6 +1,6 @@
-"""What a reverse derivative keeps on the way there: ``print_saved_residuals``.
+"""What a reverse derivative keeps from the forward pass: ``print_saved_residuals``.
 
-Layer 7 (api).
+Layer 7 (api). Useful when choosing what a ``checkpoint`` should keep.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stretto._engine.api.arguments import LeafNames, as_values, name_of
+from stretto._engine.api.arguments import LeafNames, as_values
 from stretto._engine.api.flat import Flat, is_active
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
 from stretto._engine.transforms.linearize import linearize_flat

@@ -1,6 +1,7 @@
 """The stages of a compiled function, one by one: traced, lowered, compiled.
 
-Layer 7 (api). Each can be looked at, and the last be called. Next, read ``jit``.
+Layer 7 (api). ``jit(f).trace(...).lower().compile()`` stops at each. All can be inspected, and the
+last can be called. Next, read ``jit``.
 """
 
 from __future__ import annotations
@@ -36,21 +37,22 @@ def on_device(leaf: Any) -> Any:
     return leaf
 
 
-def as_options(given: Mapping[str, Any] | None, caller: str) -> Options:
-    """Options of the compiler, as they are kept; ``TypeError`` for what can be none."""
-    if given is None:
+def as_options(options: Mapping[str, Any] | None, caller: str) -> Options:
+    """Options of the compiler, sorted and hashable; ``TypeError`` for what cannot be one."""
+    if options is None:
         return ()
-    if not isinstance(given, Mapping):
+    if not isinstance(options, Mapping):
         raise TypeError(
-            f"{caller}: compiler_options must be a dict of XLA's flags, got {type(given).__name__}"
+            f"{caller}: compiler_options must be a dict of XLA's flags, got "
+            f"{type(options).__name__}"
         )
-    for name, value in given.items():
+    for name, value in options.items():
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
             raise TypeError(
                 f"{caller}: compiler_options must have names and, for each, a str, bool, int or "
                 f"float; got {name!r}: {value!r}"
             )
-    return tuple(sorted(given.items()))
+    return tuple(sorted(options.items()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +71,7 @@ class ArgInfo:
 
 
 class Stage(Generic[R_co]):
-    """What all stages of one function can tell."""
+    """What all stages of a function have in common."""
 
     def __init__(self, entry: Entry, structure: Any, types: Sequence[ArrayType]) -> None:
         self._entry = entry
@@ -220,8 +222,8 @@ class Compiled(Stage[R_co]):
             leaves, structure = tree.flatten((args, kwargs))
             if structure != self.in_tree:
                 raise TypeError(
-                    f"{self.fun_name} was compiled for arguments of another structure; compiled "
-                    f"and given part at {parting(self.in_tree, structure, '(args, kwargs)')}"
+                    f"{self.fun_name} was compiled for arguments of another structure; expected "
+                    f"and got part at {parting(self.in_tree, structure, '(args, kwargs)')}"
                 )
             names = self._entry.names
             arrays = [

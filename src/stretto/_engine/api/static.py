@@ -1,6 +1,7 @@
-"""Which arguments of a jitted function are static, and which donated: by position and by name.
+"""Which arguments of a jitted function are static, and which donated, by position or name.
 
-Layer 7 (api). Next, read ``entry``.
+Layer 7 (api). ``static_argnums`` and the like become ``Places`` once, when the function is jitted;
+each call separates its arguments by them. Next, read ``jit``.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.api.arguments import name_of, signature_of
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of, signature_of
 
 __all__ = ["NONE", "Places", "Static", "no_overlap", "others", "places_of", "rejoined"]
 
 
 class Static:
-    """A static argument: compared by type and value, so that 1 and 1.0 and True differ."""
+    """A static argument: compared by type and value, so that 1, 1.0 and True differ."""
 
     __slots__ = ("_hash", "value")
 
@@ -26,8 +27,7 @@ class Static:
         except TypeError:
             raise ValueError(
                 f"{caller}: the static argument {place!r} must be hashable, since compiled "
-                "forms are "
-                f"kept by its value; got {type(value).__name__}"
+                f"forms are kept by its value; got {type(value).__name__}"
             ) from None
         self.value = value
 
@@ -55,22 +55,22 @@ class Places(NamedTuple):
         return bool(self.numbers or self.names)
 
     def present(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:
-        """Those of a call: positions from the front, and names."""
+        """Those that a call has: non-negative positions, and names."""
         count = len(args)
-        found: list[int | str] = []
+        places: list[int | str] = []
         for i in self.numbers:
             place = i if i >= 0 else count + i
             if 0 <= place < count:
-                found.append(place)
+                places.append(place)
         for name in self.names:
             if name in kwargs:
-                found.append(name)
-        return found
+                places.append(name)
+        return places
 
     def separate(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str
     ) -> tuple[tuple[tuple[int | str, Static], ...], tuple[Any, Any]]:
-        """Static values, hashable, by place; and the other arguments."""
+        """The arguments at these places, hashable, with their places; and the other arguments."""
         places = self.present(args, kwargs)
         static = [
             (p, Static(args[p] if isinstance(p, int) else kwargs[p], caller, p)) for p in places
@@ -80,7 +80,7 @@ class Places(NamedTuple):
     def leaves(
         self, args: Sequence[Any], kwargs: dict[str, Any], left_out: Iterable[int | str]
     ) -> tuple[bool, ...]:
-        """For each leaf of the arguments, but those left out, whether it is of one of these."""
+        """For each leaf of the arguments that are not left out: whether it is at these places."""
         ours = self.present(args, kwargs)
         places = [*range(len(args)), *sorted(kwargs)]
         return tuple(
@@ -103,7 +103,7 @@ def others(
 def rejoined(
     fixed: Mapping[int | str, Any], positional: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Static values by place, and the other arguments, as one call's arguments again."""
+    """Undo ``separate``: the arguments of a call from static values by place, and the others."""
     moving = iter(positional)
     by_name = {name: value for name, value in fixed.items() if isinstance(name, str)}
     count = len(fixed) - len(by_name) + len(positional)
@@ -123,7 +123,8 @@ def places_of(
 ) -> Places:
     """The arguments that ``{option}_argnums`` and ``{option}_argnames`` name.
 
-    Each is found from the other by the signature. Raises ``ValueError`` for one that is not there.
+    By the signature, names are added for positions and positions for names, as a call may pass an
+    argument either way. Raises ``ValueError`` for an argument that the function does not have.
     """
     option = f"{caller}: {option}"
     by_number = _numbers(numbers, option)
@@ -150,7 +151,7 @@ def places_of(
                     f"{option}_argnums names argument {i}, but {name_of(fun)} takes "
                     f"{count} positional arguments"
                 )
-        if not any_position:  # with *args only the call says which the last ones are
+        if not any_position:  # with *args, what a negative position means depends on the call
             by_number = {i % count for i in by_number}
         by_name |= {
             p.name
@@ -161,21 +162,25 @@ def places_of(
     return Places(tuple(sorted(by_number)), tuple(sorted(by_name)))
 
 
-def _numbers(given: int | Iterable[int] | None, option: str) -> set[int]:
-    several: Any = () if given is None else (given,) if hasattr(given, "__index__") else given
+def _numbers(argnums: int | Iterable[int] | None, option: str) -> set[int]:
+    numbers: Any
+    numbers = () if argnums is None else (argnums,) if hasattr(argnums, "__index__") else argnums
     try:
-        return {operator.index(i) for i in several}
+        return {operator.index(i) for i in numbers}
     except TypeError:
         raise TypeError(
-            f"{option}_argnums must be an int or a sequence of ints; got {given!r}"
+            f"{option}_argnums must be an int or a sequence of ints; got {argnums!r}"
         ) from None
 
 
-def _names(given: str | Iterable[str] | None, option: str) -> set[str]:
-    several: Any = () if given is None else (given,) if isinstance(given, str) else given
-    if not isinstance(several, Iterable) or not all(isinstance(name, str) for name in several):
-        raise TypeError(f"{option}_argnames must be a name or a sequence of names; got {given!r}")
-    return set(several)
+def _names(argnames: str | Iterable[str] | None, option: str) -> set[str]:
+    names: Any
+    names = () if argnames is None else (argnames,) if isinstance(argnames, str) else argnames
+    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"{option}_argnames must be a name or a sequence of names; got {argnames!r}"
+        )
+    return set(names)
 
 
 def no_overlap(static: Places, donated: Places) -> None:
@@ -183,6 +188,6 @@ def no_overlap(static: Places, donated: Places) -> None:
     both = [*sorted({*static.names} & {*donated.names}), *({*static.numbers} & {*donated.numbers})]
     if both:
         raise ValueError(
-            f"jit: the argument {both[0]!r} is static and donated; a static one is no array, so "
-            f"there is nothing to donate: name it in one of the two"
+            f"jit: the argument {both[0]!r} is both static and donated; a static argument is not "
+            f"an array, so there is nothing to donate: name it in only one of the two"
         )

@@ -1,6 +1,8 @@
 """``vmap``: a function of one example becomes a function of many.
 
-Layer 7 (api).
+Layer 7 (api). Here the axes of trees of arguments and results are worked out and checked.
+``plan/mapped`` decides how the function is mapped: at once by ``transforms/vmap``, in chunks by
+``control/chunks``, or planned when it is lowered.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from stretto._engine.api.arguments import (
     argument_names,
     as_values,
     holds_float0,
-    name_of,
     without_float0,
     wraps,
 )
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.types import is_float0
 from stretto._engine.plan.mapped import map_members
 from stretto._engine.transforms.vmap import AxisSize, to_axis
@@ -94,8 +96,8 @@ def vmap(
         )
         if axis_name is not None:
             raise ValueError(
-                f"vmap: chunk_size keeps examples apart, and axis_name={axis_name!r} is there for "
-                f"them to be combined; give one of the two"
+                f"vmap: chunk_size keeps examples apart, while axis_name={axis_name!r} is for "
+                f"combining them; give only one of the two"
             )
     _check_name(axis_name, "axis_name")
     _check_name(spmd_axis_name, "spmd_axis_name")
@@ -144,11 +146,13 @@ def vmap(
 
         flat.__name__ = name
         named_size = size if axis_name is None else AxisSize(size, axis_name)
-        outs, found = map_members(flat, named_size, chunk_size or size, values, axes, paths)
+        outs, mapped = map_members(flat, named_size, chunk_size or size, values, axes, paths)
         wanted = _for_leaves(out_axes, result, "out_axes", len(outs))
         placed = [
             to_axis(o, size, a, out_axis(w, o, a, "vmap", n))
-            for o, a, w, n in zip(outs, found, wanted, inner_axes(out_structure, outs), strict=True)
+            for o, a, w, n in zip(
+                outs, mapped, wanted, inner_axes(out_structure, outs), strict=True
+            )
         ]
         return tree.unflatten(out_structure, placed)
 
@@ -156,14 +160,14 @@ def vmap(
 
 
 def _for_leaves(axes: Any, of: Any, argument: str, count: int | None) -> list[Any]:
-    """The entry of in_axes or out_axes for each leaf; ``count``: of how many, where known."""
+    """The entry of in_axes or out_axes for each leaf; ``count``: the number of leaves, if known."""
     if count is not None and isinstance(axes, int):
         return [axes] * count
     return tree.prefix_leaves(axes, of, "vmap", argument)
 
 
 def _examples_of_float0(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
-    """The leaves, with float0 zeros, which nothing maps, as those of one example."""
+    """The leaves, with float0 zeros reduced to those of one example: there is nothing to map."""
     axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
     axes += [0] * (len(leaves) - len(axes))
     return [
@@ -192,12 +196,12 @@ def _natural(size: Any) -> int:
 
 
 def _common_size(
-    values: Sequence[Any], axes: Sequence[int | None], given: int | None
+    values: Sequence[Any], axes: Sequence[int | None], axis_size: int | None
 ) -> int | None:
-    """The one size of all mapped axes; ``None`` where they differ."""
+    """The size of all mapped axes; ``None`` if they differ."""
     sizes = {v.type.shape[a] for v, a in zip(values, axes, strict=True) if a is not None}
-    if given is not None:
-        sizes.add(given)
+    if axis_size is not None:
+        sizes.add(axis_size)
     if not sizes:
         raise ValueError("vmap: nothing is mapped: give in_axes an axis, or pass axis_size")
     return sizes.pop() if len(sizes) == 1 else None
@@ -207,11 +211,11 @@ def _different_sizes(
     values: Sequence[Any],
     axes: Sequence[int | None],
     paths: Sequence[str],
-    given: int | None,
+    axis_size: int | None,
     fun: Callable[..., Any],
     args: Sequence[Any],
 ) -> str:
-    """What to say: an example of each size, and to stack what is a list of trees."""
+    """The message: an example of each size, and the advice to stack lists of trees."""
     by_size: dict[int, list[str]] = {}
     for v, a, p in zip(values, axes, paths, strict=True):
         if a is not None:
@@ -221,8 +225,8 @@ def _different_sizes(
         count = len(examples)
         leaves = "1 leaf has" if count == 1 else f"{count} leaves have"
         lines.append(f"  * {leaves} size {size}, for example {examples[0]}")
-    if given is not None:
-        lines.append(f"  * axis_size is {given}")
+    if axis_size is not None:
+        lines.append(f"  * axis_size is {axis_size}")
     for name, arg in zip(argument_names(fun, len(args)), args, strict=True):
         if isinstance(arg, (list, tuple)) and len(arg) > 1:
             first = tree.structure(arg[0])

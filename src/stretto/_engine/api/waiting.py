@@ -1,6 +1,6 @@
-"""Waiting for results that are still being computed.
+"""Wait for results that are still being computed.
 
-Layer 7 (api).
+Layer 7 (api). Compiled programs run asynchronously; ``runtime/array`` waits when elements are read.
 """
 
 from __future__ import annotations

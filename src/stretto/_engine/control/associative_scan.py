@@ -1,6 +1,7 @@
 """Running combinations by any associative function: ``associative_scan``.
 
-Layer 4 (control).
+Layer 4 (control). It is not a primitive but a composition of slices, concatenations and calls of
+the user's function, at logarithmic depth. For a function that is not associative, see ``scan``.
 """
 
 from __future__ import annotations
@@ -54,43 +55,47 @@ def associative_scan(
         values = values_of(leaves, caller)
         if not values:
             return elems
-        place = canonical_axis(axis, values[0].ndim, caller)
+        along = canonical_axis(axis, values[0].ndim, caller)
         paths = tree.paths(elems, "elems")
         for x, path in zip(values, paths, strict=True):
-            if x.ndim <= place:
-                raise ValueError(f"{caller}: {path} must have an axis {place}, got {x.type}")
-        sizes = {x.shape[place]: path for x, path in zip(values, paths, strict=True)}
+            if x.ndim <= along:
+                raise ValueError(f"{caller}: {path} must have an axis {along}, got {x.type}")
+        sizes = {x.shape[along]: path for x, path in zip(values, paths, strict=True)}
         if len(sizes) > 1:
             each = ", ".join(f"{path} has {n}" for n, path in sizes.items())
-            raise ValueError(f"{caller}: sizes along axis {place} must agree; {each}")
+            raise ValueError(f"{caller}: sizes along axis {along} must agree; {each}")
 
         def combine(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
             result = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
-            out, given = tree.flatten(result)
-            news = values_of(out, caller)
-            if given != structure:
+            out, out_structure = tree.flatten(result)
+            combined = values_of(out, caller)
+            if out_structure != structure:
                 raise TypeError(
                     f"{caller}: fn must return a tree like those it takes; they part at "
-                    f"{parting(structure, given, 'elems')}"
+                    f"{parting(structure, out_structure, 'elems')}"
                 )
-            for old, new, path in zip(first, news, paths, strict=True):
+            for old, new, path in zip(first, combined, paths, strict=True):
                 if new.shape != old.shape or (new.dtype != old.dtype and not new.weak_type):
                     raise TypeError(
                         f"{caller}: fn must return arrays like those it takes; {path} is "
                         f"{old.type}, got {new.type}"
                     )
-            return [convert(v, x.dtype, x.weak_type) for v, x in zip(news, values, strict=True)]
+            return [convert(v, x.dtype, x.weak_type) for v, x in zip(combined, values, strict=True)]
 
         if reverse:
-            values = [rev(x, (place,)) for x in values]
-        outs = _running(combine, values, place)
+            values = [rev(x, (along,)) for x in values]
+        outs = _running(combine, values, along)
         if reverse:
-            outs = [rev(x, (place,)) for x in outs]
+            outs = [rev(x, (along,)) for x in outs]
         return tree.unflatten(structure, outs)
 
 
 def _running(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int) -> list[Any]:
-    """Pairs of neighbours combined, their running combinations, and those between these."""
+    """The running combinations of all elements.
+
+    Combine neighbours in pairs; the running combinations of these are those of every second element
+    (``odd``). One more combination of each with the element after it gives the others (``even``).
+    """
     n = xs[0].shape[axis]
     if n < 2:
         return [*xs]
@@ -108,7 +113,7 @@ def _running(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int) ->
 
 
 def _interleaved(x: Any, y: Any, axis: int) -> Any:
-    """An element of ``x``, one of ``y``, and so on; ``x`` may have one more."""
+    """Elements of ``x`` and of ``y`` in turn; ``x`` may have one more."""
     n, m = x.shape[axis], y.shape[axis]
     y = pad(y, 0, [(0, n - m if d == axis else 0, 0) for d in range(y.ndim)])
     pairs = concatenate([expand_dims(x, axis + 1), expand_dims(y, axis + 1)], axis + 1)

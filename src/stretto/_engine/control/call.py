@@ -1,7 +1,8 @@
-"""The call that a nested ``jit`` leaves: one program, applied.
+"""The call that a jitted function leaves in the program of another: one program, applied.
 
-Layer 4 (control). It keeps programs small (called twice, written once) and every rule maps it to a
-call of the transformed program.
+Layer 4 (control). A function that is called twice is traced and written once. Each rule maps the
+call to a call of the transformed program, so this is the simplest operation that holds a program.
+Next, read ``cond``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Call(ControlFlow):
     """Apply a program to its inputs."""
 
     program: Program
-    only_compiled = True  # a call says that it is to be compiled
+    only_compiled = True  # whoever wrote jit asked for a compiled program
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The program's output types."""
@@ -43,7 +44,7 @@ class Call(ControlFlow):
         return evaluate(self.program, args)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled as a whole, that being what was asked for."""
+        """Compiled as a whole, which is what ``jit`` asks for."""
         return not config.disable_jit
 
     def called(self) -> Program:
@@ -59,7 +60,7 @@ class Call(ControlFlow):
         return Call(program)
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """A call of the program of these outputs, with the operands that this reads."""
+        """A call of the program restricted to these outputs, with the operands that it reads."""
         program = restricted(self.program, needed)
         used = used_inputs(program)
         if program is self.program and all(used):
@@ -75,8 +76,8 @@ class Call(ControlFlow):
         active = tuple(t is not None for t in tangents)
         program, mask = jvp_program(self.program, active)
         outs = self.of(program)(*primals, *(t for t in tangents if t is not None))
-        given = iter(outs[len(mask) :])
-        return outs[: len(mask)], [next(given) if m else None for m in mask]
+        nonzero = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(nonzero) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A call for the values and residuals, and a linear one for the tangents."""
@@ -111,12 +112,12 @@ def linearized(
     primals: Sequence[Any],
     tangents: Sequence[Any],
 ) -> tuple[Any, Any]:
-    """The program's values, its known part carried out by ``run``; a linear call for tangents."""
+    """The program's values, computed by ``run``, and a linear call for the tangents."""
     split = linearize_program(program, tuple(t is not None for t in tangents))
     count = len(split.active_out)
     outs = run(split.primal, primals)
-    given = iter(())
+    douts = iter(())
     if any(split.active_out):
         moving = [t for t in tangents if t is not None]
-        given = iter(apply_linear(Call(split.linear), *moving, *outs[count:]))
-    return outs[:count], [next(given) if m else None for m in split.active_out]
+        douts = iter(apply_linear(Call(split.linear), *moving, *outs[count:]))
+    return outs[:count], [next(douts) if m else None for m in split.active_out]

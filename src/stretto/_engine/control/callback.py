@@ -1,9 +1,9 @@
 """Calls of Python functions from programs: ``pure_callback``, ``io_callback``, ``debug_callback``.
 
-Layer 4 (control). The function is called with arrays while the program runs, and its results, of
-declared types, are values of the program. What differs between the three is what may be done to
-the call: a pure one may be dropped, repeated or moved; the others are effects. Next, read ``host``;
-``runtime/callbacks`` runs the compiled ones.
+Layer 4 (control). The function is called with arrays while the program runs, and its results, whose
+types are declared beforehand, are values of the program. The three differ in what may be done with
+the call: a pure one may be dropped, repeated or moved; the others are effects and may not. Next,
+read ``host``, which calls the function; ``runtime/callbacks`` connects it to compiled programs.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class _Callback(Primitive, abstract=True):
         return self.results
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
-        """As declared; not remembered, which would keep the function alive."""
+        """As declared; not cached, since that would keep the function alive."""
         return self.results
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """That of a call of Python, at least."""
+        """At least that of a call of a Python function."""
         return _WORK
 
     def interpret(self, *args: Any) -> Sequence[Any]:
@@ -85,8 +85,8 @@ class _Callback(Primitive, abstract=True):
         moving = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
 
         def one(*values: Any) -> Any:
-            held, here = iter(values[: len(fixed)]), iter(values[len(fixed) :])
-            return self(*[next(held if a is None else here) for a in axes]), None
+            shared, own = iter(values[: len(fixed)]), iter(values[len(fixed) :])
+            return self(*[next(shared if a is None else own) for a in axes]), None
 
         types = [*(x.type for x in fixed), *(x.type.with_shape(x.shape[1:]) for x in moving)]
         body = record(one, types, name=self.host.name)[0]
@@ -95,7 +95,7 @@ class _Callback(Primitive, abstract=True):
 
 
 class PureCallback(_Callback):
-    """A call that depends on its arguments alone, and does nothing else."""
+    """A call whose results depend on its arguments alone, and that has no other effect."""
 
     vmap_method: str | None = None
 
@@ -104,8 +104,8 @@ class PureCallback(_Callback):
         "stretto.custom_jvp or stretto.custom_vjp around the call"
     )
     transpose = Refused(
-        "a Python function cannot be run backwards: give the way back with stretto.custom_vjp "
-        "around the call"
+        "a Python function cannot be run backwards: give its reverse derivative with "
+        "stretto.custom_vjp around the call"
     )
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -128,12 +128,12 @@ class PureCallback(_Callback):
                 whole.append(broadcast_to(x, (size, *x.shape)))
             else:
                 whole.append(reshape(x, (1, *x.shape)) if method == "expand_dims" else x)
-        many = tuple(t.with_shape((size, *t.shape)) for t in self.results)
-        return PureCallback(self.host, many, method)(*whole), (0,) * len(many)
+        results = tuple(t.with_shape((size, *t.shape)) for t in self.results)
+        return PureCallback(self.host, results, method)(*whole), (0,) * len(results)
 
 
 class IoCallback(_Callback):
-    """A call for its effect, and its results."""
+    """A call made for its effect, and perhaps for its results."""
 
     ordered: bool = False
 
@@ -149,7 +149,7 @@ class IoCallback(_Callback):
         return frozenset((ORDERED if self.ordered else CALLBACK,))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """A call for each example; none where order was asked for, which examples do not have."""
+        """A call for each example; refused if calls are ordered, since examples have no order."""
         if self.ordered:
             raise MissingRuleError(
                 f"io_callback of {self.host.name} with ordered=True was mapped by vmap, and "
@@ -160,7 +160,7 @@ class IoCallback(_Callback):
 
 
 class DebugCallback(_Callback):
-    """A call to look at values: of primals, once an example, and never in the way."""
+    """A call to look at values: primals, one example at a time; it never hinders a derivative."""
 
     ordered: bool = False
 
@@ -197,9 +197,9 @@ def _of_arrays(
             f"{caller}: sharding must be None, since there is one device; got {sharding}"
         )
     types, structure = declared(result_shape_dtypes, caller)
-    leaves, given = tree.flatten(arguments)
+    leaves, arguments_structure = tree.flatten(arguments)
     values = values_of(leaves, caller)
-    host = Host(caller, callback, given, {}, structure)
+    host = Host(caller, callback, arguments_structure, {}, structure)
     return tree.unflatten(structure, make(host, tuple(types))(*values))
 
 
@@ -216,7 +216,7 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function that depends on its arguments alone, from a program as well.
+    """Call a Python function whose results depend on its arguments alone; programs may, too.
 
     A compiled program may call it any number of times, in any order, in any thread, or not at all
     where no result needs it.
@@ -275,7 +275,7 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function for what it does, from a program as well: once for each time reached.
+    """Call a Python function for its effect, each time that the call is reached; programs may, too.
 
     The call of a compiled program returns when all its callbacks have returned.
 
@@ -325,7 +325,7 @@ def debug_callback(
     kwargs: dict[str, Any],
     ordered: bool,
 ) -> None:
-    """Call a Python function to look at values; what is no array is handed to it as it is."""
+    """Call a Python function to look at values; what is not an array is passed on as it is."""
     _check(callback, caller)
     leaves, arguments = tree.flatten((args, kwargs))
     values, static = separate(leaves)

@@ -1,8 +1,9 @@
 """Checkpoints: a call whose derivative computes values again instead of keeping them.
 
-Layer 4 (control). A derivative run backwards needs values of the way there. A call keeps them; a
-checkpoint keeps its arguments and what its policy allows, and computes the rest again, in one
-operation with the way back. Next, read ``policies``; ``api/checkpoint`` is what users call.
+Layer 4 (control). A reverse derivative needs values from the forward pass. An ordinary call keeps
+them; a checkpoint keeps its arguments and what its policy allows, and computes the rest again, in
+the same operation as the backward pass. Next, read ``policies``; ``api/checkpoint`` has the
+function that users call.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ __all__ = ["Checkpoint"]
 
 
 class Checkpoint(Call):
-    """Apply a program; in derivatives, keep no more of it than ``policy`` allows (None: nothing).
+    """Apply a program; derivatives keep only those values that ``policy`` allows (None: none).
 
-    ``again`` marks what a derivative made of it: a program that begins by computing values anew.
-    With ``prevent_cse`` the compiler must leave it a call of its own, which starts when all
-    operands are there, the cotangents among them. Else it would find that the way there has these
-    values already, and keep them; or, behind a mere barrier, compute them anew, but early.
+    ``again`` marks the program of a derivative, which begins by computing values again. With
+    ``prevent_cse`` the compiler must leave that a call of its own, which starts when all operands
+    are there, including the cotangents. Otherwise it would notice that the forward pass has
+    computed these values already, and keep them; or, behind a mere barrier, compute them again too
+    early.
     """
 
     policy: Policy | None = None
@@ -38,7 +40,7 @@ class Checkpoint(Call):
     again: bool = False
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Interpreted: nobody asked for a compiled form."""
+        """Interpreted: unlike ``jit``, a checkpoint does not ask to be compiled."""
         return False
 
     def of(self, program: Program) -> Checkpoint:
@@ -46,55 +48,56 @@ class Checkpoint(Call):
         return Checkpoint(program, self.policy, self.prevent_cse, self.again)
 
     def inlined(self) -> Program | None:
-        """The program, but for one that begins by computing again, which stays apart."""
+        """The program; None if it begins by computing values again, which must stay separate."""
         return None if self.again else self.program
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """The policy goes by its name."""
-        named = dict(super().parameters())
+        """The parameters, with the policy's name in place of the policy."""
+        parameters = dict(super().parameters())
         if self.policy is not None:
-            named["policy"] = getattr(self.policy, "__name__", type(self.policy).__name__)
-        return list(named.items())
+            parameters["policy"] = getattr(self.policy, "__name__", type(self.policy).__name__)
+        return list(parameters.items())
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The program in place, or as a call that the compiler must leave one."""
+        """The program in place, or as a call that the compiler must not inline."""
         if self.again and self.prevent_cse:
             return b.call(self.program, operands, apart=True)
         return b.program(self.program, operands)
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The values with what is kept; and one operation that computes the rest, and tangents.
+        """The values with what is kept, and one operation that computes the rest and the tangents.
 
-        y = f(x) and dy = J(r(x)) dx, with residuals r, becomes y, s = f'(x) and dy = J(r'(x, s)) dx
-        with what is kept, s. Run backwards the second is again a checkpoint, x' = J(r'(x, s))ᵀ y'.
+        y = f(x), dy = J(r(x)) dx, with residuals r, becomes y, s = f'(x), dy = J(r'(x, s)) dx
+        where s is what is kept. Run backwards that is a checkpoint, too: x' = J(r'(x, s))ᵀ y'.
         """
         parts = _in_two(self.program, self.policy, tuple(t is not None for t in tangents))
         outs = self.of(parts.forward)(*primals)
         count = len(parts.active_out)
-        given = iter(())
+        douts = iter(())
         if any(parts.active_out):
             known = [(primals if own else outs)[i] for own, i in parts.known]
             again = Checkpoint(parts.linear, self.policy, self.prevent_cse, parts.again)
-            given = iter(apply_linear(again, *known, *(t for t in tangents if t is not None)))
-        return outs[:count], [next(given) if m else None for m in parts.active_out]
+            douts = iter(apply_linear(again, *known, *(t for t in tangents if t is not None)))
+        return outs[:count], [next(douts) if m else None for m in parts.active_out]
 
 
 class _Parts(NamedTuple):
     """A program split at what is kept."""
 
     forward: Program
-    """Gives the program's outputs, then what is kept beside those."""
+    """Computes the program's outputs, then what else is kept."""
     linear: Program
     """From known values, then the tangents of active inputs, to those of active outputs."""
     known: tuple[tuple[bool, int], ...]
-    """Where each known value is: an input (True) of ``forward``, or an output, and its number."""
+    """Where to find each known value: among the inputs of ``forward`` (True) or its outputs, and at
+    which position."""
     again: bool
-    """Whether ``linear`` computes anything anew."""
+    """Whether ``linear`` computes anything again."""
     active_out: tuple[bool, ...]
 
 
 def _in_two(program: Program, policy: Policy | None, active: tuple[bool, ...]) -> _Parts:
-    """The program split, at what the policy allows to keep, for tangents of these inputs."""
+    """The program split at what the policy allows to keep, for tangents of the active inputs."""
     key = ("checkpoint", policy, active, settings.key)
     if key not in program.cache:
         program.cache[key] = _split(program, policy, active)
@@ -116,28 +119,29 @@ def _split(program: Program, policy: Policy | None, active: tuple[bool, ...]) ->
             again.append(equation)
             needed.update([a for a in equation.inputs if type(a) is Var])
 
-    made = [v for e in primal.equations for v in e.outputs if v in kept and v in needed]
+    saved = [v for e in primal.equations for v in e.outputs if v in kept and v in needed]
     outputs = list(primal.outputs[:count])
-    outputs += [v for v in made if v not in outputs]
+    outputs += [v for v in saved if v not in outputs]
     forward = drop_dead(Program(primal.inputs, primal.equations, outputs, program.name))
-    place = {v: (False, outputs.index(v)) for v in made}
-    place |= {v: (True, i) for i, v in enumerate(primal.inputs) if v in needed}
-    residual_program = Program(place, reversed(again), residuals)
+    places = {v: (False, outputs.index(v)) for v in saved}
+    places |= {v: (True, i) for i, v in enumerate(primal.inputs) if v in needed}
+    residual_program = Program(places, reversed(again), residuals)
 
     def linear(*values: Any) -> Any:
-        known, moving = values[: len(place)], values[len(place) :]
+        known, moving = values[: len(places)], values[len(places) :]
         return evaluate(parts.linear, [*moving, *evaluate(residual_program, known)]), None
 
     moving = parts.linear.in_types[: sum(active)]
-    types = [*(v.type for v in place), *moving]
+    types = [*(v.type for v in places), *moving]
     linear_program, _ = record_closed(linear, types, parts.linear.name)
-    return _Parts(forward, linear_program, tuple(place.values()), bool(again), parts.active_out)
+    return _Parts(forward, linear_program, tuple(places.values()), bool(again), parts.active_out)
 
 
 def _keep(policy: Policy | None, equation: Equation) -> bool:
-    """Whether all outputs are kept.
+    """Whether all outputs of the equation are kept.
 
-    What is seen from outside is never done twice, and what has no operand costs nothing.
+    Operations with an observable effect must not run twice, so their results always are. Those
+    without operands cost nothing to compute again, so their results never are.
     """
     if observable(equation.primitive.effects):
         return True
@@ -147,7 +151,7 @@ def _keep(policy: Policy | None, equation: Equation) -> bool:
 
 
 def _without_calls(program: Program) -> Program:
-    """The program with what its calls do written in their place."""
+    """The program with its calls inlined."""
     if not any([type(e.primitive) is Call for e in program.equations]):
         return program
     equations: list[Equation] = []

@@ -1,8 +1,8 @@
-"""Mapping a function over examples, so many at a time: what ``vmap`` and ``map`` bound memory by.
+"""Mapping a function over examples in chunks: how ``vmap`` and ``map`` can limit memory.
 
-Layer 4 (control). Each chunk is one step of a ``scan``, over a checkpoint of the function for so
-many examples: forwards and backwards, what the function makes on its way is there for one chunk
-only. Next, read ``loops``.
+Layer 4 (control). Each chunk is one step of a ``scan``, whose body is a checkpoint of the function
+for that many examples. So the intermediate results of only one chunk exist at a time, in the
+forward as in the backward pass. Next, read ``loops``.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ __all__ = [
 
 
 class Examples(Recorder):
-    """Records what depends on an example; hands on the rest to the interpreter around it.
+    """Records what depends on an example; hands the rest to the interpreter around it.
 
-    What a loop over single examples does for others to see is done for each of them.
+    With ``one_by_one``, observable effects are recorded as well, to happen for each example.
     """
 
     __slots__ = ("one_by_one", "parent", "size")
@@ -59,11 +59,11 @@ class Examples(Recorder):
         self.one_by_one = one_by_one
 
     def origin(self, atom: Atom) -> str:
-        """That it is mapped over, and what it is for one example."""
+        """That it is mapped over, and where it comes from for one example."""
         return f"one of {self.size} examples that are mapped over, {super().origin(atom)}"
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Record if an argument depends on an example, else hand on."""
+        """Record the operation if an argument depends on an example; otherwise hand it on."""
         if any([type(a) is Traced and a.interpreter is self for a in args]) or (
             self.one_by_one and observable(primitive.effects)
         ):
@@ -80,13 +80,14 @@ def map_chunks(
     names: Sequence[str],
     many: Callable[..., tuple[Program, tuple[bool, ...]]] = vmap_program,
 ) -> tuple[list[Any], list[int | None]]:
-    """Outputs for ``size`` examples, each with its mapped axis (``None``: the same for all).
+    """The outputs for ``size`` examples, and the mapped axis of each (``None``: same for all).
 
-    ``fun``, which is run once, takes flat values and gives such; ``args`` have their examples along
-    ``axes`` (``None``: the same for all), and go by ``names`` in messages. At most ``chunk``
-    examples are worked on at a time, with derivatives that keep the chunk's examples only; with
-    ``None`` one by one, as a loop that keeps what derivatives need. What depends on no example is
-    done once, before. ``many`` makes the program of a chunk, as ``vmap_program`` does.
+    ``fun`` is called once; it takes and returns flat values. ``args`` have their examples along
+    ``axes`` (``None``: the same for all), and messages call them by ``names``. At most ``chunk``
+    examples are computed at a time, and for derivatives only the inputs of each chunk are kept;
+    with ``chunk=None`` the examples are computed one by one, in a loop that keeps what derivatives
+    need. What depends on no example is computed once, before the loop. ``many`` makes the program
+    of a chunk, as ``vmap_program`` does.
     """
     if chunk is not None and chunk >= size:
         return vmap_flat(fun, size, args, axes)
@@ -103,18 +104,18 @@ class Example(NamedTuple):
     """The program of one example, the arrays of all, and what does not depend on the example."""
 
     program: Program
-    """Of what depends on an example: on ``xs``, then ``held``."""
+    """What depends on an example; its inputs are one of ``xs``, then ``held``."""
     xs: list[Any]
     """All examples, along axis 0."""
     held: list[Any]
     """What the program needs that is the same for all."""
     fixed: list[Any]
-    """The function's outputs that no example changes; ``None`` for those of the program."""
+    """The function's outputs that depend on no example; ``None`` for those of the program."""
 
     def results(self, pairs: Iterable[tuple[Any, int | None]]) -> Any:
-        """All outputs and their mapped axes, from those of the program."""
-        given = iter(pairs)
-        merged = [next(given) if o is None else (o, None) for o in self.fixed]
+        """All outputs and their mapped axes, given those of the program."""
+        of_program = iter(pairs)
+        merged = [next(of_program) if o is None else (o, None) for o in self.fixed]
         return [o for o, _ in merged], [a for _, a in merged]
 
 
@@ -128,18 +129,18 @@ def record_example(
 ) -> Example:
     """Run ``fun`` once on an example of ``args``, and record what depends on it as ``name``.
 
-    ``one_by_one``: what others can see is recorded as well, to be done for each example.
+    With ``one_by_one``, observable effects are recorded as well, to happen for each example.
     """
     over = [a is not None for a in axes]
     xs = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
-    named = [name for name, m in zip(names, over, strict=True) if m]
+    mapped_names = [name for name, m in zip(names, over, strict=True) if m]
     size = next(x.shape[0] for x in xs) if xs else 1
     types = [x.type.with_shape(x.shape[1:]) for x in xs]
-    recorder = Examples(types, named, size, one_by_one)
+    recorder = Examples(types, mapped_names, size, one_by_one)
     recorder.begin(fun)
     examples = iter([Traced(recorder, v) for v in recorder.inputs])
-    given = [next(examples) if m else x for x, m in zip(args, over, strict=True)]
-    outs = recorder.run(lambda: [_settled(o, recorder) for o in fun(*given)])
+    arguments = [next(examples) if m else x for x, m in zip(args, over, strict=True)]
+    outs = recorder.run(lambda: [_untraced(o, recorder) for o in fun(*arguments)])
     moving = [o.atom if type(o) is Traced and o.interpreter is recorder else None for o in outs]
     program = Program(
         [*recorder.inputs, *recorder.captured_vars.values()],
@@ -152,8 +153,8 @@ def record_example(
     return Example(program, xs, held, fixed)
 
 
-def _settled(value: Any, recorder: Examples) -> Any:
-    """The value; a constant that was traced, as the constant."""
+def _untraced(value: Any, recorder: Examples) -> Any:
+    """The value; if it is a tracer of a constant, the constant."""
     if type(value) is Traced and value.interpreter is recorder and type(value.atom) is Literal:
         return constant(value.atom.array(), value.type.weak_type)
     return value
@@ -174,7 +175,7 @@ def _in_chunks(
     still = [t for t, v in zip(many.out_types, varies, strict=True) if not v]
 
     def step(*values: Any) -> Any:
-        """What no example changes is carried, and so not stacked."""
+        # Outputs that depend on no example are carried, so that they are not stacked.
         held, _, here = split(values, len(held_types), len(still))
         outs = checkpoint.Checkpoint(many, prevent_cse=False)(*here, *held)
         return [*_only(outs, varies, False), *_only(outs, varies, True)], None
@@ -201,18 +202,19 @@ def _only(values: Sequence[Any], mask: Sequence[bool], wanted: bool) -> list[Any
 
 
 def positive(size: Any, caller: str) -> int:
-    """The number of examples to work on at a time; ``ValueError`` if it is no positive integer."""
+    """The number of examples at a time; ``ValueError`` if it is not a positive integer."""
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
         raise ValueError(f"{caller} must be a positive integer, got {size!r}")
     return int(size)
 
 
 def inner_axes(structure: Any, leaves: Sequence[Any]) -> list[int]:
-    """How many of each leaf's last axes are inside an element of the node around it.
+    """How many of each leaf's last axes belong to one element of the node around it.
 
-    Those of the words of typed keys (``KeyArray.inner_axes``); of others none.
+    A typed key is one element, whose array of words has such an axis (``KeyArray.inner_axes``);
+    other leaves have none.
     """
-    # Words are unsigned; what is no value yet has no type to tell by.
+    # Fast way out: words are unsigned integers. Leaves that are not values yet have no type.
     if not any([not isinstance(x, Value) or x.type.kind == "uint" for x in leaves]):
         return [0] * len(leaves)
     out: list[int] = []
@@ -230,11 +232,11 @@ def inner_axes(structure: Any, leaves: Sequence[Any]) -> list[int]:
 
 
 def in_axis(axis: Any, value: Any, caller: str, path: str, inner: int = 0) -> int | None:
-    """An entry of ``in_axes``, counted from the front, for the value called ``path``.
+    """An entry of ``in_axes``, made non-negative, for the value that messages call ``path``.
 
-    Its last ``inner`` axes are not counted: see ``inner_axes``.
+    Its last ``inner`` axes do not count: see ``inner_axes``.
 
-    Raises ``TypeError`` where it is neither an int nor None, ``ValueError`` where it is no axis.
+    Raises ``TypeError`` if it is neither an int nor None, ``ValueError`` if it is out of bounds.
     """
     if axis is None:
         return None
@@ -252,23 +254,22 @@ def in_axis(axis: Any, value: Any, caller: str, path: str, inner: int = 0) -> in
 
 
 def _beside(inner: int) -> str:
-    return ", beside that of a key's words" if inner else ""
+    return ", not counting that of a key's words" if inner else ""
 
 
 def out_axis(axis: Any, out: Any, mapped: int | None, caller: str, inner: int = 0) -> int | None:
-    """An entry of ``out_axes``, counted from the front, for a result mapped along ``mapped``.
+    """An entry of ``out_axes``, made non-negative, for a result mapped along ``mapped``.
 
-    Its last ``inner`` axes are not counted: see ``inner_axes``.
+    Its last ``inner`` axes do not count: see ``inner_axes``.
 
-    Raises ``TypeError`` where it is neither an int nor None, ``ValueError`` where it is no axis, or
-    None for a result that differs between examples.
+    Raises ``TypeError`` if it is neither an int nor None, ``ValueError`` if it is out of bounds, or
+    is None for a result that differs between examples.
     """
     if axis is None:
         if mapped is not None:
             raise ValueError(
                 f"{caller}: out_axes is None for a result that differs between examples "
-                f"({out.type} "
-                f"in all); give it an axis"
+                f"({out.type} for all of them); give it an axis"
             )
         return None
     if not isinstance(axis, int) or isinstance(axis, bool):

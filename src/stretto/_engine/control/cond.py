@@ -1,9 +1,9 @@
 """Branches: ``cond`` and ``switch``.
 
-Layer 4 (control). One primitive chooses among branches by an integer. Mapped over examples that
-choose differently, it stays one operation that knows its branches, so that differentiation sees
-branches and not selections: what an untaken branch computes, NaN among it, stays out of values and
-derivatives.
+Layer 4 (control). One primitive chooses among branches by an integer. Under ``vmap``, if examples
+choose differently, it remains one operation that knows its branches, so that differentiation sees
+branches and not selections: what an untaken branch computes, such as NaN, stays out of values and
+derivatives. Next, read ``route``, which runs such a mapped branch.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ _INDEX = np.dtype(np.int32)
 
 
 class Cond(ControlFlow):
-    """The branch that the first operand, an int32 in range, numbers, applied to the others.
+    """The branch with the number that the first operand gives, applied to the other operands.
 
-    With a ``size`` the index is a vector of that length, one for each example; ``mapped`` says
-    which operands have a leading axis of examples. All outputs then have one.
+    The first operand is an int32, in range. With a ``size`` it is a vector of that length, with one
+    number for each example, and ``mapped`` says which operands have a leading axis of examples; all
+    outputs then have one.
     """
 
     branches: tuple[Program, ...]
@@ -58,7 +59,7 @@ class Cond(ControlFlow):
         return tuple(t.with_shape((self.size, *t.shape)) for t in outs)
 
     def interpret(self, index: Any, *args: Any) -> Sequence[Any]:
-        """Run the branch; for many examples, what ``route`` chooses."""
+        """Run the branch; for many examples, in the way that ``route`` chooses."""
         if self.size is None:
             return evaluate(self.branches[int(index)], args)
         return self._run_mapped(index, *args)
@@ -72,9 +73,9 @@ class Cond(ControlFlow):
         return False
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The branches of these outputs, with the operands that any of them reads."""
+        """The branches restricted to these outputs, with the operands that any of them reads."""
         branches = [restricted(branch, needed) for branch in self.branches]
-        used = [any(several) for several in zip(*map(used_inputs, branches), strict=True)]
+        used = [any(marks) for marks in zip(*map(used_inputs, branches), strict=True)]
         if all(used) and all([new is b for new, b in zip(branches, self.branches, strict=True)]):
             return equation
         mapped = [m for m, u in zip(self._mapped(len(used)), used, strict=True) if u]
@@ -82,7 +83,7 @@ class Cond(ControlFlow):
         return cut(equation, self._with(branches, mapped), [True, *used], needed)
 
     def lower(self, b: Any, index: Any, *operands: Any) -> Any:
-        """StableHLO ``case``; for many examples, what ``route`` chooses."""
+        """StableHLO ``case``; for many examples, the way that ``route`` chooses."""
         if self.size is not None:
             return b.inline_many(self._run_mapped, index, *operands)
         return b.case(index, [lambda p=p: b.program(p, operands) for p in self.branches])
@@ -104,11 +105,11 @@ class Cond(ControlFlow):
         moving = [m for m, a in zip(mapped, active, strict=True) if a]
         new = self._with(branches, (*mapped, *moving))
         outs = new(index, *args, *(t for t in tangents if t is not None))
-        given = iter(outs[len(force) :])
-        return outs[: len(force)], [next(given) if f else None for f in force]
+        douts = iter(outs[len(force) :])
+        return outs[: len(force)], [next(douts) if f else None for f in force]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Branches that keep residuals (zeros for the others'), then those of the linear maps."""
+        """Branches that give residuals (zeros for those of other branches), then linear ones."""
         index, *args = primals
         active = tuple(t is not None for t in tangents[1:])
         masks = [linearize_program(branch, active).active_out for branch in self.branches]
@@ -130,14 +131,14 @@ class Cond(ControlFlow):
         moving = [m for m, a in zip(mapped, active, strict=True) if a]
         kept = sum(map(len, residuals))
         step = self._with(linear, (*moving, *((True,) * kept)))
-        given = iter(())
+        douts = iter(())
         if any(force):
             moving = [t for t in tangents if t is not None]
-            given = iter(apply_linear(step, index, *moving, *outs[count:]))
-        return outs[:count], [next(given) if f else None for f in force]
+            douts = iter(apply_linear(step, index, *moving, *outs[count:]))
+        return outs[:count], [next(douts) if f else None for f in force]
 
     def transpose(self, cts: Any, index: Any, *args: Any) -> Sequence[Any]:
-        """The branches run backwards; what all examples share gets the sum of theirs."""
+        """The branches run backwards; operands that examples share get the sum of cotangents."""
         linear = tuple(isinstance(a, Linear) for a in args)
         active = tuple(ct is not None for ct in cts)
         force = (True,) * sum(linear)
@@ -155,10 +156,10 @@ class Cond(ControlFlow):
         return out
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """An index that is not mapped keeps its branch; one that is makes it one per example.
+        """With an index that is not mapped, one branch of the vectorised ones; else one an example.
 
-        A branch that works across examples needs all of them, whoever takes it: with a mapped index
-        all branches run for all, and the results are selected.
+        A branch that works across examples needs all of them, no matter which examples take it:
+        then, with a mapped index, all branches run for all examples and the results are selected.
         """
         args = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         index, *rest = args
@@ -177,7 +178,7 @@ class Cond(ControlFlow):
         return Cond(tuple(branches))(index, *rest), tuple(0 if f else None for f in force)
 
     def _vmap_again(self, size: int, index: Any, rest: list[Any], over: list[bool]) -> Any:
-        """Two axes of examples become one."""
+        """Merge two axes of examples into one."""
         inside = self.size
         assert inside is not None
 
@@ -211,22 +212,23 @@ def _with_others(
 def _branch_programs(
     caller: str, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
 ) -> tuple[list[Program], Any, list[Any]]:
-    """Programs of one signature for the branches, their result's structure, and all operands.
+    """Programs of the same signature for the branches, their result's structure, all operands.
 
-    The branches go by name, for messages.
+    ``functions`` are the branches, by what messages call them.
     """
     leaves, structure = tree.flatten(tuple(operands))
     values = values_of(leaves, caller)
     types = [v.type for v in values]
     names = tree.paths(tuple(operands), "operands")
     recorded = [record_tree(f, structure, types, caller, names) for f in functions.values()]
-    called = list(functions)
+    branch_names = list(functions)
     first = recorded[0]
     for i, (_, out, _) in enumerate(recorded[1:], 1):
         if out != first[1]:
             raise TypeError(
-                f"{caller}: branches must return trees of one structure; those of {called[0]} and "
-                f"{called[i]} part at {parting(first[1], out, 'result')}"
+                f"{caller}: branches must return trees of one structure; those of "
+                f"{branch_names[0]} and {branch_names[i]} part at "
+                f"{parting(first[1], out, 'result')}"
             )
     targets = []
     paths = tree.paths(tree.unflatten(first[1], range(first[1].num_leaves)), "result")
@@ -234,7 +236,7 @@ def _branch_programs(
         strong = {t.dtype for t in outs if not t.weak_type}
         dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], caller)
         if len({t.shape for t in outs}) > 1 or not strong <= {dtype}:
-            each = ", ".join(f"{t} in {name}" for t, name in zip(outs, called, strict=True))
+            each = ", ".join(f"{t} in {name}" for t, name in zip(outs, branch_names, strict=True))
             raise TypeError(f"{caller}: branches must return equal types; {path} is {each}")
         targets.append(array_type(outs[0].shape, dtype, weak))
     captured = list({id(c): c for _, _, cs in recorded for c in cs}.values())
@@ -249,8 +251,8 @@ def _aligned(
     program: Program, own: int, ids: list[int], captured: list[Any], targets: list[ArrayType]
 ) -> Program:
     """The program with inputs for what any branch captured, and outputs of the common types."""
-    mine = dict(zip(ids, program.inputs[own:], strict=True))
-    outer = [mine.get(id(c), Var(c.type)) for c in captured]
+    own_inputs = dict(zip(ids, program.inputs[own:], strict=True))
+    outer = [own_inputs.get(id(c), Var(c.type)) for c in captured]
     inputs = [*outer, *program.inputs[:own]]
     aligned = Program(inputs, program.equations, program.outputs, program.name)
     if program.out_types == tuple(targets):
@@ -264,7 +266,7 @@ def _aligned(
 
 
 class _NotGiven:
-    """What stands for an argument left out, where None is one."""
+    """Stands for an argument that was left out, where None could be an argument."""
 
     def __repr__(self) -> str:
         return "<not given>"
@@ -315,9 +317,10 @@ def switch(
             raise TypeError(f"switch: index must be an integer scalar, got {number.type}")
         if not branches:
             raise ValueError("switch: needs at least one branch")
-        named = {f"branch {i}": branch for i, branch in enumerate(branches)}
-        given = _operands("switch", operands, operand)
-        programs, structure, values = _branch_programs("switch", named, given)
+        functions = {f"branch {i}": branch for i, branch in enumerate(branches)}
+        programs, structure, values = _branch_programs(
+            "switch", functions, _operands("switch", operands, operand)
+        )
         bounded = clamp(0, convert(number, _INDEX), len(branches) - 1)
         return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
 
@@ -358,8 +361,9 @@ def cond(
                 f"element, or vmap"
             )
         branches = {"false_fun": false_fun, "true_fun": true_fun}
-        given = _operands("cond", operands, operand)
-        programs, structure, values = _branch_programs("cond", branches, given)
+        programs, structure, values = _branch_programs(
+            "cond", branches, _operands("cond", operands, operand)
+        )
         index = convert(
             condition if kind_of(condition.dtype) == "bool" else ne(condition, 0), _INDEX
         )

@@ -1,14 +1,13 @@
-"""What functions with rules of the user's own share: their arguments, and the call of a rule.
+"""What functions with the user's own rules share: their arguments, and the call of a rule.
 
-Layer 4 (control). Arguments are resolved to positions by the signature. Those that are not
-differentiated reach rules as they are; the others as trees of values. Next, read ``custom_jvp``,
-``custom_vjp``.
+Layer 4 (control). ``custom_jvp``, ``custom_vjp`` and ``custom_vmap`` derive from the classes here.
+The signature resolves all arguments to positions. Arguments named as not differentiable reach the
+rules as they are; the others reach them as trees of values. Next, read ``custom_jvp``.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -16,6 +15,7 @@ from stretto._engine.control.family import ControlFlow
 from stretto._engine.control.user_rule import described, fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.functions import name_of, signature_of
 from stretto._engine.core.interpreter import Tracer, as_value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
@@ -31,7 +31,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class WithRule(ControlFlow, abstract=True):
-    """A program, and a function that gives its derivatives in the program's stead."""
+    """A program, and a function that takes its place when it is transformed."""
 
     program: Program
     rule: Callable[..., Any]
@@ -49,19 +49,19 @@ class WithRule(ControlFlow, abstract=True):
         return b.program(self.program, operands)
 
     def inlined(self) -> Program | None:
-        """The program: whoever asks takes no derivative of it any more."""
+        """The program: whoever inlines it has taken all derivatives already."""
         return self.program
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """The program: a Python function says nothing in print."""
+        """The program alone: a Python function tells nothing in print."""
         return [("program", self.program)]
 
 
 class CustomFunction(Generic[P, R_co]):
-    """A function with rules; what calls it sees the function, what differentiates it the rules.
+    """A function with rules: calling it runs the function, transforming it runs the rules.
 
-    At rest the function just runs. Under a transformation it is recorded, and what it captures
-    becomes operands: no derivative may be taken by these, since the rules could not give it.
+    Outside any transformation the function just runs. Under one it is recorded, and the values that
+    it captures become operands; these cannot be differentiated by, since no rule is given for them.
     """
 
     kind: ClassVar[str]
@@ -78,8 +78,8 @@ class CustomFunction(Generic[P, R_co]):
             raise TypeError(f"{self.kind}: expected a function, got {type(fun).__name__}")
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
-        self.name = _name_of(fun)
-        self._signature = _signature_of(fun)
+        self.name = name_of(fun)
+        self._signature = signature_of(fun)
         parameters = self._signature.parameters.values() if self._signature else ()
         plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
         self._count = len(parameters) if plain else None
@@ -88,22 +88,22 @@ class CustomFunction(Generic[P, R_co]):
     def _positions(
         self, numbers: int | Sequence[int], names: str | Sequence[str]
     ) -> frozenset[int]:
-        several = (numbers,) if isinstance(numbers, int) else tuple(numbers)
-        if any(not isinstance(i, int) or i < 0 for i in several):
+        positions = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+        if any(not isinstance(i, int) or i < 0 for i in positions):
             raise ValueError(
                 f"{self.kind}: nondiff_argnums of {self.name} must be positions from 0 on, got "
                 f"{numbers!r}"
             )
         known = list(self._signature.parameters) if self._signature else []
-        found = set(several)
+        static = set(positions)
         for name in (names,) if isinstance(names, str) else names:
             if name not in known:
                 raise ValueError(
                     f"{self.kind}: nondiff_argnames names {name!r}, but {self.name} takes "
                     f"{', '.join(known) or 'no argument by name'}"
                 )
-            found.add(known.index(name))
-        return frozenset(found)
+            static.add(known.index(name))
+        return frozenset(static)
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Self: ...
@@ -133,13 +133,13 @@ class CustomFunction(Generic[P, R_co]):
             program, structure, captured = record(
                 flat, arguments.types, arguments.paths(), self.name
             )
-            # Concrete values stay what they are, and need not be remembered.
+            # Only tracers change their meaning when the trace ends, so only these are remembered.
             traced = [c if isinstance(c, Tracer) else None for c in captured]
             operation = self.operation(arguments, program, structure, traced)
             return tree.unflatten(structure, operation(*values, *captured))
 
     def check_rules(self) -> None:
-        """Raise ``AttributeError`` where the rules were not given."""
+        """Raise ``AttributeError`` if no rules were given."""
         raise NotImplementedError
 
     def operation(
@@ -147,7 +147,7 @@ class CustomFunction(Generic[P, R_co]):
     ) -> WithRule:
         """The operation to apply to the arguments' values and the captured ones.
 
-        ``captured`` holds those that are traced, and ``None`` in the place of others.
+        ``captured`` holds the captured values that are traced, and ``None`` in place of others.
         """
         raise NotImplementedError
 
@@ -155,13 +155,13 @@ class CustomFunction(Generic[P, R_co]):
         return [as_value(leaf, f"{self.kind}: {self.name}", "the result") for leaf in leaves]
 
     def _by_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in their positions, defaults among them."""
+        """All arguments in their positions, including defaults."""
         if not kwargs and len(args) == self._count:
             return args
         if self._signature is None:
             if kwargs:
                 raise TypeError(
-                    f"{self.kind}: Python cannot tell the signature of {self.name}; pass "
+                    f"{self.kind}: Python does not know the signature of {self.name}; pass "
                     f"{', '.join(kwargs)} by position"
                 )
             return args
@@ -178,7 +178,7 @@ class CustomFunction(Generic[P, R_co]):
         return bound.args
 
     def argument_names(self, count: int) -> list[str]:
-        """What the first ``count`` arguments are called."""
+        """The names of the first ``count`` arguments."""
         names = []
         for p in self._signature.parameters.values() if self._signature else ():
             if p.kind is p.VAR_POSITIONAL:
@@ -188,11 +188,11 @@ class CustomFunction(Generic[P, R_co]):
         return [*names, *(f"args[{i}]" for i in range(len(names), count))][:count]
 
     def is_static(self, place: int) -> bool:
-        """Whether the argument in this position is handed to the rules as it is."""
+        """Whether the argument in this position is passed to the rules as it is."""
         return place in self._static
 
     def check_static(self, count: int) -> None:
-        """Raise ``TypeError`` for a static argument that is not there."""
+        """Raise ``TypeError`` if a static argument is missing from a call with so many."""
         missing = [i for i in self._static if i >= count]
         if missing:
             raise TypeError(
@@ -201,26 +201,12 @@ class CustomFunction(Generic[P, R_co]):
             )
 
 
-def _name_of(fun: Any) -> str:
-    while isinstance(fun, functools.partial):
-        fun = fun.func
-    name = getattr(fun, "__name__", type(fun).__name__)
-    return "function" if name == "<lambda>" else name
-
-
-def _signature_of(fun: Any) -> inspect.Signature | None:
-    try:
-        return inspect.signature(fun)
-    except (TypeError, ValueError):
-        return None
-
-
 class Arguments:
-    """The arguments of one call: trees of values, and what is static.
+    """The arguments of one call: trees of values, and static arguments.
 
-    Values go flat: the leaves of the trees, then the traced leaves of what is static. What rules
-    see of the latter is the value that it has when they run, which may be under another
-    transformation. The values themselves are not kept here.
+    Their values form a flat list: the leaves of the trees, then any tracers in static arguments.
+    When a rule runs, perhaps under another transformation, it sees the values that these have
+    then. The values themselves are not kept here.
     """
 
     types: list[ArrayType]
@@ -240,23 +226,23 @@ class Arguments:
         cls, function: CustomFunction[..., Any], args: Sequence[Any]
     ) -> tuple[Arguments, list[Any]]:
         """The arguments, and their values."""
-        made = cls(function, args)
-        leaves, made.structure = tree.flatten(tuple([args[i] for i in made._moving]))
-        made.count = len(leaves)
-        values = made._as_values(leaves)
+        arguments = cls(function, args)
+        leaves, arguments.structure = tree.flatten(tuple([args[i] for i in arguments._moving]))
+        arguments.count = len(leaves)
+        values = arguments._as_values(leaves)
         for i, arg in enumerate(args):
             if function.is_static(i):
                 parts, structure = tree.flatten(arg)
                 held = [x for x in parts if isinstance(x, Tracer)]
                 values += held
-                made._held_in += [i] * len(held)
-                made._static[i] = (arg, parts, structure) if held else (arg, None, None)
-        made.types = [v.type for v in values]
-        return made, values
+                arguments._held_in += [i] * len(held)
+                arguments._static[i] = (arg, parts, structure) if held else (arg, None, None)
+        arguments.types = [v.type for v in values]
+        return arguments, values
 
     @functools.cached_property
     def names(self) -> list[str]:
-        """What the arguments are called."""
+        """The names of the arguments."""
         return self.function.argument_names(self._total)
 
     def _as_values(self, leaves: Sequence[Any]) -> list[Any]:
@@ -272,12 +258,12 @@ class Arguments:
                 problem = error
                 break
         raise TypeError(
-            f"{problem}. An argument that holds anything but arrays is named in nondiff_argnums, "
-            f"and handed to the rules as it is"
+            f"{problem}. Name an argument that holds anything but arrays in nondiff_argnums; the "
+            f"rules then get it as it is"
         )
 
     def paths(self) -> list[str]:
-        """What each value is called."""
+        """What messages call each value."""
         numbers = tree.unflatten(self.structure, range(self.count))
         moving = [
             path
@@ -291,17 +277,17 @@ class Arguments:
         return tree.unflatten(self.structure, leaves)
 
     def static(self, held: Sequence[Any]) -> list[Any]:
-        """The static arguments in order, with these values for what is traced in them."""
-        given = iter(held)
+        """The static arguments in order, with these values in place of the tracers in them."""
+        present = iter(held)
         return [
             arg
             if parts is None
-            else tree.unflatten(s, [next(given) if isinstance(x, Tracer) else x for x in parts])
+            else tree.unflatten(s, [next(present) if isinstance(x, Tracer) else x for x in parts])
             for arg, parts, s in self._static.values()
         ]
 
     def every(self, values: Sequence[Any], leaves: Sequence[Any] | None = None) -> list[Any]:
-        """All arguments in order; ``leaves`` may stand for the values of those not static."""
+        """All arguments in order; ``leaves`` may replace the values of those not static."""
         moving = iter(self.trees(values[: self.count] if leaves is None else leaves))
         if not self._static:
             return list(moving)
@@ -309,9 +295,10 @@ class Arguments:
         return [next(static if i in self._static else moving) for i in range(self._total)]
 
     def cotangents(self, result: Any, caller: str) -> list[Any]:
-        """The cotangent of each leaf (``None``: zero) from one tree an argument that is not static.
+        """The cotangent of each leaf (``None``: zero), from what the user's ``bwd`` returned.
 
-        ``None`` stands for zeros in the place of any part of a tree.
+        That is a tuple with one tree for each argument that is not static; ``None`` may stand for
+        zeros in place of any part of a tree.
         """
         names = [self.names[i] for i in self._moving]
         if not isinstance(result, (tuple, list)) or len(result) != len(names):
@@ -348,7 +335,7 @@ class Arguments:
         return out
 
     def check_perturbed(self, perturbed: Sequence[bool], captured: Sequence[Any]) -> None:
-        """Raise ``TypeError`` for a derivative by anything but the arguments' leaves."""
+        """Raise ``TypeError`` for a derivative by anything but leaves of the arguments."""
         caller = f"{self.function.kind}: {self.function.name}"
         remedy = (
             "its rules give no derivative by that. Pass it as an argument that is differentiated, "
@@ -359,13 +346,11 @@ class Arguments:
             if p:
                 raise TypeError(
                     f"{caller} is differentiated by {self.names[i]}, which is in "
-                    "nondiff_argnums, and "
-                    f"{remedy}"
+                    f"nondiff_argnums, and {remedy}"
                 )
         for value, p in zip(captured, perturbed[len(self.types) :], strict=True):
             if p:
                 raise TypeError(
                     f"{caller} is differentiated by a value of type {value.type} that it takes "
-                    "from "
-                    f"outside ({value.origin()}), and {remedy}"
+                    f"from outside ({value.origin()}), and {remedy}"
                 )

@@ -1,7 +1,7 @@
 """``custom_jvp``: a function whose forward derivative the user gives.
 
-Layer 4 (control). The reverse derivative follows, since rules are linear in tangents. Next, read
-``custom_vjp``.
+Layer 4 (control). The reverse derivative follows from it: the rule is linear in the tangents, so
+``linearize`` can record it and ``transpose`` can run it backwards. Next, read ``custom_vjp``.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class CustomJvp(WithRule):
         return self.rule(primals, tangents)
 
     def linear_parts(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Itself, on the tangents."""
+        """The operation itself, applied to the tangents."""
         moving = depending(self.program, [t is not None for t in tangents])
         known = [None] * len(moving) if all(moving) else self(*primals)
         outs = [
             or_zeros(None if m else x, t)
             for x, m, t in zip(known, moving, self.program.out_types, strict=True)
         ]
-        given = apply_linear(
+        douts = apply_linear(
             self, *[p if t is None else t for p, t in zip(primals, tangents, strict=True)]
         )
-        return outs, [g if m else None for g, m in zip(given, moving, strict=True)]
+        return outs, [t if m else None for t, m in zip(douts, moving, strict=True)]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """That of the program."""
+        """The transpose of the program."""
         return Call(self.program).transpose(cts, *args)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -61,21 +61,22 @@ class CustomJvp(WithRule):
         places = [0 if o else None for o in over]
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-            given: list[bool] = []
             moving = [t for t in tangents if t is not None]
+            mask: list[bool] = []
 
             def one(*xs: Any) -> Any:
+                nonlocal mask
                 each = iter(xs[len(over) :])
                 dxs = [None if t is None else next(each) for t in tangents]
                 outs, douts = self.rule(xs[: len(over)], dxs)
-                given.extend(t is not None for t in douts)
+                mask = [t is not None for t in douts]
                 return [*outs, *(t for t in douts if t is not None)]
 
-            beside = [p for p, t in zip(places, tangents, strict=True) if t is not None]
-            outs, where = vmap_flat(one, size, [*primals, *moving], [*places, *beside])
-            whole = [to_axis(o, size, a, 0) for o, a in zip(outs, where, strict=True)]
+            moving_places = [p for p, t in zip(places, tangents, strict=True) if t is not None]
+            outs, out_axes = vmap_flat(one, size, [*primals, *moving], [*places, *moving_places])
+            whole = [to_axis(o, size, a, 0) for o, a in zip(outs, out_axes, strict=True)]
             douts = iter(whole[count:])
-            return whole[:count], [next(douts) if g else None for g in given]
+            return whole[:count], [next(douts) if m else None for m in mask]
 
         return CustomJvp(program, rule)(*values), (0,) * count
 
@@ -164,7 +165,7 @@ class custom_jvp(CustomFunction[P, R_co]):
         def rule(primals: Any, tangents: Any) -> Any:
             if len(jvps) != len(primals):
                 raise TypeError(
-                    f"custom_jvp: {self.name} has {len(primals)} arguments, and defjvps was given "
+                    f"custom_jvp: {self.name} has {len(primals)} arguments, but defjvps was given "
                     f"{len(jvps)} rules; None stands for a derivative of zero"
                 )
             out = fun(*primals)
@@ -180,9 +181,9 @@ class custom_jvp(CustomFunction[P, R_co]):
         self.defjvp(rule, symbolic_zeros=True)
 
     def check_rules(self) -> None:
-        """Raise ``AttributeError`` where there is no rule."""
+        """Raise ``AttributeError`` if there is no rule."""
         if self._rule is None:
-            raise AttributeError(f"custom_jvp: {self.name} has no rule; give one by defjvp")
+            raise AttributeError(f"custom_jvp: {self.name} has no rule; give one with defjvp")
 
     def operation(
         self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
@@ -220,7 +221,7 @@ class custom_jvp(CustomFunction[P, R_co]):
 
 
 def _plain(t: Any) -> Any:
-    """The tangent with zeros written out, for a rule that knows no symbols."""
+    """The tangent, as an array of zeros if it is symbolic, for a rule that expects arrays."""
     return given_or_zero(t, None, False) if isinstance(t, SymbolicZero) else t
 
 

@@ -1,8 +1,8 @@
 """``custom_vjp``: a function whose reverse derivative the user gives.
 
-Layer 4 (control). Differentiated, the function is replaced by ``fwd``, and what stands in the
-linear part of the derivative is one ``linear_call`` without a forward program: run backwards, it
-calls ``bwd``.
+Layer 4 (control). When the function is differentiated, ``fwd`` runs in its place, and the linear
+part of the derivative gets one ``linear_call`` without a forward program: run backwards, that calls
+``bwd``. Next, read ``linear_call``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["CustomVjp", "CustomVjpForward", "custom_vjp"]
 
 
 class _NoForwardRule(Refused):
-    """Refuses with the name of the user's function."""
+    """Refuses a forward derivative, with the name of the user's function in the message."""
 
     def __get__(self, instance: Any, owner: type[Primitive]) -> Any:
         if instance is None:
@@ -51,10 +51,10 @@ class _NoForwardRule(Refused):
 
 
 class CustomVjp(WithRule):
-    """A program; ``rule(primals, perturbed)`` gives outputs, residuals, and how to run backwards.
+    """A program; ``rule(primals, perturbed)`` gives outputs, residuals and a backward function.
 
-    The third is a function from residuals and the outputs' cotangents (``None``: zero) to those of
-    all operands. With ``optimize_remat`` ``fwd`` runs only where residuals are needed.
+    The latter maps residuals and the outputs' cotangents (``None``: zero) to the cotangents of all
+    operands. With ``optimize_remat``, ``fwd`` runs only where residuals are needed.
     """
 
     optimize_remat: bool = False
@@ -72,9 +72,9 @@ class CustomVjp(WithRule):
             return outs, [None] * len(outs)
 
         def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-            given = iter(cts)
-            found = back(residuals, [next(given) if f else None for f in floating])
-            return [ct for ct, p in zip(found, perturbed, strict=True) if p]
+            nonzero = iter(cts)
+            results = back(residuals, [next(nonzero) if f else None for f in floating])
+            return [ct for ct, p in zip(results, perturbed, strict=True) if p]
 
         moving = [t for t in tangents if t is not None]
         step = LinearCall(self.program.name, types, len(moving), backward, None)
@@ -84,7 +84,7 @@ class CustomVjp(WithRule):
     def _forward(
         self, primals: Sequence[Any], perturbed: Sequence[bool]
     ) -> tuple[Any, list[Any], Any]:
-        """What the rule gives; with ``optimize_remat`` of one operation, which may do without."""
+        """What the rule gives; with ``optimize_remat``, through one ``CustomVjpForward``."""
         if not self.optimize_remat:
             return self.rule(primals, perturbed)
 
@@ -95,17 +95,17 @@ class CustomVjp(WithRule):
         types = [p.type for p in primals]
         program, back, captured = record(both, types, name=self.program.name)
         count, args = len(self.program.outputs), [*primals, *captured]
-        given = dict(zip(program.inputs, args, strict=True))
-        made = [a for a in dict.fromkeys(program.outputs[count:]) if a not in given]
+        values = dict(zip(program.inputs, args, strict=True))
+        computed = [a for a in dict.fromkeys(program.outputs[count:]) if a not in values]
         extra = [Var(c.type) for c in captured]
         plain = Program(
             [*self.program.inputs, *extra], self.program.equations, self.program.outputs
         )
-        outputs = [*program.outputs[:count], *made]
+        outputs = [*program.outputs[:count], *computed]
         forward = Program(program.inputs, program.equations, outputs, program.name)
-        found = CustomVjpForward(forward if made else plain, plain)(*args)
-        given |= dict(zip(made, found[count:], strict=True))
-        return found[:count], [given[a] for a in program.outputs[count:]], back
+        results = CustomVjpForward(forward if computed else plain, plain)(*args)
+        values |= dict(zip(computed, results[count:], strict=True))
+        return results[:count], [values[a] for a in program.outputs[count:]], back
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The program, and the rule, for all examples."""
@@ -116,23 +116,25 @@ class CustomVjp(WithRule):
         places = [0 if o else None for o in over]
 
         def rule(primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
-            backs = []
+            back: Any = None
 
             def one(*xs: Any) -> Any:
+                nonlocal back
                 outs, residuals, back = self.rule(xs, perturbed)
-                backs.append(back)
                 return [*outs, *residuals]
 
-            found, where = vmap_flat(one, size, primals, places)
-            outs = [to_axis(o, size, a, 0) for o, a in zip(found[:count], where, strict=False)]
-            (back,) = backs
-            return outs, found[count:], batched_backward(back, size, over, where[count:])
+            results, out_axes = vmap_flat(one, size, primals, places)
+            outs = [to_axis(o, size, a, 0) for o, a in zip(results[:count], out_axes, strict=False)]
+            return outs, results[count:], batched_backward(back, size, over, out_axes[count:])
 
         return CustomVjp(program, rule, self.optimize_remat)(*values), (0,) * count
 
 
 class CustomVjpForward(ControlFlow):
-    """Outputs and residuals by ``program``; by ``plain`` the outputs, where no more is needed."""
+    """Computes outputs and residuals by ``program``, or just outputs by ``plain``.
+
+    What ``trimmed`` does decides: ``plain`` is used if no residual is needed.
+    """
 
     program: Program
     plain: Program
@@ -151,11 +153,11 @@ class CustomVjpForward(ControlFlow):
         return b.program(self.program, operands)
 
     def inlined(self) -> Program:
-        """The program: what is needed of it is known by then."""
+        """The program: when it is inlined, it has been trimmed to what is needed."""
         return self.program
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """Of the plain program, where no residual is needed."""
+        """The plain program, if no residual is needed."""
         count = len(self.plain.outputs)
         if any(needed[count:]):
             return super().trimmed(equation, needed)
@@ -165,7 +167,7 @@ class CustomVjpForward(ControlFlow):
         return cut(equation, CustomVjpForward(plain, plain), used, needed)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """That of the program."""
+        """The derivative of the program."""
         return jvp_flat(lambda *xs: evaluate(self.program, xs), primals, tangents)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -237,16 +239,16 @@ class custom_vjp(CustomFunction[P, R_co]):
             symbolic_zeros: whether each leaf that ``fwd`` gets is a ``CustomVJPPrimal``, with
                 ``value`` and ``perturbed`` (whether a derivative is taken by it), and a cotangent
                 that ``bwd`` gets may be a ``SymbolicZero`` instead of an array of zeros.
-            optimize_remat: whether the way forward runs ``fun`` wherever no residual is needed but
-                the arguments, as through a ``checkpoint``; ``fwd`` runs when residuals are
-                computed. It is traced, and its output should be that of ``fun``.
+            optimize_remat: whether the forward pass runs ``fun`` instead of ``fwd`` wherever no
+                residuals are needed, as inside a ``checkpoint``. ``fwd`` is then traced, and its
+                output should equal that of ``fun``.
         """
         self._rules, self._symbolic, self._remat = (fwd, bwd), symbolic_zeros, optimize_remat
 
     def check_rules(self) -> None:
-        """Raise ``AttributeError`` where there are no rules."""
+        """Raise ``AttributeError`` if there are no rules."""
         if self._rules is None:
-            raise AttributeError(f"custom_vjp: {self.name} has no rules; give them by defvjp")
+            raise AttributeError(f"custom_vjp: {self.name} has no rules; give them with defvjp")
 
     def operation(
         self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
@@ -273,28 +275,30 @@ class custom_vjp(CustomFunction[P, R_co]):
                         f"{caller} must return a pair (output, residuals), got {result!r}"
                     )
                 outs = fitted(result[0], structure, types, caller, "an output")
-                kept, shape = tree.flatten(result[1])
+                kept, kept_structure = tree.flatten(result[1])
                 is_array = [isinstance(x, Value) for x in kept]
                 arrays = [present(x) for x in itertools.compress(kept, is_array)]
-                return [present(o) for o in outs], kept, shape, is_array, arrays
+                return [present(o) for o in outs], kept, kept_structure, is_array, arrays
 
-            outs, kept, shape, is_array, arrays = user_rule(caller, captured, primals[own:], call)
+            outs, kept, kept_structure, is_array, arrays = user_rule(
+                caller, captured, primals[own:], call
+            )
             rest = [None if a else x for x, a in zip(kept, is_array, strict=True)]
             unmoved = [None] * (len(primals) - count)
-            # bwd may use these too, in another place than fwd.
+            # bwd may use these values as well, and runs elsewhere, so they are residuals, too.
             held = [*primals[count:own], *itertools.compress(primals[own:], traced)]
 
             def back(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
                 own_residuals, static, now = split(residuals, sum(is_array), own - count)
-                given = iter(own_residuals)
-                parts = [next(given) if a else x for x, a in zip(rest, is_array, strict=True)]
+                kept_arrays = iter(own_residuals)
+                parts = [next(kept_arrays) if a else x for x, a in zip(rest, is_array, strict=True)]
                 cts = [given_or_zero(t, ct, symbolic) for t, ct in zip(types, cts, strict=True)]
                 caller = f"custom_vjp: bwd of {self.name}"
 
                 def call(present: Callable[[Any], Any]) -> list[Any]:
                     result = bwd(
                         *arguments.static(static),
-                        tree.unflatten(shape, parts),
+                        tree.unflatten(kept_structure, parts),
                         tree.unflatten(structure, cts),
                     )
                     return [present(ct) for ct in arguments.cotangents(result, caller)]

@@ -1,6 +1,6 @@
-"""Functions with a vmap rule of the user's own: ``custom_vmap``, ``sequential_vmap``.
+"""Functions with the user's own vmap rule: ``custom_vmap``, ``sequential_vmap``.
 
-Layer 4 (control). Next, read ``custom_function``, which they share with the custom derivatives.
+Layer 4 (control). They share ``custom_function`` with the custom derivatives; read that first.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CustomVmap(WithRule):
-    """A program; ``rule(size, mapped, args)`` gives outputs, and which are mapped, along axis 0."""
+    """A program; ``rule(size, mapped, args)`` gives outputs, and which have examples on axis 0."""
 
     def inlined(self) -> None:
-        """None: under ``vmap`` the rule stands in its place, not the program."""
+        """None: under ``vmap`` the rule must take its place, not the program."""
         return
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -44,27 +44,30 @@ class CustomVmap(WithRule):
         """The program of values and tangents, whose rule is the derivative of the rule."""
         active = tuple(t is not None for t in tangents)
         program, mask = jvp_program(self.program, active)
-        made = CustomVmap(program, _derivative(self.rule, active, mask))
-        outs = made(*primals, *(t for t in tangents if t is not None))
-        given = iter(outs[len(mask) :])
-        return outs[: len(mask)], [next(given) if m else None for m in mask]
+        operation = CustomVmap(program, _derivative(self.rule, active, mask))
+        outs = operation(*primals, *(t for t in tangents if t is not None))
+        douts = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(douts) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """That of the program: the rule gives no residuals, so from here on it is left out."""
+        """That of the program: the rule gives no residuals, so from here on it has no effect."""
         return linearized(self.program, evaluate, primals, tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """That of the program."""
+        """The transpose of the program."""
         return Call(self.program).transpose(cts, *args)
 
 
 def _derivative(rule: Callable[..., Any], active: Sequence[bool], mask: Sequence[bool]) -> Any:
-    """The rule for values and tangents; one of a pair is repeated where the other is mapped."""
+    """The rule for values and tangents.
+
+    If only one of a value and its tangent is mapped, the other is repeated for all examples.
+    """
 
     def derivative(size: int, mapped: Sequence[bool], args: Sequence[Any]) -> Any:
         count = len(active)
-        given = iter(range(count, len(args)))
-        places = [next(given) if a else None for a in active]
+        numbers = iter(range(count, len(args)))
+        places = [next(numbers) if a else None for a in active]
         both = [m or bool(k and mapped[k]) for m, k in zip(mapped[:count], places, strict=True)]
 
         def placed(i: int, wanted: bool) -> Any:
@@ -92,8 +95,9 @@ class custom_vmap(CustomFunction[P, R_co]):
 
     ``@f.def_vmap`` takes a function of the number of examples, a list with a tree of booleans for
     each argument, which say what is mapped, and the arguments, with their examples along axis 0
-    where they are. It returns the result, and a tree of booleans like it that say the same of that.
-    The rule may use ``vmap`` and ``f``; nested vmaps meet it one by one, the innermost first.
+    where they are. It returns the result, and a tree of booleans like it that say the same about
+    the result. The rule may use ``vmap`` and ``f``; with nested vmaps it is applied for each in
+    turn, the innermost first.
 
     A forward derivative under ``vmap`` is that of the rule. A reverse derivative of ``f`` is that
     of the function, and its ``vmap`` is an ordinary one; taken of a ``vmap`` of ``f``, it is that
@@ -140,34 +144,34 @@ class custom_vmap(CustomFunction[P, R_co]):
         return vmap_rule
 
     def check_rules(self) -> None:
-        """Raise ``AttributeError`` where there is no rule."""
+        """Raise ``AttributeError`` if there is no rule."""
         if self._rule is None:
-            raise AttributeError(f"{self.kind}: {self.name} has no rule; give one by def_vmap")
+            raise AttributeError(f"{self.kind}: {self.name} has no rule; give one with def_vmap")
 
     def operation(
         self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
     ) -> CustomVmap:
         """The program with the rule, on flat values."""
-        given, count = self._rule, len(arguments.types)
+        user_function, count = self._rule, len(arguments.types)
         caller = f"{self.kind}: the rule of {self.name}"
-        assert given is not None
+        assert user_function is not None
 
         def rule(size: int, mapped: Sequence[bool], args: Sequence[Any]) -> Any:
             for value, m in zip(captured, mapped[count:], strict=True):
                 if m:
                     raise TypeError(
                         f"{self.kind}: {self.name} takes a value of type {value.type} from outside "
-                        f"that is mapped ({value.origin()}), which its rule could not tell; pass "
-                        f"it as an argument"
+                        f"that is mapped ({value.origin()}), of which its rule is not informed; "
+                        f"pass it as an argument"
                     )
 
             def call(present: Callable[[Any], Any]) -> tuple[list[Any], list[bool]]:
-                result = given(
+                result = user_function(
                     size, list(arguments.trees(mapped[:count])), *arguments.trees(args[:count])
                 )
                 if not (isinstance(result, (tuple, list)) and len(result) == 2):
                     raise TypeError(
-                        f"{caller} must return a pair (result, booleans that say what of it is "
+                        f"{caller} must return a pair (result, booleans that say which arrays are "
                         f"mapped), got {result!r}"
                     )
                 varies = _flags(result[1], structure, caller)
@@ -183,14 +187,13 @@ class custom_vmap(CustomFunction[P, R_co]):
         return CustomVmap(program, rule)
 
 
-def _flags(given: Any, structure: Any, caller: str) -> list[bool]:
+def _flags(flags: Any, structure: Any, caller: str) -> list[bool]:
     """The booleans of a tree of this structure."""
-    leaves, found = tree.flatten(given)
-    if found != structure:
+    leaves, flags_structure = tree.flatten(flags)
+    if flags_structure != structure:
         raise TypeError(
             f"{caller} must return, second, a boolean for each array of the function's output; "
-            "they "
-            f"part at {parting(structure, found, 'output')}"
+            f"they part at {parting(structure, flags_structure, 'output')}"
         )
     for leaf in leaves:
         if not isinstance(leaf, (bool, np.bool_)):
@@ -203,11 +206,11 @@ class _SequentialVmap(custom_vmap[P, R_co]):
 
 
 def sequential_vmap(f: Callable[P, R_co]) -> custom_vmap[P, R_co]:
-    """A function that ``vmap`` takes one example at a time through, in a loop (``lax.map``).
+    """Make a function that ``vmap`` applies to one example at a time, in a loop (``lax.map``).
 
-    For a function that needs so much memory, or is so irregular, that all at once is worse. What
-    is said of derivatives in ``custom_vmap`` holds here: the reverse derivative of ``f``, mapped,
-    is computed for all examples at once.
+    For a function that needs so much memory, or is so irregular, that all examples at once would be
+    worse. What ``custom_vmap`` says about derivatives holds here: the reverse derivative of ``f``,
+    mapped, is computed for all examples at once.
 
     Args:
         f: the function.
@@ -223,20 +226,20 @@ def sequential_vmap(f: Callable[P, R_co]) -> custom_vmap[P, R_co]:
     >>> st.vmap(square)(snp.array([1.0, 2.0, 3.0]))
     Array([1., 4., 9.], dtype=float32)
     """
-    made: Any = _SequentialVmap(f)
+    function: Any = _SequentialVmap(f)
 
-    @made.def_vmap
+    @function.def_vmap
     def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> Any:
         leaves, structure = tree.flatten(args)
         mapped = tree.leaves(in_batched)
 
         def one(examples: Sequence[Any]) -> Any:
-            given = iter(examples)
-            every = [next(given) if m else x for x, m in zip(leaves, mapped, strict=True)]
-            return made(*tree.unflatten(structure, every))
+            own = iter(examples)
+            every = [next(own) if m else x for x, m in zip(leaves, mapped, strict=True)]
+            return function(*tree.unflatten(structure, every))
 
         moving = [x for x, m in zip(leaves, mapped, strict=True) if m]
         out = map_(one, moving) if moving else one(())
         return out, tree.map(lambda _: bool(moving), out)
 
-    return made
+    return function

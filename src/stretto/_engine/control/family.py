@@ -1,7 +1,8 @@
 """What the operations that hold programs share.
 
 Layer 4 (control). They have several outputs, are interpreted by running their programs, and are
-recorded from Python functions of trees.
+recorded from Python functions of trees. Their rules transform the programs, so that the derivative
+of a loop, for example, is a loop. Next, read ``call``, the simplest of them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ControlFlow(Primitive, abstract=True):
     holds_programs = True
 
     def interpret(self, *args: Any) -> Sequence[Any]:
-        """The outputs, by running the programs under the current interpreter."""
+        """Compute the outputs by running the programs under the current interpreter."""
         raise NotImplementedError
 
     def programs(self) -> list[Program]:
@@ -53,32 +54,33 @@ class ControlFlow(Primitive, abstract=True):
         ]
 
     def linear_parts(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """As ``linearize``, where it is linear in the arguments that have tangents.
+        """As ``linearize``, for an operation that is linear in the arguments that have tangents.
 
-        The primals of these are zero. No forward rule of the user's is asked for the derivative,
-        which is the operation itself: that rule may be what applies the operation to tangents.
+        The primals of these are zero. The derivative is the operation itself, so the user's own
+        forward rules are not called: it may be such a rule that applies the operation to tangents,
+        and calling it again would never end.
         """
         return self.with_programs(taken_as_linear).linearize(primals, tangents)
 
     @property
     def effects(self) -> frozenset[Any]:
-        """Those of the programs."""
+        """The effects of the programs."""
         return frozenset().union(*[p.effects for p in self.programs()])
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """That of all programs, once."""
+        """The work of all programs, each run once."""
         return sum(p.work for p in self.programs())
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
-        """The output types; not remembered, which would keep the programs alive."""
+        """The output types; not cached, since that would keep the programs alive."""
         return tuple(self.infer(*types))
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Interpreted, on arrays."""
+        """Interpret it on arrays."""
         return tuple(v.to_host() for v in self.interpret(*map(constant, arrays)))
 
     def with_programs(self, change: Callable[[Program], Program]) -> ControlFlow:
-        """The same operation with each program changed; itself where none is."""
+        """The same operation with each program changed; the same object if none is."""
 
         def changed(value: Any) -> Any:
             if isinstance(value, tuple):
@@ -90,11 +92,10 @@ class ControlFlow(Primitive, abstract=True):
         return self if new == old else type(self)(**new)
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The equation, which is of this operation, with nothing in it that is not needed.
+        """The equation, which applies this operation, reduced to what is needed.
 
-        It is without outputs that are not ``needed``, without operands that nothing in it reads,
-        and without dead work. What it cannot do without it keeps: by default all outputs and
-        operands.
+        Outputs that are not ``needed`` go, then operands that nothing inside reads any more, and
+        dead work inside. By default only the latter: all outputs and operands stay.
         """
         changed = self.with_programs(live)
         if changed is self:
@@ -102,18 +103,18 @@ class ControlFlow(Primitive, abstract=True):
         return Equation(changed, equation.inputs, equation.outputs, equation.place)
 
     def called(self) -> Program | None:
-        """The program that it does nothing but call, if so."""
+        """The program, if applying the operation means calling one program and nothing else."""
         return None
 
     def inlined(self) -> Program | None:
-        """The program that may as well stand in its place, if there is one."""
+        """The program that may be written in place of the operation, if there is one."""
         return None
 
 
 def cut(
     equation: Equation, primitive: Primitive, inputs: Sequence[bool], outputs: Sequence[bool]
 ) -> Equation:
-    """The equation with this operation, and of its inputs and outputs those marked."""
+    """The equation with another operation, and only those inputs and outputs that are marked."""
     return Equation(
         primitive,
         [a for a, kept in zip(equation.inputs, inputs, strict=True) if kept],
@@ -123,12 +124,12 @@ def cut(
 
 
 def or_zeros(value: Any, type: ArrayType) -> Any:
-    """The value, or zeros of this type for ``None``."""
+    """The value; for ``None``, zeros of this type."""
     return full(type.shape, 0, type.dtype, type.weak_type) if value is None else value
 
 
 def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:
-    """Consecutive parts of these sizes, and the rest."""
+    """Consecutive parts with these sizes, then the rest."""
     parts, start = [], 0
     for size in sizes:
         parts.append(list(values[start : start + size]))
@@ -150,7 +151,7 @@ def record_tree(
 ) -> tuple[Program, Any, list[Any]]:
     """Record a function of trees: the program, the structure of its result, captured values.
 
-    ``names`` are those of the leaves, for messages.
+    ``names`` are what messages call the leaves.
     """
 
     def flat(*leaves: Any) -> Any:
@@ -161,18 +162,18 @@ def record_tree(
     return record(flat, types, names, getattr(fun, "__name__", caller).replace("<lambda>", caller))
 
 
-class leaf:
-    """Stands for any array where two structures are compared."""
+class leaf:  # in lower case, as messages show its name: "a leaf and a tuple"
+    """Stands for any array when two structures are compared."""
 
 
 def parting(one: Any, other: Any, root: str) -> str:
-    """Where two structures part, in words, from ``root`` on."""
+    """The path at which two structures differ, starting from ``root``, and what each has there."""
     first, second = (tree.unflatten(s, [leaf()] * s.num_leaves) for s in (one, other))
     return tree.difference(first, second, root)
 
 
 def captured_first(program: Program, own: int) -> Program:
-    """The program with its captured inputs before its ``own``, as loops take them."""
+    """The program with its captured inputs in front of its ``own``, the order in loops."""
     if len(program.inputs) == own:
         return program
     inputs = [*program.inputs[own:], *program.inputs[:own]]

@@ -1,6 +1,7 @@
-"""What a loop's body computes from constants alone, taken in front of the loop.
+"""Hoisting: what a loop's body computes from constants alone is moved in front of the loop.
 
-Layer 4 (control). Next, read ``scan``.
+Layer 4 (control). Next, read ``scan``, which does this when it is recorded and when it is
+linearized.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["hoisted", "no_larger"]
 
 
 def no_larger(equation: Equation) -> bool:
-    """Whether the outputs take no more memory than the inputs, so that keeping them costs none."""
+    """Whether the outputs have no more elements than the inputs, so that keeping them is free."""
     before = sum(a.type.size for a in equation.inputs if type(a) is Var)
     return sum(v.type.size for v in equation.outputs) <= before
 
@@ -23,10 +24,11 @@ def no_larger(equation: Equation) -> bool:
 def hoisted(
     body: Program, consts: int, wanted: Callable[[Equation], bool]
 ) -> tuple[Program, Program]:
-    """The body in two: a program of its first ``consts`` inputs, and the rest of it.
+    """Split the body into a program of its first ``consts`` inputs, the constants, and the rest.
 
-    The rest takes the outputs of the first as its constants: those that it still reads, and what is
-    hoisted, which depends on constants alone, cannot be seen from outside, and is ``wanted``.
+    An equation is hoisted into the first if it depends on constants alone, has no observable effect
+    and is ``wanted``. The outputs of the first are the constants of the second: those of the body
+    that it still reads, and the hoisted results.
     """
     fixed: set[Any] = set(body.inputs[:consts])
     before, after = [], []

@@ -1,7 +1,8 @@
 """A user's Python function, as operations call it: with arrays, for results of declared types.
 
-Layer 4 (control). It runs as if nothing were being traced, under the settings of the trace that it
-was met in, whichever thread that is. Next, read ``callback``.
+Layer 4 (control). Compiled programs call it in threads of their own. It runs as if nothing were
+being traced, and under the settings that were current when the call was traced. Next, read
+``callback``.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ _SCALARS = (bool, int, float, complex)
 
 
 class Host:
-    """A function with all that its calls have in common.
+    """A function, with everything that its calls have in common.
 
-    ``static`` are the leaves among its arguments that are no arrays, by position. What it returns
-    is checked against the tree of declared types, and ignored where that is ``None``.
+    ``arguments`` is the structure of its arguments, and ``static`` has the leaves of it that are
+    not arrays, by position. What the function returns must have the structure ``results``, or is
+    ignored if that is ``None``.
     """
 
     def __init__(
@@ -61,10 +63,10 @@ class Host:
         return self.name
 
     def __call__(self, values: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
-        """The results, of these types, for arrays."""
-        given = iter(values)
+        """Call the function on arrays; return its results, of these types."""
+        arrays = iter(values)
         count = len(values) + len(self.static)
-        leaves = [self.static[i] if i in self.static else next(given) for i in range(count)]
+        leaves = [self.static[i] if i in self.static else next(arrays) for i in range(count)]
         args, kwargs = tree.unflatten(self.arguments, leaves)
 
         def run() -> list[Any]:
@@ -78,8 +80,7 @@ class Host:
         if structure != self.results:
             raise TypeError(
                 f"{self.caller}: {self.name} must return a tree like result_shape_dtypes; they "
-                "part "
-                f"at {parting(self.results, structure, 'result')}"
+                f"part at {parting(self.results, structure, 'result')}"
             )
         paths = tree.paths(out, "result")
         return [
@@ -87,7 +88,7 @@ class Host:
         ]
 
     def _result(self, leaf: Any, type: ArrayType, path: str) -> Any:
-        """The leaf as an array of the declared type; a Python number has any type that it fits."""
+        """The leaf as an array of the declared type; a Python number may have any that it fits."""
         if leaf.__class__ in _SCALARS:
             got = as_value(leaf, self.caller, path).type
             both = [(type.dtype, False), (got.dtype, got.weak_type)]
@@ -125,16 +126,15 @@ def declared(result_shape_dtypes: Any, caller: str) -> tuple[list[ArrayType], An
         if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
             raise TypeError(
                 f"{caller}: result_shape_dtypes must be a tree of stretto.ShapeDtypeStruct or "
-                "arrays, "
-                f"got {type(leaf).__name__} for {path}"
+                f"arrays, got {type(leaf).__name__} for {path}"
             )
         dtype = np.dtype(leaf.dtype)
         kind_of(dtype)
         if canonical_dtype(dtype) != dtype:
             raise ValueError(
-                f"{caller}: result_shape_dtypes declares {dtype.name} for {path}, and "
-                "enable_x64 is "
-                f"off: declare {canonical_dtype(dtype).name}, or run under stretto.enable_x64()"
+                f"{caller}: result_shape_dtypes declares {dtype.name} for {path}, but "
+                f"enable_x64 is off: declare {canonical_dtype(dtype).name}, or run under "
+                f"stretto.enable_x64()"
             )
         types.append(array_type(tuple(leaf.shape), dtype))
     return types, structure

@@ -1,6 +1,7 @@
-"""What operations defined by an equation share: unknowns, and functions that give their like.
+"""What operations defined by an equation share: unknowns, and functions of unknowns.
 
-Layer 4 (control). Next, read ``linear_solve`` and ``root``.
+Layer 4 (control). The user's functions take trees of unknowns and return trees of the same
+structure and types, which is checked here. Next, read ``linear_solve`` and ``root``.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ __all__ = ["like", "record_like", "unknowns"]
 
 
 def unknowns(caller: str, x: Any, argument: str) -> tuple[list[Any], Any]:
-    """The leaves of a tree of unknowns as values of strong floating or complex dtype."""
+    """The leaves of a tree of unknowns as floating or complex values, none weakly typed."""
     leaves, structure = tree.flatten(x)
     values = values_of(leaves, caller)
     for value, path in zip(values, tree.paths(x, argument), strict=True):
         if not is_inexact(value.dtype):
             raise TypeError(
-                f"{caller}: {argument} must be of floating or complex numbers; {path} is "
+                f"{caller}: {argument} must hold floating or complex numbers; {path} is "
                 f"{value.type}"
             )
     return [convert(v, v.dtype) for v in values], structure
@@ -34,15 +35,15 @@ def unknowns(caller: str, x: Any, argument: str) -> tuple[list[Any], Any]:
 def like(
     caller: str, what: str, result: Any, structure: Any, types: Sequence[ArrayType]
 ) -> list[Any]:
-    """The leaves of a function's result, where they are of that structure and those types.
+    """The leaves of a function's result, which must have this structure and these types.
 
-    Raises ``TypeError`` that says ``what`` must be so, and what it is.
+    Raises ``TypeError`` about ``what`` if it does not.
     """
-    leaves, given = tree.flatten(result)
-    if given != structure:
+    leaves, result_structure = tree.flatten(result)
+    if result_structure != structure:
         raise TypeError(
             f"{caller}: {what} must have the structure of the unknowns; they part at "
-            f"{parting(structure, given, 'x')}"
+            f"{parting(structure, result_structure, 'x')}"
         )
     values = values_of(leaves, caller)
     paths = tree.paths(tree.unflatten(structure, range(len(types))), "x")
@@ -63,9 +64,10 @@ def record_like(
     arguments: int = 1,
     has_aux: bool = False,
 ) -> tuple[Program, Any, list[Any]]:
-    """Record a function of some trees of unknowns that gives another.
+    """Record a function from so many trees of unknowns to one of the same structure and types.
 
-    The program, the structure of what else it gives (``has_aux``), and the captured values.
+    Returns the program, the structure of the auxiliary result (with ``has_aux``), and the captured
+    values.
     """
 
     def flat(*leaves: Any) -> Any:

@@ -1,7 +1,8 @@
-"""``linear_call``: an operation linear in some of its arguments, with a transpose of its own.
+"""``linear_call``: an operation that is linear in some arguments, with its own transpose.
 
-Layer 4 (control). What ``custom_vjp`` leaves in the linear part of a derivative is one of these,
-which can only be run backwards.
+Layer 4 (control). The user gives the transpose as a function. ``custom_vjp`` also leaves one of
+these in the linear part of a derivative; that one has no forward program, and can only be run
+backwards.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class LinearCall(ControlFlow):
     program: Program | None
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """All but the Python function, which says nothing in print."""
+        """All but the Python function, which tells nothing in print."""
         return [(name, x) for name, x in super().parameters() if name not in ("backward", "outs")]
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The output types given."""
+        """The declared output types."""
         return self.outs
 
     def _forward(self) -> Program:
@@ -71,8 +72,8 @@ class LinearCall(ControlFlow):
         if any(t is not None for t in by_residual):
             active = (*(False,) * self.linear, *(t is not None for t in by_residual))
             program, mask = jvp_program(self._forward(), active)
-            given = [t for t in by_residual if t is not None]
-            more = iter(evaluate(program, [*primals, *given])[len(outs) :])
+            nonzero = [t for t in by_residual if t is not None]
+            more = iter(evaluate(program, [*primals, *nonzero])[len(outs) :])
             for i, m in enumerate(mask):
                 if m:
                     t = next(more)
@@ -80,7 +81,7 @@ class LinearCall(ControlFlow):
         return outs, total
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """What ``backward`` gives."""
+        """The cotangents that ``backward`` returns."""
         residuals = args[self.linear :]
         if any(isinstance(r, Linear) for r in residuals):
             raise MissingRuleError(
@@ -92,7 +93,7 @@ class LinearCall(ControlFlow):
         return [*linear, *[None] * len(residuals)]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """For all examples; what they share gets the sum of their cotangents."""
+        """The call for all examples; operands that they share get the sum of cotangents."""
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         over = [a is not None for a in axes]
         program = None
@@ -108,42 +109,44 @@ class LinearCall(ControlFlow):
 
 ONLY_BACKWARDS = (
     "no forward derivative (jvp, jacfwd, hessian): use grad, vjp or jacrev, or give the function "
-    "its rule by custom_jvp, which serves both"
+    "its rule with custom_jvp, which serves both"
 )
 
 
 def only_backwards(name: str) -> MissingRuleError:
-    """The error for a forward derivative of a function that has a reverse one alone."""
+    """The error for a forward derivative of a function that only has a reverse one."""
     return MissingRuleError(f"{name} is a custom_vjp function, which has {ONLY_BACKWARDS}")
 
 
 def batched_backward(
     backward: Backward, size: int, linear: Sequence[bool], residuals: Sequence[int | None]
 ) -> Backward:
-    """The same for many examples: cotangents and the ``linear`` operands marked have them first.
+    """The backward function for ``size`` examples, from that for one.
 
-    ``residuals`` are the axes of the other operands. What the examples share gets the sum of their
-    cotangents.
+    Cotangents of outputs have their examples along axis 0, residuals along the axes ``residuals``.
+    ``linear`` says which linear operands are mapped; the others are shared by all examples, and get
+    the sum of the examples' cotangents.
     """
 
     def batched(values: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        given: list[bool] = []
+        nonzero: list[bool] = []
 
         def one(*xs: Any) -> Any:
+            nonlocal nonzero
             each = iter(xs[len(values) :])
             back = backward(xs[: len(values)], [None if c is None else next(each) for c in cts])
-            given.extend(ct is not None for ct in back)
+            nonzero = [ct is not None for ct in back]
             return [ct for ct in back if ct is not None]
 
         moving = [ct for ct in cts if ct is not None]
         outs, axes = vmap_flat(one, size, [*values, *moving], [*residuals, *[0] * len(moving)])
-        found = iter(zip(outs, axes, strict=True))
+        results = iter(zip(outs, axes, strict=True))
         total = []
-        for is_mapped, is_given in zip(linear, given, strict=True):
-            if not is_given:
+        for is_mapped, is_nonzero in zip(linear, nonzero, strict=True):
+            if not is_nonzero:
                 total.append(None)
                 continue
-            ct, axis = next(found)
+            ct, axis = next(results)
             if is_mapped:
                 total.append(to_axis(ct, size, axis, 0))
             else:
@@ -194,10 +197,10 @@ def linear_call(
         if not is_inexact(t.dtype):
             raise TypeError(f"{caller}: what is linear must be floating or complex, got {t}")
     both = tree.structure((tree.unflatten(out, range(len(outs))), residual_args))
-    back, given, second = record_tree(
+    back, back_structure, second = record_tree(
         lambda ct, r: fun_transpose(r, ct), both, [*outs, *fixed], f"transpose_{caller}"
     )
-    _check_transpose(back, given, tree.structure(linear_args), types)
+    _check_transpose(back, back_structure, tree.structure(linear_args), types)
     # Both take the residual arguments, then what either captured.
     forward = _program([*forward.inputs, *_vars(second)], forward)
     own = len(outs) + len(known)
@@ -215,7 +218,7 @@ def _program(inputs: Sequence[Var], program: Program) -> Program:
 
 
 def _both_ways(forward: Program, back: Program, linear: int) -> LinearCall:
-    """The operation of the first program, whose transpose is that of the second."""
+    """The operation that applies ``forward``, and whose transpose applies ``back``."""
     count = len(forward.outputs)
 
     def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
@@ -226,11 +229,12 @@ def _both_ways(forward: Program, back: Program, linear: int) -> LinearCall:
 
 
 def _check_transpose(
-    program: Program, given: Any, structure: Any, types: Sequence[ArrayType]
+    program: Program, result_structure: Any, structure: Any, types: Sequence[ArrayType]
 ) -> None:
     caller = "linear_call: fun_transpose must return a tree like linear_args"
-    if given != structure:
-        raise TypeError(f"{caller}; they part at {parting(structure, given, 'linear_args')}")
+    if result_structure != structure:
+        difference = parting(structure, result_structure, "linear_args")
+        raise TypeError(f"{caller}; they part at {difference}")
     paths = tree.paths(tree.unflatten(structure, range(len(types))), "linear_args")
     for got, expected, path in zip(program.out_types, types, paths, strict=True):
         if (got.shape, got.dtype) != (expected.shape, expected.dtype):

@@ -1,7 +1,8 @@
 """Linear systems solved by a function of the user's: ``custom_linear_solve``.
 
 Layer 4 (control). One primitive holds the matrix as a program, its transpose, and a solver for
-each. Its derivative is a solution again, whatever the solver does inside. Next, read ``root``.
+each. Its derivative is the solution of another such system, so the solver itself is never
+differentiated. Next, read ``root``.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ __all__ = ["CustomLinearSolve", "custom_linear_solve"]
 
 
 class CustomLinearSolve(ControlFlow):
-    """The x for which ``matvec(x)`` is b, by ``solve(b)``; what else that gives goes along.
+    """The x for which ``matvec(x)`` is b, as ``solve(b)`` gives it, then its auxiliary results.
 
-    Operands: what ``matvec`` and its transpose ``vecmat`` captured, ``consts[0]`` of them; what
-    ``solve`` did, and ``transpose_solve``; then b. Each program takes its own operands first.
+    Operands: the values that ``matvec`` and its transpose ``vecmat`` captured, ``consts[0]`` of
+    them; those of ``solve``, and of ``transpose_solve``; then b. Each program takes b or x first,
+    then the values that it captured.
     """
 
     matvec: Program
@@ -44,7 +46,7 @@ class CustomLinearSolve(ControlFlow):
 
     @property
     def count(self) -> int:
-        """The number of arrays that b, and x, are."""
+        """The number of arrays that b consists of; x has as many."""
         return len(self.matvec.outputs)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -62,11 +64,11 @@ class CustomLinearSolve(ControlFlow):
         return b.program(self.solve, [*right, *own])
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The solver's."""
+        """The work of the solver."""
         return self.solve.work
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A dx = db - dA x; nothing for the rest."""
+        """A dx = db - dA x; auxiliary results have none."""
         outs = self(*primals)
         matrix, right = split(primals, *self.consts)[::3]
         dmatrix, dright = split(tangents, *self.consts)[::3]
@@ -77,8 +79,8 @@ class CustomLinearSolve(ControlFlow):
         _, moved = jvp_flat(product, matrix, dmatrix)
         source = [zeros_like(b) if db is None else db for b, db in zip(right, dright, strict=True)]
         source = [s if m is None else s - m for s, m in zip(source, moved, strict=True)]
-        given = primals[: len(primals) - self.count]
-        dx = apply_linear(self, *given, *source)[: self.count]
+        captured = primals[: len(primals) - self.count]
+        dx = apply_linear(self, *captured, *source)[: self.count]
         return outs, [*dx, *[None] * (len(outs) - self.count)]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
@@ -95,11 +97,11 @@ class CustomLinearSolve(ControlFlow):
         back = CustomLinearSolve(
             self.vecmat, self.transpose_solve, self.matvec, self.solve, (first, third, second)
         )
-        given = [
+        filled = [
             full(t.shape, 0, t.dtype) if ct is None else ct
             for ct, t in zip(cts, self.matvec.out_types, strict=False)
         ]
-        outs = apply_linear(back, *matrix, *other, *own, *given)
+        outs = apply_linear(back, *matrix, *other, *own, *filled)
         moving = zip(right, outs, strict=False)
         known = [None] * sum(self.consts)
         return [*known, *(ct if isinstance(b, Linear) else None for b, ct in moving)]
@@ -124,9 +126,10 @@ class CustomLinearSolve(ControlFlow):
 
 
 def _transposed(matvec: Program) -> Program:
-    """The program of the transposed matrix, for those same constants.
+    """The program of the transposed matrix, for the same constants.
 
-    Split at x = 0: what makes the matrix from the constants, and the linear part, run backwards.
+    The program is linearized at x = 0: one half computes, from the constants, what the matrix
+    consists of; the other is linear, and is run backwards.
     """
     count = len(matvec.outputs)
     consts = matvec.in_types[count:]

@@ -1,6 +1,7 @@
 """Loops made of ``scan`` and ``while_loop``: ``fori_loop``, ``map``.
 
-Layer 4 (control).
+Layer 4 (control). They are functions, not primitives. Next, read ``scan`` and ``while_loop`` for
+the primitives, ``chunks`` for how ``map`` works.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["fori_loop", "map_"]
 
 
 def _static_int(x: Any) -> int | None:
-    """The Python integer, where it is known."""
+    """The Python integer, if it is known while tracing."""
     if isinstance(x, Tracer):
         x = x.concrete()
     return None if x is None else int(x)
@@ -148,8 +149,8 @@ def map_(
             if a is not None
         }
         if len(sizes) != 1:
-            found = ", ".join(sizes.values()) or "nothing is mapped"
-            raise ValueError(f"map: mapped sizes must agree; {found}")
+            each = ", ".join(sizes.values()) or "nothing is mapped"
+            raise ValueError(f"map: mapped sizes must agree; {each}")
         result: Any = None
 
         def flat(*elements: Any) -> list[Any]:
@@ -158,13 +159,13 @@ def map_(
             return values_of(tree.leaves(result), "map")
 
         (size,) = sizes
-        outs, found = map_chunks(flat, size, batch_size, values, axes, names)
+        outs, mapped_axes = map_chunks(flat, size, batch_size, values, axes, names)
         wanted = tree.prefix_leaves(out_axes, result, "map", "out_axes")
         out_structure = tree.structure(result)
         placed = [
             to_axis(o, size, a, out_axis(w, o, a, "map", inner))
             for o, a, w, inner in zip(
-                outs, found, wanted, inner_axes(out_structure, outs), strict=True
+                outs, mapped_axes, wanted, inner_axes(out_structure, outs), strict=True
             )
         ]
         return tree.unflatten(out_structure, placed)

@@ -1,12 +1,12 @@
 """Policies: which values a checkpoint keeps for the way back; ``stretto.checkpoint_policies``.
 
-Layer 4 (control). A policy is a function ``policy(primitive, *types) -> bool``. ``checkpoint`` asks
-it about each operation that computes, from the function's arguments alone, what derivatives may
-need: ``primitive`` is the operation (a ``core.primitive.Primitive``, its static parameters among
-its attributes), ``types`` are those of its operands, and the answer says whether all its outputs
-may be kept. What is not kept is computed again. A nested ``jit`` is not an operation: what it calls
-is asked about one by one. A loop, a branch or a checkpoint inside is one operation. Operations
-without operands are not asked about, since what they give costs nothing. Next, read ``checkpoint``.
+Layer 4 (control). A policy is a function ``policy(primitive, *types) -> bool``. ``checkpoint``
+calls it for each operation of the forward pass whose results a derivative may need. ``primitive``
+is the operation (a ``core.primitive.Primitive``, with its static parameters as attributes),
+``types`` are the types of its operands, and the answer says whether its outputs may be kept. What
+is not kept is computed again. A nested ``jit`` is not one operation: the policy is called for those
+that it consists of. A loop, a branch or a checkpoint inside is one operation. The policy is not
+called for operations without operands, which cost nothing to repeat. Next, read ``checkpoint``.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def nothing_saveable(primitive: Primitive, *types: ArrayType) -> bool:
 
 
 def dots_saveable(primitive: Primitive, *types: ArrayType) -> bool:
-    """Keep results of products that sum (``dot_general``) and of convolutions.
+    """Keep the results of matrix products (``dot_general``) and of convolutions.
 
     Args:
         primitive: the operation.
@@ -94,10 +94,10 @@ def dots_saveable(primitive: Primitive, *types: ArrayType) -> bool:
 
 
 def dots_with_no_batch_dims_saveable(primitive: Primitive, *types: ArrayType) -> bool:
-    """Keep results of products that sum, where no axis is shared by the operands.
+    """Keep the results of matrix products without batch axes, which both operands share.
 
-    Those of weights and activations are; those of activations with each other, as the scores of
-    attention, have examples or heads as a shared axis and are often large.
+    Products of weights and activations are such. Products of activations with each other, as for
+    the scores of attention, have examples or heads as batch axes, and are often large.
 
     Args:
         primitive: the operation.
@@ -120,10 +120,10 @@ checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Keep anything, but not under one of these names.
+    """Keep everything except values with one of these names.
 
-    The name stands for the value that ``checkpoint_name`` returned. Where the one that it was given
-    is kept, that under the name costs nothing.
+    A name refers to the value that ``checkpoint_name`` returned. If the value that it was applied
+    to is kept, computing the named one again costs nothing.
 
     Args:
         *names_not_to_save: the names.
@@ -149,7 +149,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Keep values with a name, but not these names.
+    """Keep values that have a name, except these names.
 
     Args:
         *names_not_to_save: the names.
@@ -224,11 +224,11 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     def policy(primitive: Primitive, *types: ArrayType) -> bool:
         return bool(policy_1(primitive, *types) or policy_2(primitive, *types))
 
-    for i, given in enumerate((policy_1, policy_2), 1):
-        if not callable(given):
+    for i, each in enumerate((policy_1, policy_2), 1):
+        if not callable(each):
             raise TypeError(
                 f"save_from_both_policies: policy_{i} must be a policy, a function "
-                f"policy(primitive, *types) that returns a bool; got {type(given).__name__}"
+                f"policy(primitive, *types) that returns a bool; got {type(each).__name__}"
             )
     names = [getattr(p, "__name__", type(p).__name__) for p in (policy_1, policy_2)]
     policy.__name__ = f"save_from_both_policies({', '.join(names)})"
@@ -264,7 +264,7 @@ def save_and_offload_only_these_names(
 ) -> NoReturn:
     """Refuse: an array lies in one memory here, so there is none to move values to.
 
-    To keep what was to be moved would take just the memory that was to be spared.
+    To keep the values instead would take just the memory that was to be saved.
 
     Args:
         names_which_can_be_saved: the names of values to keep.
@@ -291,8 +291,8 @@ def save_and_offload_only_these_names(
 
 
 _NO_OFFLOADING = (
-    "{}: an array lies in one memory, and there is none to offload values to; use {} to keep them, "
-    "or leave them out to have them computed again"
+    "{}: arrays are in one memory, and there is no other to offload values to; use {} to keep "
+    "them, or leave them out to have them computed again"
 )
 
 
@@ -300,12 +300,12 @@ def _check_names(caller: str, names: tuple[Any, ...]) -> None:
     for name in names:
         if not isinstance(name, str):
             raise TypeError(
-                f"{caller}: names are strings, each an argument of its own; got "
+                f"{caller}: names must be strings, each a separate argument; got "
                 f"{type(name).__name__}"
             )
 
 
 def _called(policy: Policy, name: str, names: tuple[str, ...]) -> Policy:
-    """The policy, under the call that made it, for programs printed and messages."""
+    """The policy, named after the call that made it, for printed programs and messages."""
     policy.__name__ = f"{name}({', '.join(map(repr, names))})"
     return policy

@@ -1,7 +1,8 @@
 """Reductions over axes by any operation: ``reduce``.
 
-Layer 4 (control). An operation that is a sum, a product, the greatest and so on is found out from
-its program, and becomes the primitive for that; any other stays a program. Next, read ``window``.
+Layer 4 (control). The user's function is traced. If its program is a single addition, product,
+maximum and so on, the reduction becomes the primitive for that; otherwise it keeps the program.
+Next, read ``window``.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Monoid(NamedTuple):
     combine: Callable[[Any, Any], Any]
 
     def started(self, caller: str, out: Any, start: Any) -> Any:
-        """The reduction ``out`` from the identity, as from ``start``."""
+        """Combine ``out``, a reduction that began with the identity, with ``start``."""
         neutral = self.window.identity(start.dtype)
         if not isinstance(start, Tracer) and np.asarray(start) == neutral:
             return out
@@ -95,7 +96,7 @@ _OF_TRUTH: dict[type[Primitive], type[Primitive]] = {Add: Or, Mul: And}
 
 
 _STEPS = 16
-"""So many operations one by one take less time than to compile them, and to run that some times."""
+"""So many steps take less time to interpret than to compile, even if they are run a few times."""
 
 
 def _line(x: Any, i: int) -> Any:
@@ -105,34 +106,34 @@ def _line(x: Any, i: int) -> Any:
 class Combination(ControlFlow, abstract=True):
     """A reduction by a program of two elements, each of one part for each operand.
 
-    Operands: some arrays of one shape, then as many scalars that combine with any element to that
-    element. A subclass gives two more ways to the same: ``lines``, for XLA's order on a CPU, one
-    element after the other from the scalars on; and ``composed``, of neighbours in pairs, for
-    derivatives. They differ where the program is not associative.
+    Operands: arrays of one shape, then as many scalars to start from, which should be identities of
+    the program. A subclass provides two ways to compute it without XLA: ``lines``, in XLA's order
+    on a CPU, one element after the other; and ``composed``, of neighbours in pairs, for
+    derivatives. The two differ if the program is not associative.
     """
 
     computation: Program
     transpose = NOT_LINEAR
 
     def composed(self, *args: Any) -> list[Any]:
-        """By other operations, that have derivatives."""
+        """The same by other operations, which have derivatives."""
         raise NotImplementedError
 
     def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
-        """The operands with what is combined along a first axis; and which of it is there, or None.
+        """The operands with the elements to combine along a first axis, and a mask, or None.
 
-        The latter is an array like them of truth values.
+        The mask is a boolean array like them that says which elements to combine.
         """
         raise NotImplementedError
 
     def steps(self, type: ArrayType) -> int:
-        """How many elements of such an operand become one."""
+        """How many elements of an operand of this type are combined to one."""
         raise NotImplementedError
 
     def interpret(self, *args: Any) -> Sequence[Any]:
-        """Element after element."""
+        """One element after the other."""
         arrays, starts = split(args, len(args) // 2)
-        lines, there = self.lines(arrays, starts)
+        lines, mask = self.lines(arrays, starts)
         n, *shape = lines[0].shape
         outs = [broadcast_to(s, tuple(shape)) for s in starts]
         if not outs[0].size:
@@ -141,24 +142,24 @@ class Combination(ControlFlow, abstract=True):
             new = self.combine(*outs, *[_line(x, i) for x in lines])
             outs = (
                 new
-                if there is None
-                else [select(_line(there, i), x, old) for x, old in zip(new, outs, strict=True)]
+                if mask is None
+                else [select(_line(mask, i), x, old) for x, old in zip(new, outs, strict=True)]
             )
         return outs
 
     def combine(self, *args: Any) -> list[Any]:
-        """The program on each two elements of arrays of one shape."""
+        """Apply the program element by element to arrays of one shape."""
         shape, size = args[0].shape, args[0].size
         count = len(args) // 2
-        many, _ = vmap_program(self.computation, size, (True,) * len(args), (True,) * count)
-        return [reshape(x, shape) for x in evaluate(many, [reshape(x, (size,)) for x in args])]
+        mapped, _ = vmap_program(self.computation, size, (True,) * len(args), (True,) * count)
+        return [reshape(x, shape) for x in evaluate(mapped, [reshape(x, (size,)) for x in args])]
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """XLA keeps no results between, nor takes long over a step."""
+        """Compiled if there is much to do: XLA needs no memory for the steps in between."""
         return types[0].size >= 1 << 14 or self.steps(types[0]) > _STEPS
 
     def check(self, types: Sequence[ArrayType]) -> ArrayType:
-        """The first operand's type, where all fit."""
+        """The first operand's type; ``TypeError`` if the operands do not match."""
         arrays, starts = types[: len(types) // 2], types[len(types) // 2 :]
         dtypes = tuple(t.dtype for t in self.computation.out_types)
         fits = all(
@@ -178,13 +179,13 @@ class Combination(ControlFlow, abstract=True):
         return b.region(types, lambda *elements: b.program(self.computation, elements))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """That of ``composed``, beside the values that there are without derivatives."""
+        """The tangents of ``composed``; the values are those computed without derivatives."""
         return self(*primals), jvp_flat(self.composed, primals, tangents)[1]
 
     def mapped(
         self, size: int, args: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[list[Any], int] | None:
-        """Operands with the mapped axis at one place; ``None`` where a scalar is mapped."""
+        """The operands, mapped along one axis, and that axis; ``None`` if a scalar is mapped."""
         count = len(args) // 2
         if any(a is not None for a in axes[count:]):
             return None
@@ -222,7 +223,7 @@ class Reduce(Combination):
         return self.combine(*outs, *[reshape(x, shape) for x in lines])
 
     def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], None]:
-        """All of it is there."""
+        """All elements are combined, so there is no mask."""
         return [lines_first(x, self.axes) for x in arrays], None
 
     def steps(self, type: ArrayType) -> int:
@@ -230,14 +231,14 @@ class Reduce(Combination):
         return math.prod(type.shape[d] for d in self.axes)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
-        """StableHLO ``reduce``; of one element, which XLA passes through, the program."""
+        """StableHLO ``reduce``; the program for a single element, which XLA returns unchanged."""
         if self.steps(operands[0].type) == 1:
             return b.inline_many(self.interpret, *operands)
         attributes = f"dimensions = {b.ints(self.axes)}"
         return b.emit_many("reduce", operands, b.outs, attributes, (self.region(b),))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The reduction over the other axes; if a scalar is mapped, by other operations."""
         placed = self.mapped(size, args, axes)
         if placed is None:
             return vmap_flat(self.composed, size, args, axes)
@@ -250,9 +251,9 @@ class Reduce(Combination):
 def combination(
     caller: str, operands: Any, init_values: Any, computation: Callable[[Any, Any], Any]
 ) -> tuple[list[Any], list[Any], Program, Any]:
-    """Flat operands and scalars of their dtypes, the program of the computation, the structure.
+    """The operands and initial values as flat lists, the computation's program, the structure.
 
-    Raises ``ValueError`` or ``TypeError`` where they do not fit.
+    Raises ``ValueError`` or ``TypeError`` if they do not match.
     """
     leaves, structure = tree.flatten(operands)
     arrays = [as_value(x, caller, "an operand") for x in leaves]
@@ -276,11 +277,11 @@ def combination(
 
     def flat(*elements: Any) -> Any:
         pair = [tree.unflatten(structure, part) for part in split(elements, len(types))]
-        out, given = tree.flatten(computation(*pair))
-        if given.num_leaves != structure.num_leaves:
+        out, out_structure = tree.flatten(computation(*pair))
+        if out_structure.num_leaves != structure.num_leaves:
             raise TypeError(
                 f"{caller}: the computation must return what it takes, {len(types)} elements; got "
-                f"{given.num_leaves}"
+                f"{out_structure.num_leaves}"
             )
         results = [as_value(x, caller, "the computation's result") for x in out]
         for result, t in zip(results, types, strict=True):
@@ -296,14 +297,13 @@ def combination(
     except EscapedTracerError as error:
         raise TypeError(
             f"{caller}: the computation uses a traced value from outside; make it an operand, "
-            "with an "
-            f"initial value of its own, or use scan"
+            f"with an initial value of its own, or use scan"
         ) from error
     return arrays, starts, program, structure
 
 
 def monoid_of(program: Program) -> Monoid | None:
-    """The monoid, where the program is one operation of its two inputs that is known as one."""
+    """The monoid, if the program is one operation of its two inputs and that is a known monoid."""
     if len(program.equations) != 1:
         return None
     (equation,) = program.equations

@@ -1,7 +1,8 @@
 """Roots found by a function of the user's: ``custom_root``.
 
-Layer 4 (control). One primitive holds the equation as a program, and the search for its solution.
-Its derivative comes from the equation alone, by the implicit function theorem.
+Layer 4 (control). One primitive holds the equation as a program, and the solver as another. Its
+derivative comes from the equation alone, by the implicit function theorem, so the solver is never
+differentiated.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ __all__ = ["CustomRoot", "custom_root"]
 
 
 class CustomRoot(ControlFlow):
-    """The x for which ``function(x)`` is 0, by ``solve(guess)``; what else that gives goes along.
+    """The x for which ``function(x)`` is 0, as ``solve(guess)`` gives it, then auxiliary results.
 
-    ``tangent_solve(x, y)`` gives the z that the derivative of the function at x takes to y.
-    Operands: what the three programs captured, ``consts`` of them, then the guess. Each program
-    takes its own operands first.
+    ``tangent_solve(x, y)`` gives the z that the derivative of the function at x maps to y.
+    Operands: the values that the three programs captured, ``consts`` of each, then the guess. Each
+    program takes its arguments first, then the values that it captured.
     """
 
     function: Program
@@ -42,29 +43,29 @@ class CustomRoot(ControlFlow):
 
     @property
     def count(self) -> int:
-        """The number of arrays that x is."""
+        """The number of arrays that x consists of."""
         return len(self.function.outputs)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The search's output types."""
+        """The solver's output types."""
         return self.solve.out_types
 
     def interpret(self, *args: Any) -> Sequence[Any]:
-        """Run the search."""
+        """Run the solver."""
         _, own, _, guess = split(args, *self.consts)
         return evaluate(self.solve, [*guess, *own])
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The search, in place."""
+        """The solver, in place."""
         _, own, _, guess = split(operands, *self.consts)
         return b.program(self.solve, [*guess, *own])
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The search's."""
+        """The work of the solver."""
         return self.solve.work
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """f(x, c) = 0, so df/dx dx + df/dc dc = 0; nothing by the guess, nor for the rest."""
+        """f(x, c) = 0, so df/dx dx + df/dc dc = 0; the guess and auxiliary results have no part."""
         outs = self(*primals)
         captured, _, step, _ = split(primals, *self.consts)
         moving = tangents[: self.consts[0]]
@@ -143,7 +144,7 @@ def custom_root(
         guess, structure = unknowns(caller, initial_guess, "initial_guess")
         types = [v.type for v in guess]
         function, _, captured = record_like(caller, "f(x)", f, structure, types)
-        search, aux, own = record_like(
+        solver, aux, own = record_like(
             caller,
             "solve(f, initial_guess)",
             lambda x: solve(f, x),
@@ -161,9 +162,9 @@ def custom_root(
                 """The derivative of ``f`` at the solution."""
                 dx = like(caller, "the argument of the derivative", z, structure, types)
                 outs = iter(evaluate(linear.program, [*dx, *linear.residuals]))
-                given = zip(leaves, linear.active_out, strict=True)
+                active = zip(leaves, linear.active_out, strict=True)
                 return tree.unflatten(
-                    structure, [next(outs) if a else zeros_like(v) for v, a in given]
+                    structure, [next(outs) if a else zeros_like(v) for v, a in active]
                 )
 
             return tangent_solve(derivative, y)
@@ -172,7 +173,7 @@ def custom_root(
             caller, "tangent_solve(g, y)", step, structure, types, arguments=2
         )
         consts = (len(captured), len(own), len(by_tangent))
-        root = CustomRoot(function, search, tangent, consts)
+        root = CustomRoot(function, solver, tangent, consts)
         outs = root(*captured, *own, *by_tangent, *guess)
         x = tree.unflatten(structure, outs[: len(guess)])
         return (x, tree.unflatten(aux, outs[len(guess) :])) if has_aux else x

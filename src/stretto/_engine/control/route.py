@@ -1,8 +1,9 @@
-"""A mapped branch, run: every branch on all examples, or each on the examples that take it.
+"""Run a mapped branch: every branch on all examples, or each on the examples that take it.
 
-Layer 4 (control). Selecting costs every branch for every example, and one selection. Routing sorts
-the examples by their branch and takes each branch over its own, so many at a time: what it costs is
-moving them. Next, read ``cond``.
+Layer 4 (control). ``cond`` calls this when a branch with a mapped index is evaluated or lowered.
+Selecting runs every branch for every example, then selects. Routing sorts the examples by branch
+and runs each branch on its own examples, a part at a time; its cost is that of moving them. The
+cheaper way by estimate is taken.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ __all__ = ["run_mapped", "selected", "worth_routing"]
 
 _COUNT = np.dtype(np.int32)
 _PARTS = 8
-_WORTH = 1 << 22  # in units of Primitive.work; moving the examples takes some 10^6
+_WORTH = 1 << 22  # in units of Primitive.work; moving the examples takes some 10^6 of these
 
 
 def run_mapped(
     branches: Sequence[Program], size: int, mapped: Sequence[bool], index: Any, args: Sequence[Any]
 ) -> list[Any]:
-    """For each of ``size`` examples the outputs of the branch that its index numbers.
+    """For each of ``size`` examples, the outputs of the branch that its index chooses.
 
     ``mapped`` says which of ``args`` have a leading axis of examples; all outputs have one.
     """
@@ -44,9 +45,10 @@ def run_mapped(
 
 
 def worth_routing(branches: Sequence[Program], size: int) -> bool:
-    """Whether to route: where that saves more than moving the examples costs.
+    """Whether to route: if that saves more than moving the examples costs.
 
-    Branches with an effect that is seen from outside must not run where they are not taken.
+    Branches with an observable effect are always routed, as they must not run for examples that do
+    not take them.
     """
     if any(observable(branch.effects) for branch in branches):
         return True
@@ -58,7 +60,7 @@ def worth_routing(branches: Sequence[Program], size: int) -> bool:
 def selected(
     branches: Sequence[Program], size: int, mapped: tuple[bool, ...], index: Any, args: Any
 ) -> list[Any]:
-    """All branches on all examples; parameters and outputs are those of ``run_mapped``."""
+    """Run all branches on all examples; parameters and outputs are those of ``run_mapped``."""
     outs: list[Any] = []
     for i, branch in enumerate(branches):
         program, _ = vmap_program(branch, size, mapped, (True,) * len(branch.outputs))
@@ -76,10 +78,11 @@ def selected(
 def _routed(
     branches: Sequence[Program], size: int, mapped: tuple[bool, ...], index: Any, args: Any
 ) -> list[Any]:
-    """Each branch on the examples that take it, in parts of one fixed size; exact for any counts.
+    """Run each branch on the examples that take it, in parts of a fixed size.
 
-    Sorted by branch, the examples of one lie together. The last part of a branch may reach into the
-    next one's place, where what it leaves is overwritten when that one's turn comes.
+    After sorting, the examples of one branch lie together. Shapes are static, so the last part of a
+    branch may reach into the next branch's examples; what it writes there is overwritten when that
+    branch's turn comes, so results are exact for any number of examples a branch.
     """
     part = 1 if any(observable(b.effects) for b in branches) else -(-size // _PARTS)
     order = convert(argsort(index), _COUNT)
@@ -104,8 +107,8 @@ def _routed(
 
         outs = loop_while("switch", lambda s: s[0] < s[1], step, (start, end, outs), ())[2]
         start = end
-    place = argsort(order)
-    return [_rows(slice_in_dim(o, 0, size), place) for o in outs]
+    places = argsort(order)
+    return [_rows(slice_in_dim(o, 0, size), places) for o in outs]
 
 
 def _rows(x: Any, places: Any) -> Any:

@@ -1,8 +1,8 @@
 """Loops with a known number of steps: ``scan``.
 
 Layer 4 (control). One primitive steps a body over the leading axis of its inputs, carrying a
-state. It is differentiable both ways: the way back is the same kind of loop, run in reverse over
-the residuals that the way there kept. Next, read ``loops``.
+state. It has forward and reverse derivatives: the backward pass is the same kind of loop, run in
+reverse over the residuals that the forward pass kept. Next, read ``loops``.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _INTERPRET_UP_TO = 4000
 
 
 class Scan(ControlFlow):
-    """Step ``body`` over the leading axis: (consts, carry, x) to (carry, y).
+    """Step ``body``, a function from (consts, carry, x) to (carry, y), over the leading axis.
 
     Operands: ``consts`` constants, ``carry`` carried values, then the stacked inputs; outputs: the
     last carry, then the stacked outputs. In ``reverse`` the steps go from the last to the first.
-    Compiled, ``unroll`` steps are written out for each turn of the loop.
+    The compiled loop has ``unroll`` steps in each iteration.
     """
 
     body: Program
@@ -88,15 +88,15 @@ class Scan(ControlFlow):
         return [*carry, *(constant(o, t.weak_type) for o, t in zip(outs, types, strict=True))]
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled where interpreting every operation of every step would cost more."""
+        """Compiled if interpreting every operation of every step would take longer."""
         return self.length * len(self.body.equations) > _INTERPRET_UP_TO
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """That of all steps."""
+        """The work of all steps."""
         return self.length * self.body.work
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The loop without the other stacks, and without carries that no output needs at last."""
+        """The loop without the other stacks, and without carries that no output depends on."""
         stacks = tuple(needed[self.carry :])
 
         def read(carry: tuple[bool, ...]) -> Sequence[bool]:
@@ -114,7 +114,7 @@ class Scan(ControlFlow):
     def lower(self, b: Any, *operands: Any) -> Any:
         """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs.
 
-        Each turn takes ``unroll`` steps; what is left over, or a single turn, is written out.
+        Each iteration takes ``unroll`` steps; left-over steps, or a single iteration, need no loop.
         """
         consts, carry, xs = self._parts(operands)
         out_types = self.body.out_types[self.carry :]
@@ -150,7 +150,7 @@ class Scan(ControlFlow):
         return [*outs[2], *outs[4]]
 
     def _with(self, body: Program, consts: int, carry: int, *, back: bool = False) -> Scan:
-        """The same loop, or that the other way, over another body."""
+        """The same loop over another body, in the opposite direction if ``back``."""
         return Scan(body, self.length, consts, carry, self.reverse != back, self.unroll)
 
     def _reordered(
@@ -166,7 +166,10 @@ class Scan(ControlFlow):
         )
 
     def _settled(self, masks: Sequence[Sequence[bool]], step: Any) -> Any:
-        """The carry's mask at which a step adds nothing."""
+        """Which parts of the carry must be marked: the least mask that a step does not enlarge.
+
+        ``step`` gives the mask of the outputs, for masks of the inputs and of forced outputs.
+        """
         const_mask, carry_mask, xs_mask = masks
         rest = (False,) * (len(self.body.outputs) - self.carry)
         return settle_carry(
@@ -181,20 +184,20 @@ class Scan(ControlFlow):
         mask = self._settled(masks, lambda active, force: jvp_program(self.body, active, force)[1])
         active = (*masks[0], *mask, *masks[2])
         force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
-        program, given = jvp_program(self.body, active, force)
+        program, has_tangent = jvp_program(self.body, active, force)
         starts = [
             zeros_like(c) if t is None else t
             for c, t, m in zip(carry, dcarry, mask, strict=True)
             if m
         ]
         moving = [[t for t in dconsts if t is not None], [t for t in dxs if t is not None]]
-        # inputs: consts carry xs | dconsts dcarry dxs, and the loop wants each beside its own
+        # The program's inputs are consts, carry, xs, dconsts, dcarry, dxs; the loop wants each
+        # tangent next to its own group.
         n = [len(consts), len(carry), len(xs), len(moving[0]), len(starts), len(moving[1])]
         places = split(range(sum(n)), *n)
-        outs = len(given)
-        tangent_at = dict(
-            zip([i for i, g in enumerate(given) if g], range(outs, outs + sum(given)), strict=True)
-        )
+        outs = len(has_tangent)
+        places_with = [i for i, t in enumerate(has_tangent) if t]
+        tangent_at = dict(zip(places_with, range(outs, outs + len(places_with)), strict=True))
         carried, stacked = range(self.carry), range(self.carry, outs)
         order = [
             *carried,
@@ -207,13 +210,13 @@ class Scan(ControlFlow):
         results = new(*consts, *moving[0], *carry, *starts, *xs, *moving[1])
         c, dc, y, dy = split(results, n[1], n[4], outs - self.carry)[:4]
         tangent = iter([*dc, *dy])
-        return [*c, *y], [next(tangent) if g else None for g in given]
+        return [*c, *y], [next(tangent) if t else None for t in has_tangent]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A loop that keeps each step's residuals, and a linear loop over them.
+        """A loop that stacks each step's residuals, and a linear loop over them.
 
-        Residuals that are constants of the loop, or come from these alone, are not stacked; those
-        that are inputs or outputs of each step are stacked already.
+        Residuals that are constants of the loop, or depend on these alone, need not be stacked;
+        those that are inputs or outputs of each step are stacked already.
         """
         consts, carry, xs = self._parts(primals)
         dconsts, dcarry, dxs = self._parts(tangents)
@@ -233,8 +236,8 @@ class Scan(ControlFlow):
         stack_at: dict[Any, Any] = dict(
             zip(primal.inputs[len(consts) + self.carry :], xs, strict=True)
         )
-        there = {*still_at, *stack_at, *primal.outputs[self.carry : outs]}
-        kept = [outs + k for k, atom in enumerate(residuals) if atom not in there]
+        available = {*still_at, *stack_at, *primal.outputs[self.carry : outs]}
+        kept = [outs + k for k, atom in enumerate(residuals) if atom not in available]
         forward = self._reordered(primal, [range(len(primal.inputs))], [*range(outs), *kept])
         results = self._with(drop_dead(forward), len(consts), self.carry)(*consts, *carry, *xs)
         values = list(results[:outs])
@@ -248,7 +251,7 @@ class Scan(ControlFlow):
         moving = [[t for t in dconsts if t is not None], [t for t in dxs if t is not None]]
         if not any(parts.active_out):
             return values, [None] * outs
-        # inputs: dconsts dcarry dxs residuals; the loop wants consts carry xs
+        # Inputs of the program are dconsts, dcarry, dxs, residuals; the loop wants consts first.
         n = [len(moving[0]), len(starts), len(moving[1])]
         dc, dk, dx, res = split(range(len(linear.inputs)), *n)
         still = [r for r, atom in zip(res, residuals, strict=True) if atom in still_at]
@@ -257,16 +260,16 @@ class Scan(ControlFlow):
         held = [still_at[atom] for atom in residuals if atom in still_at]
         stacks = [stack_at[atom] for atom in residuals if atom not in still_at]
         step = self._with(body, n[0] + len(held), n[1])
-        given = iter(apply_linear(step, *moving[0], *held, *starts, *moving[1], *stacks))
-        return values, [next(given) if m else None for m in parts.active_out]
+        douts = iter(apply_linear(step, *moving[0], *held, *starts, *moving[1], *stacks))
+        return values, [next(douts) if m else None for m in parts.active_out]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """The steps the other way: carry the cotangents, add up those of the constants."""
+        """The steps in the opposite direction: carry cotangents, and sum those of the constants."""
         consts, carry, xs = self._parts(args)
         lin_consts, lin_carry, lin_xs = (
             [isinstance(a, Linear) for a in part] for part in (consts, carry, xs)
         )
-        # A carry that starts from a known value is linear after the first step all the same.
+        # A carry that starts from a known value is nevertheless linear after the first step.
         linear = (*lin_consts, *(True,) * self.carry, *lin_xs)
         known_consts = [c for c in consts if not isinstance(c, Linear)]
         known_xs = [x for x in xs if not isinstance(x, Linear)]
@@ -286,8 +289,8 @@ class Scan(ControlFlow):
             known, sums, ct_c, ct_y, still = split(
                 values, len(known_consts), len(const_types), self.carry, len(ys_types)
             )
-            given = iter(ct_y)
-            ct_out = [*ct_c, *(next(given) if a else None for a in active_ys)]
+            nonzero = iter(ct_y)
+            ct_out = [*ct_c, *(next(nonzero) if a else None for a in active_ys)]
             back = backward(self.body, linear, [*known, *still], ct_out)
             ct_consts, ct_in, ct_x = split(back, len(const_types), self.carry)
             sums = [s if ct is None else ADD(s, ct) for s, ct in zip(sums, ct_consts, strict=True)]
@@ -298,7 +301,7 @@ class Scan(ControlFlow):
         known_types = [c.type for c in known_consts]
         own = [*known_types, *const_types, *carry_types, *ys_types, *still_types]
         body, _, captured = record(step, own, name=f"transpose_{self.body.name}")
-        body = captured_first(body, len(own))  # a rule of the user's may use arrays from outside
+        body = captured_first(body, len(own))  # a user's rule may capture arrays from outside
         known_consts = [*captured, *known_consts]
         body = with_out_types(body, [*const_types, *carry_types], len(const_types) + self.carry)
         new = self._with(body, len(known_consts), len(const_types) + self.carry, back=True)
@@ -314,7 +317,7 @@ class Scan(ControlFlow):
         ]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """One loop over all examples at once; what no example changes stays unmapped."""
+        """One loop over all examples at once; what depends on no example stays unmapped."""
         consts, carry, xs = self._parts(args)
         const_axes, carry_axes, xs_axes = self._parts(axes)
         masks = [[a is not None for a in part] for part in (const_axes, carry_axes, xs_axes)]
@@ -385,7 +388,7 @@ def loop_scan(
     names: Sequence[str],
     unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
-    """``scan`` for the function ``caller``, which knows the leaves of the carry by ``names``."""
+    """``scan`` on behalf of ``caller``; messages call the leaves of the carry by ``names``."""
     inputs = values_of(tree.leaves(xs), caller)
     xs_names = tree.paths(xs, "xs")
     for x, name in zip(inputs, xs_names, strict=True):

@@ -1,6 +1,6 @@
-"""``stop_gradient``: a value whose derivative is none.
+"""``stop_gradient``: the identity, with a derivative of zero.
 
-Layer 4 (control).
+Layer 4 (control). It holds no program, but takes trees, so it stands here and not in ``ops``.
 """
 
 from __future__ import annotations

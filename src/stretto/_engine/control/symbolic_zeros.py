@@ -1,6 +1,8 @@
-"""What a user's rule is told of derivatives: zeros that are known, and what is perturbed.
+"""Zeros that are known without being computed, and how users' derivative rules see them.
 
-Layer 4 (control). Next, read ``custom_function``.
+Layer 4 (control). Inside this package a zero tangent or cotangent is ``None``. A user's rule gets
+an array of zeros instead, or a ``SymbolicZero`` if it asks for these. Next, read
+``custom_function``.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class SymbolicZero:
-    """A tangent or cotangent known to be zero, which nothing was computed for.
+    """A tangent or cotangent that is known to be zero, so that nothing was computed for it.
 
     Rules given with ``symbolic_zeros=True`` get it as a leaf, and may return it. The dtype is
     float0 where the value is an integer or a boolean.
@@ -126,7 +128,7 @@ def symbolic_zero(value: Any) -> SymbolicZero:
 
 
 def given_or_zero(value: Any, tangent: Any, symbolic: bool) -> Any:
-    """The tangent as a rule gets it, where ``None`` is zero."""
+    """The tangent as a user's rule gets it, with a zero in place of ``None``."""
     if tangent is not None:
         return tangent
     return symbolic_zero(value) if symbolic else zero_tangent(value)

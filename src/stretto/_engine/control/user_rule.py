@@ -1,6 +1,7 @@
-"""The call of a rule of the user's own: what it captured, and whether its result fits.
+"""Call a user's rule: what its captured tracers mean now, and whether its result is right.
 
-Layer 4 (control). Next, read ``custom_function``.
+Layer 4 (control). A rule is a Python function that may have captured tracers of a trace that has
+ended by the time it runs; here they get their present values. Next, read ``custom_function``.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ __all__ = ["described", "fit", "fits", "fitted", "user_rule"]
 
 
 class _StandIns(Interpreter):
-    """Hands on operations, with present values for tracers whose transformation has done its part.
+    """Hands on operations, with captured tracers replaced by the values that they have now.
 
-    A rule may run long after its function did, under another transformation. What it captured then
-    means the operand that came of it since.
+    A rule may run long after its function was traced, under another transformation. A tracer that
+    it captured stands for an operand of the recorded operation, and that has a new value by then.
     """
 
     __slots__ = ("parent", "recorder", "values")
@@ -35,7 +36,7 @@ class _StandIns(Interpreter):
         self.values = values
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Hand the operation on, with the values in place of what they stand for."""
+        """Hand the operation on, with values in place of the tracers that stand for them."""
         values = self.values
         return self.parent.process(primitive, [values.get(id(a), a) for a in args])
 
@@ -46,10 +47,10 @@ def user_rule(
     now: Sequence[Any],
     call: Callable[[Callable[[Any], Any]], Any],
 ) -> Any:
-    """What ``call`` gives, which calls a rule: what was ``captured`` means the values it has now.
+    """Return the result of ``call``, which calls a rule; ``captured`` tracers now mean ``now``.
 
-    ``None`` among ``captured`` is for what is not traced. ``call`` gets a function to apply to what
-    the rule returns.
+    ``None`` among ``captured`` stands for values that are not traced. ``call`` gets a function that
+    it must apply to whatever the rule returns, since that may be a captured tracer.
     """
     values = {id(c): v for c, v in zip(captured, now, strict=True) if c is not None and c is not v}
     try:
@@ -62,8 +63,7 @@ def user_rule(
     except EscapedTracerError as error:
         raise EscapedTracerError(
             f"{caller} uses a traced value from outside that the function itself does not use; "
-            "pass "
-            f"it to the function as an argument. ({error})"
+            f"pass it to the function as an argument. ({error})"
         ) from error
 
 
@@ -77,13 +77,13 @@ def fitted(
 ) -> list[Any]:
     """The leaves of what a rule returned as values of these types; ``None`` for a zero tangent.
 
-    Raises ``TypeError`` that says where it does not fit.
+    Raises ``TypeError``, which says what is wrong where.
     """
-    leaves, given = tree.flatten(x)
-    if given != structure:
+    leaves, x_structure = tree.flatten(x)
+    if x_structure != structure:
         raise TypeError(
             f"{caller} must return {what} like the function's output; they part at "
-            f"{parting(structure, given, 'output')}"
+            f"{parting(structure, x_structure, 'output')}"
         )
     paths = tree.paths(tree.unflatten(structure, range(len(leaves))), "output")
     return [
@@ -123,5 +123,5 @@ _RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 
 
 def described(x: Any) -> str:
-    """A value by its type, for messages."""
+    """A value as messages show it: by its type if it has one."""
     return repr(x.type) if hasattr(x, "type") else repr(x)

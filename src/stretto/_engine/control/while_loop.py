@@ -1,6 +1,8 @@
-"""Loops whose number of steps is found while running: ``while_loop``.
+"""Loops whose number of steps is only known when they run: ``while_loop``.
 
-Layer 4 (control).
+Layer 4 (control). One primitive holds the condition and the body. It has a forward derivative and
+no reverse one, since memory for an unknown number of residuals cannot be laid out. What ``scan``
+needs to settle the types of a carry is here, too. Next, read ``scan``.
 """
 
 from __future__ import annotations
@@ -44,13 +46,13 @@ __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", 
 _INTERPRET_UP_TO = 1000  # equations
 _SUPPOSED_STEPS = 10
 _NO_REVERSE = (
-    "the number of steps is unknown, so the way back cannot be laid out: use lax.scan, or "
+    "the number of steps is unknown, so there is no reverse derivative: use lax.scan, or "
     "lax.fori_loop with static bounds; forward derivatives (jvp, jacfwd) work"
 )
 
 
 class While(ControlFlow):
-    """While ``cond`` holds of the carry, apply ``body`` to it.
+    """While ``cond`` holds for the carry, apply ``body`` to it.
 
     Operands: the constants of ``cond`` (``cond_consts`` of them), those of ``body``, the carry.
     """
@@ -69,37 +71,38 @@ class While(ControlFlow):
         return split(args, self.cond_consts, self.body_consts)
 
     def interpret(self, *args: Any) -> Sequence[Any]:
-        """Step by step; compiled, from there on, once it has taken longer than compiling costs."""
+        """Step by step; after so many operations it is a long loop, and the rest is compiled."""
         cond_consts, body_consts, carry = self._parts(args)
-        taken, each = 0, len(self.cond.equations) + len(self.body.equations)
-        while taken <= _INTERPRET_UP_TO or config.disable_jit:
+        done, each = 0, len(self.cond.equations) + len(self.body.equations)
+        while done <= _INTERPRET_UP_TO or config.disable_jit:
             if not bool(evaluate(self.cond, [*cond_consts, *carry])[0]):
                 return carry
             carry = evaluate(self.body, [*body_consts, *carry])
-            taken += each + 1
+            done += each + 1
         rest = [*cond_consts, *body_consts, *carry]
         return call(record(lambda *xs: (self(*xs), None), [x.type for x in rest])[0], rest)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Interpreted, to begin with: most loops are short."""
+        """Interpreted at first: most loops are short."""
         return False
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """That of so many steps as a loop may be thought to take."""
+        """The work of the number of steps that a loop is assumed to take."""
         return _SUPPOSED_STEPS * super().work(types, outs)
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The loop without carries that neither an output nor the condition needs at last."""
+        """The loop without carries that neither an output nor the condition depends on."""
         cond = live(self.cond)
-        asked = used_inputs(cond)
+        cond_reads = used_inputs(cond)
 
         def read(carry: tuple[bool, ...]) -> Sequence[bool]:
             return used_inputs(restricted(self.body, carry))[self.body_consts :]
 
-        wanted = [n or a for n, a in zip(needed, asked[self.cond_consts :], strict=True)]
+        wanted = [n or r for n, r in zip(needed, cond_reads[self.cond_consts :], strict=True)]
         carry = settle_carry(tuple(wanted), read)
         body = restricted(self.body, carry)
-        cond_consts, body_consts = asked[: self.cond_consts], used_inputs(body)[: self.body_consts]
+        cond_consts = cond_reads[: self.cond_consts]
+        body_consts = used_inputs(body)[: self.body_consts]
         kept = [*cond_consts, *body_consts, *carry]
         if cond is self.cond and body is self.body and all(kept):
             return equation
@@ -124,7 +127,7 @@ class While(ControlFlow):
 
         return b.while_loop(cond, body, operands)[fixed:]
 
-    def _beside(
+    def _with_tangents(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[While, list[Any], tuple[bool, ...]]:
         """The loop over carry and tangents, its operands, and which of the carry have a tangent.
@@ -164,27 +167,27 @@ class While(ControlFlow):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The loop over carry and tangents."""
-        loop, operands, mask = self._beside(primals, tangents)
+        loop, operands, mask = self._with_tangents(primals, tangents)
         outs = loop(*operands)
-        given = iter(outs[len(mask) :])
-        return outs[: len(mask)], [next(given) if m else None for m in mask]
+        douts = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(douts) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The loop, and beside it the linear one over tangents, which repeats the values' steps.
+        """The loop, and a linear one over tangents, which computes the values of each step again.
 
-        It has a forward derivative; a cotangent that comes back to it meets the refusal.
+        The latter can be applied to tangents; transposing it is refused.
         """
-        loop, operands, mask = self._beside(primals, tangents)
+        loop, operands, mask = self._with_tangents(primals, tangents)
         again = While(silenced(loop.cond), silenced(loop.body), loop.cond_consts, loop.body_consts)
-        given = iter(apply_linear(again, *operands)[len(mask) :] if any(mask) else ())
-        return self(*primals), [next(given) if m else None for m in mask]
+        douts = iter(apply_linear(again, *operands)[len(mask) :] if any(mask) else ())
+        return self(*primals), [next(douts) if m else None for m in mask]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Run until every example has stopped; a stopped example keeps its carry.
 
-        Where no example can change the condition, the loop stays as it is, over larger arrays. Else
-        what is seen from outside must not happen for examples that have stopped: then each example
-        has a loop of its own, one after the other.
+        If the condition depends on no example, the loop stays as it is, over larger arrays. If it
+        does, and the loop has an observable effect, that must not happen for examples that have
+        stopped; then each example gets its own loop, one after the other.
         """
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         over = [a is not None for a in axes]
@@ -193,10 +196,10 @@ class While(ControlFlow):
             tuple(carry_over),
             lambda m: vmap_program(self.body, size, (*body_over, *m), m)[1],
         )
-        many = vmap_program(self.cond, size, (*cond_over, *mask))[1][0]
-        if many and observable(self.effects):
+        cond_varies = vmap_program(self.cond, size, (*cond_over, *mask))[1][0]
+        if cond_varies and observable(self.effects):
             return self._one_by_one(size, values, over), (0,) * len(mask)
-        if many:
+        if cond_varies:
             mask = (True,) * len(mask)
         cond, _ = vmap_program(self.cond, size, (*cond_over, *mask))
         body, _ = vmap_program(self.body, size, (*body_over, *mask), mask)
@@ -205,7 +208,7 @@ class While(ControlFlow):
             to_axis(c, size, 0 if o else None, 0 if m else None)
             for c, o, m in zip(carry, carry_over, mask, strict=True)
         ]
-        if many:
+        if cond_varies:
             cond, body = self._until_all_stop(cond, body, size)
             body_consts = [*cond_consts, *body_consts]
         outs = While(cond, body, len(cond_consts), len(body_consts))(
@@ -229,7 +232,7 @@ class While(ControlFlow):
         return loop_while("while_loop", lambda s: s[0] < int(size), step, (first, stacks), ())[1]
 
     def _until_all_stop(self, cond: Program, body: Program, size: int) -> tuple[Program, Program]:
-        """Loop while any example runs; step those that do."""
+        """A condition that holds while any example runs, and a body that steps only those."""
         n = self.cond_consts
 
         def any_runs(*args: Any) -> Any:
@@ -266,10 +269,10 @@ def settle_types(
 ) -> tuple[Any, list[Any]]:
     """Record the body, and convert weakly typed values of the carry to what it returns for them.
 
-    Raises ``TypeError`` naming each leaf for which another type is returned all the same.
+    Raises ``TypeError``, which names each leaf for which the body returns yet another type.
     """
     values = list(carry)
-    while True:  # each turn makes a type greater in the lattice of promotion, which is finite
+    while True:  # ends: each iteration moves a type up in the promotion lattice, which is finite
         recorded = record_body([v.type for v in values])
         settled, wrong = True, []
         for i, out in enumerate(recorded[0].out_types[: len(values)]):
@@ -280,12 +283,11 @@ def settle_types(
                 values[i] = convert(v, dtype, weak)
                 settled = False
             elif not fits or v.dtype != dtype or not (out.weak_type or out.dtype == dtype):
-                wrong.append(f"{names[i]} is {v.type}, and {out} is returned for it")
+                wrong.append(f"{names[i]} is {v.type}, but {out} is returned for it")
         if wrong:
             raise TypeError(
                 f"{caller}: the carry must keep its type; {'; '.join(wrong)}. Convert one, e.g. "
-                "with "
-                f".astype(), or give it the other's shape"
+                f"with .astype(), or give it the other's shape"
             )
         if settled:
             return recorded, values
@@ -339,7 +341,7 @@ def loop_while(
     init_val: Any,
     names: Sequence[str],
 ) -> Any:
-    """``while_loop`` for the function ``caller``, with ``names`` for the leaves of the carry."""
+    """``while_loop`` on behalf of ``caller``; messages call the carry's leaves by ``names``."""
     leaves, structure = tree.flatten(init_val)
     argument = tree.structure((init_val,))
 
@@ -358,11 +360,11 @@ def loop_while(
     types = [v.type for v in init]
     count = len(types)
     body = with_out_types(body, types, count)
-    cond, given, cond_consts = record_tree(cond_fun, argument, types, caller, names)
+    cond, cond_structure, cond_consts = record_tree(cond_fun, argument, types, caller, names)
     out = cond.out_types
-    alone = given == tree.structure(0)
-    if not alone or out[0].shape or kind_of(out[0].dtype) != "bool":
-        got = list(out) if alone else f"a tree of {list(out)}"
+    is_leaf = cond_structure == tree.structure(0)
+    if not is_leaf or out[0].shape or kind_of(out[0].dtype) != "bool":
+        got = list(out) if is_leaf else f"a tree of {list(out)}"
         raise TypeError(f"{caller}: cond_fun must return a boolean scalar, got {got}")
     loop = While(
         captured_first(cond, count),

@@ -1,7 +1,7 @@
 """Reductions over windows by any operation: ``reduce_window``.
 
-Layer 4 (control). What is a sum, the greatest and so on becomes the primitive of
-``ops/reducing/window``.
+Layer 4 (control). As in ``reduce``, a sum, a maximum and so on is recognized and becomes the
+primitive in ``ops/reducing/window``; any other operation keeps its program.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ReduceWindow(Combination):
         return tuple(t.with_shape(shape) for t in self.computation.out_types)
 
     def composed(self, *args: Any) -> list[Any]:
-        """Reductions of the windows along an axis of their own, axis by axis, the last first."""
+        """Windows along an extra axis, reduced axis by axis, the last axis first."""
         arrays, starts = split(args, len(args) // 2)
         over = Reduce(self.computation, (0,))
         for axis, window in reversed([*enumerate(self.windows)]):
@@ -54,12 +54,12 @@ class ReduceWindow(Combination):
         return arrays
 
     def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
-        """The windows along an axis of their own, in row-major order; padding is not there."""
-        there = full(arrays[0].shape, True, np.dtype(bool))
+        """The elements of each window along a first axis, in row-major order; padding is masked."""
+        mask = full(arrays[0].shape, True, np.dtype(bool))
         absent = full((), False, np.dtype(bool))
-        filled = [*zip(arrays, starts, strict=True), (there, absent)]
-        *lines, there = [self._in_lines(x, fill) for x, fill in filled]
-        return lines, there
+        filled = [*zip(arrays, starts, strict=True), (mask, absent)]
+        *lines, mask = [self._in_lines(x, fill) for x, fill in filled]
+        return lines, mask
 
     def _in_lines(self, x: Any, fill: Any) -> Any:
         rank = len(self.windows)
@@ -72,14 +72,14 @@ class ReduceWindow(Combination):
         return math.prod(w.size for w in self.windows)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
-        """StableHLO ``reduce_window``; of scalars, which XLA passes through, the program."""
+        """StableHLO ``reduce_window``; the program for scalars, which XLA returns unchanged."""
         if not operands[0].type.size or not b.outs[0].size or not self.windows:
             return b.inline_many(self.interpret, *operands)
         attributes = window_attributes(b, self.windows)
         return b.emit_many("reduce_window", operands, b.outs, attributes, (self.region(b),))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """Windows of one element along the mapped axis; other operations if a scalar is mapped."""
         placed = self.mapped(size, args, axes)
         if placed is None:
             return vmap_flat(self.composed, size, args, axes)
@@ -98,15 +98,15 @@ def _windows(
     base_dilation: Sequence[int] | None,
     window_dilation: Sequence[int] | None,
 ) -> Windows:
-    """The windows along each axis of ``x``; raises ``ValueError`` where one is missing."""
+    """The windows along each axis of ``x``; raises ``ValueError`` if an entry is missing."""
     plain = (1,) * x.ndim
-    given = {
+    options = {
         "window_dimensions": sizes,
         "window_strides": plain if strides is None else strides,
         "base_dilation": plain if base_dilation is None else base_dilation,
         "window_dilation": plain if window_dilation is None else window_dilation,
     }
-    ints = {name: integers(values, "reduce_window", name) for name, values in given.items()}
+    ints = {name: integers(values, "reduce_window", name) for name, values in options.items()}
     for name, values in ints.items():
         if len(values) != x.ndim or min(values, default=1) < 1:
             raise ValueError(

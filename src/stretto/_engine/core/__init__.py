@@ -1,4 +1,6 @@
-"""Layer 1: types, trees, programs, primitives and the current interpreter.
+"""Layer 1: what every other layer is built on.
 
-Read ``types``, ``program``, ``primitive``, ``interpreter``, then ``recorder``.
+Read ``types`` (shapes and dtypes), ``program`` (what tracing gives), ``primitive`` (what an
+operation is), ``interpreter`` (who decides what an operation does), then ``recorder`` (how a Python
+function becomes a program).
 """

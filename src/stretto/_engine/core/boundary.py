@@ -1,7 +1,8 @@
-"""Tracebacks that show the user's code: the frames inside this package are left out.
+"""Tracebacks that show the user's code, without the frames inside this package.
 
-Layer 1 (core). A transformation runs the user's function somewhere deep inside; what passes out of
-its call shows the user's frames alone, unless ``config.traceback_filtering`` is ``"off"``.
+Layer 1 (core). A transformation runs the user's function many frames deep. Public functions put
+``with boundary:`` around their bodies, so that an exception leaving them shows the user's frames
+alone, unless ``config.traceback_filtering`` is ``"off"``.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 def reraise_foreign(error: BaseException) -> None:
     """Raise the error again, unless this package or NumPy raised it.
 
-    For an ``except`` clause that takes another way after an error that it expects of NumPy: a
-    signal handler, which may run at any line, raises errors of the same classes.
+    For an ``except`` clause that falls back to another method after an error that it expects from
+    NumPy. A signal handler may run at any line and raise an error of the same class, which must
+    not be mistaken for NumPy's.
     """
     entry = error.__traceback__
     assert entry is not None
@@ -41,9 +43,9 @@ def reraise_foreign(error: BaseException) -> None:
 
 
 def hide_frames(error: BaseException) -> None:
-    """Leave this package's frames out of the error's traceback, and of those that it came from.
+    """Remove this package's frames from the tracebacks of the error and of its causes.
 
-    For an ``except`` clause that ends with ``raise``: then the frame of the clause goes as well.
+    For an ``except`` clause that ends with ``raise``: the frame of that function is removed, too.
     """
     if config.traceback_filtering == "off" or not isinstance(error, Exception):
         return
@@ -53,7 +55,7 @@ def hide_frames(error: BaseException) -> None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that it was raised from or while handling."""
+    """The error, and those that it was raised from or while handling them."""
     seen: set[int] = set()
     pending: list[BaseException | None] = [error]
     while pending:
@@ -65,7 +67,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _trim(error: BaseException) -> bool:
-    """Whether there were frames to leave out."""
+    """Remove this package's frames from the error's traceback; return whether there were any."""
     kept: list[TracebackType] = []
     hidden = False
     entry = error.__traceback__
@@ -90,7 +92,7 @@ class _Boundary:
     __slots__ = ()
 
     def __enter__(self) -> None:
-        """Nothing to do: it costs only where an error passes."""
+        """Do nothing: there is a cost only where an error passes."""
 
     def __exit__(
         self, kind: type | None, error: BaseException | None, traceback: TracebackType | None
@@ -103,7 +105,7 @@ boundary = _Boundary()
 
 
 def bounded(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, from which errors pass without this package's frames."""
+    """The function, whose errors leave it without this package's frames."""
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:

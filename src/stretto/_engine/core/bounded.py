@@ -1,7 +1,7 @@
-"""Dictionaries of what was met before, which must not grow for ever.
+"""Caches of bounded size: dictionaries that are emptied when they are full.
 
-Layer 1 (core). They are plain ones, so that looking something up costs what it always does; what is
-put in goes through ``room``.
+Layer 1 (core). They are plain dictionaries, so that a look-up, which hot paths do, costs no more
+than usual; whatever adds an entry calls ``room`` first.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ __all__ = ["CAPACITY", "room"]
 Table = TypeVar("Table", bound=dict[Any, Any])
 
 CAPACITY = 4096
-"""More than a program has of nearly anything."""
+"""By default: more than a program has of nearly anything that is cached."""
 
 
 def room(table: Table, capacity: int = CAPACITY) -> Table:
-    """The table, emptied if it is full: what is still in use is soon in it again.
+    """The table, emptied if it is full: entries still in use soon come back.
 
     >>> table = {i: i for i in range(4)}
     >>> room(table, capacity=4)["new"] = 4

@@ -1,7 +1,8 @@
-"""Canonical forms: programs that do the same, operation by operation, have one form.
+"""Canonical forms: two programs that perform the same operations have the same form.
 
-Layer 1 (core). Names, positions and which objects the variables are do not count. Forms are kept as
-long as a program that has them, so that ``is`` compares them, in no time.
+Layer 1 (core). Names, source positions and the identity of variables do not count. Equal forms are
+one object, kept alive by the programs that have it, so comparing two is an ``is``. The compilation
+cache (``runtime/cache``) goes by forms, and ``transforms/common`` by the keys of operations.
 """
 
 from __future__ import annotations
@@ -25,27 +26,28 @@ _FORMS: WeakTable[Form] = WeakTable()
 
 
 def form(program: Program) -> Form:
-    """The program's form, found once."""
-    found = program.cache.get("form")
-    if found is None:
-        found = program.cache["form"] = _FORMS.keep(_described(program), Form())
-    return found
+    """The program's form, computed once."""
+    result = program.cache.get("form")
+    if result is None:
+        result = program.cache["form"] = _FORMS.keep(_description(program), Form())
+    return result
 
 
 def literal_key(literal: Literal) -> tuple[Any, ...]:
     """What equal literals have in common: the type, and an element of the same bits."""
     type, value = literal.type, literal.value
-    # Where equal numbers may differ in bits (zeros), or the same ones are unequal (NaN).
+    # Zeros of both signs compare equal, and NaN is unequal to itself: there the bits decide. They
+    # are not used throughout because taking them is some ten times slower.
     if not value or value != value or type.kind == "complex":  # noqa: PLR0124
-        value = value.tobytes()  # some ten times as long
+        value = value.tobytes()
     return type, value
 
 
 def operation_key(primitive: Any) -> Any:
     """What operations that compile to the same have in common.
 
-    It is the primitive itself, but for those that hold programs: forms stand for these. Rules of
-    the user's own are no part of it.
+    It is the primitive itself; for one that holds programs, its class and parameters, with forms
+    in place of the programs. Users' own derivative rules do not count.
     """
     if not primitive.holds_programs:
         return primitive
@@ -58,15 +60,15 @@ def _value_key(value: Any) -> Any:
     return tuple(map(_value_key, value)) if isinstance(value, tuple) else value
 
 
-def _described(program: Program) -> tuple[Any, ...]:
-    """Operations and atoms in order, a variable as the number at which it was assigned."""
+def _description(program: Program) -> tuple[Any, ...]:
+    """Operations and atoms in order, each variable as its number in the order of assignment."""
     number: dict[Atom, int] = {v: i for i, v in enumerate(program.inputs)}
     parts: list[Any] = [program.in_types]
 
     def add(atoms: Sequence[Atom]) -> None:
         for a in atoms:
-            at = number.get(a)
-            parts.append(literal_key(a) if at is None else at)  # type: ignore[arg-type]
+            n = number.get(a)
+            parts.append(literal_key(a) if n is None else n)  # type: ignore[arg-type]
 
     for equation in program.equations:
         parts.append(operation_key(equation.primitive))

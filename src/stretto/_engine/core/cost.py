@@ -1,8 +1,9 @@
 """What work costs on a machine: the constants behind the planner's choices.
 
-Layer 5 (plan). Times are in microseconds. The figures are those of one core with 512-bit vectors,
-read off measurements of XLA's CPU backend (``benchmarks/README.md`` says how); choices between
-formulations depend on their proportions, which differ less between machines than they do.
+Layer 1 (core). Times are in microseconds. The figures are for one core with 512-bit vectors, taken
+from measurements of XLA's CPU backend (``benchmarks/README.md`` says how). The choices depend only
+on the ratios between the figures, which vary less between machines than the figures do. Next, read
+``plan/products`` and ``rolling/profit``, which choose by them.
 """
 
 from __future__ import annotations
@@ -14,59 +15,61 @@ __all__ = ["CPU", "Machine"]
 
 
 class Machine(NamedTuple):
-    """How fast the parts of the work go."""
+    """How fast a machine does each kind of work."""
 
     products: float
-    """Products with additions in a microsecond, at best."""
+    """Multiply-adds in a microsecond, at best."""
     wide: float
-    """The fraction of that which one large matrix product reaches."""
+    """The fraction of that rate which one large matrix product reaches."""
     batched: float
-    """The fraction that many small matrix products reach, one after the other."""
+    """The fraction that a batch of small matrix products reaches."""
     item: float
-    """The time to begin one of a batch of products."""
+    """The overhead of each product in a batch."""
     turn: float
-    """The time to begin one turn of a loop."""
+    """The overhead of each iteration of a loop."""
     kernel: float
-    """The time to begin an operation of its own."""
+    """The overhead of each kernel."""
     near: float
-    """Bytes copied in a microsecond while all fits in the cache of a core."""
+    """Bytes copied in a microsecond while everything fits in a core's own cache."""
     shared: float
-    """While it fits in the last cache."""
+    """The same while it fits in the last-level cache."""
     far: float
-    """When it does not."""
+    """The same when it fits in no cache."""
     passing_shared: float
-    """Bytes written or read in a microsecond of what is made on the way, as ``shared``."""
+    """Bytes of intermediate results read or written in a microsecond, in the last-level cache."""
     passing_far: float
-    """As ``far``."""
+    """The same when they fit in no cache."""
     fresh: float
-    """The time a byte takes that the system hands out anew: it is cleared, page by page."""
+    """The time for each byte of new memory, which the system clears page by page."""
     fresh_bytes: int
-    """From how much memory on the system hands it out at each call, and takes it back."""
+    """Allocations above this size get new memory from the system each time."""
     near_bytes: int
+    """The size of a core's own cache."""
     shared_bytes: int
+    """The size of the last-level cache."""
 
     def copying(self, size: float) -> float:
         """The time to read and write so many bytes once."""
         return 2 * size / self._rate(size, self.shared, self.far) + self.fresh_memory(size)
 
     def moving(self, size: float) -> float:
-        """The time to bring so many bytes into a loop, or out of it, piece by piece."""
+        """The time to move so many bytes into or out of a loop, a part in each iteration."""
         return size / (self.shared if size <= self.shared_bytes else self.far)
 
     def passing(self, size: float) -> float:
-        """The time to read or write an array of this size that is made on the way."""
+        """The time to read or write an intermediate result of this size."""
         return size / self._rate(size, self.passing_shared, self.passing_far)
 
     def fresh_memory(self, size: float) -> float:
-        """The time to get so much memory for what is made on the way."""
+        """The time to allocate so much memory for intermediate results."""
         return size * self.fresh if size > self.fresh_bytes else 0.0
 
     def product(self, products: float, fraction: float) -> float:
-        """The time of so many products with additions at a fraction of the best rate."""
+        """The time for so many multiply-adds at a fraction of the best rate."""
         return products / (self.products * fraction)
 
     def fraction(self, products: float) -> float:
-        """The fraction that a matrix product of this size reaches, alone or in a batch."""
+        """The fraction of the best rate that a product of this many multiply-adds reaches."""
         return self.batched if products < 8e6 else (self.batched + self.wide) / 2
 
     def _rate(self, size: float, shared: float, far: float) -> float:
@@ -94,7 +97,7 @@ CPU = Machine(
     passing_shared=25e3,
     passing_far=15e3,
     fresh=4e-4,
-    fresh_bytes=28_000_000,  # the C library's limit is 32 MiB, and the estimate is rough
+    fresh_bytes=28_000_000,  # the C library's threshold is 32 MiB; a little less, to be safe
     near_bytes=1 << 19,
     shared_bytes=16 << 20,
 )

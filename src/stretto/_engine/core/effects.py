@@ -1,8 +1,8 @@
-"""Effects: what an operation does beside giving its outputs.
+"""Effects: what an operation does besides computing its outputs.
 
-Layer 1 (core). ``Primitive.effects`` and ``Program.effects`` are sets of these. What is observable
-is kept when nothing reads its outputs; a named axis is what a collective needs from a ``vmap``
-around it. Next, read ``primitive``.
+Layer 1 (core). ``Primitive.effects`` and ``Program.effects`` are sets of these. An operation with
+an observable effect is kept even though nothing reads its outputs; a named axis is what a
+collective needs from a ``vmap`` around it. Next, read ``primitive``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["CALLBACK", "ORDERED", "Effect", "NamedAxis", "names_axis", "observab
 
 
 class Effect:
-    """Something seen from outside: compared as an object."""
+    """Something that can be seen from outside the program; compared by identity."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,5 +42,5 @@ def observable(effects: Iterable[Any]) -> bool:
 
 
 def names_axis(effects: Iterable[Any], name: Any) -> bool:
-    """Whether any of the effects is across the axis of this name."""
+    """Whether any of the effects works across the axis of this name."""
     return any(type(e) is NamedAxis and e.name == name for e in effects)

@@ -1,9 +1,9 @@
 """NumPy's floating-point error states, entered for the length of one call.
 
-Layer 1 (core). ``np.errstate`` costs more than a small operation. A context of ``contextvars`` in
-which the state was set once costs a third of it, but a thread may not enter one that it is in
-already, as it would where a finalizer, a signal handler or a callback runs in the midst of a call:
-there ``np.errstate`` serves. In C where the extension was built.
+Layer 1 (core). ``np.errstate`` costs more than a small operation does. Running in a ``contextvars``
+context in which the state was set once costs a third of that. But a thread cannot enter a context
+that it is already in, which a finalizer, a signal handler or a callback in the middle of a call
+would do; those fall back to ``np.errstate``. The C extension has its own version of ``_Quiet``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ErrorState"]
 
 
 class _Quiet:
-    """Calls a function in a context, or ``nested`` with it while the thread is in it already."""
+    """Calls functions in a context; calls ``nested`` instead while the thread is already in it."""
 
     __slots__ = ("_busy", "_context", "_nested")
 
@@ -33,7 +33,8 @@ class _Quiet:
     def __call__(self, f: Callable[..., Any], *args: Any, **options: Any) -> Any:
         if self._busy:
             return self._nested(f, *args, **options)
-        # An interrupt between this line and the next leaves it set: later calls are only slower.
+        # An interrupt between this line and the next leaves it set, which makes later calls slower
+        # and nothing worse.
         self._busy = True
         try:
             return self._context.run(f, *args, **options)
@@ -45,9 +46,9 @@ _Run: Any = _Quiet if native is None else native.Quiet
 
 
 class ErrorState(threading.local):
-    """What NumPy does at floating-point errors, as ``np.errstate`` takes it.
+    """How NumPy treats floating-point errors; takes the options of ``np.errstate``.
 
-    ``run(f, *args, **options)`` calls a function under it, in any thread and at any depth.
+    ``run(f, *args, **options)`` calls a function in this state, in any thread, also nested.
 
     >>> import numpy as np
     >>> ErrorState(divide="ignore").run(np.divide, 1.0, 0.0)

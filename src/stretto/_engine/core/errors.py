@@ -1,4 +1,8 @@
-"""What can go wrong, each kind by name. Layer 1 (core)."""
+"""The exceptions of this package, each named after what went wrong.
+
+Layer 1 (core). Each also derives from the built-in exception that Python would raise in its place,
+so that code that catches those works.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ class TracedValueError(StrettoError, TypeError):
 
 
 class TypePromotionError(StrettoError, TypeError, ValueError):
-    """Types have no common type, or one to which a value would convert without loss."""
+    """The dtypes of arguments have no common dtype, or one could be reached only with a loss."""
 
 
 class BooleanIndexError(TracedValueError, IndexError):
@@ -59,7 +63,7 @@ class MissingRuleError(StrettoError, NotImplementedError):
 
 
 class ProgramError(StrettoError):
-    """A program is not well formed: found by the checker, always a fault in a pass."""
+    """A program is not well formed: the checker found it, and the fault is in a pass."""
 
 
 class RecompilationWarning(UserWarning):

@@ -1,12 +1,13 @@
-"""Files that are written whole or not at all, and opened only where they are plain files.
+"""Files that are written whole or not at all, and opened only if they are regular files.
 
-Layer 1 (core). Nothing here knows what is in a file. All
-writers of the package come here, except ``runtime/store``, which trusts its folder less.
+Layer 1 (core). Nothing here knows what is in a file. Everything in this package that writes files
+does it through here, except ``runtime/store``, which trusts its folder less.
 
-A file is written beside its place, under a name of its own, brought to the disk, and renamed. While
-it is written it is locked. Whoever can lock a file of such a name knows that its writer is dead,
-and removes it: the system lets go of the locks of a process that ends, however it does. A writer
-locks its file, then looks whether the name is still there, as it may have been removed in between.
+A file is written in the folder it is meant for, under a temporary name, flushed to the disk, and
+then renamed. While it is being written it is locked. The system releases the locks of a process
+that ends, however it ends; so whoever can lock a file with a temporary name knows that its writer
+is dead, and removes it. That can also hit a file that was created but is not locked yet, so a
+writer checks, once it has the lock, that the name is still its file's, and otherwise starts again.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _PREFIX = ".stretto-"
 _OURS = re.compile(rf"\{_PREFIX}[0-9a-f]{{16}}")
 
 _SECOND = 1.0
-"""At most so often a process looks for what killed writers left in a folder, which may be big."""
-_looked: dict[str, float] = {}
-"""When it did last."""
+"""The least time between two searches of a folder, which may be big, for dead writers' files."""
+_last_search: dict[str, float] = {}
+"""When this process last searched each folder."""
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -44,10 +45,10 @@ _KINDS = (
 
 
 def checked_path(path: Any, caller: str) -> str:
-    """The path as text.
+    """The path as a string.
 
-    Raises ``TypeError`` for what is no path, or is of bytes; ``ValueError`` for one that no file
-    can have.
+    Raises ``TypeError`` for what is not a path, or is one in bytes; ``ValueError`` for one that no
+    file can have.
 
     >>> checked_path("", "save")
     Traceback (most recent call last):
@@ -78,47 +79,47 @@ def checked_path(path: Any, caller: str) -> str:
 def write_whole(
     path: Any, write: Callable[[BinaryIO], object], caller: str, *, durable: bool = True
 ) -> None:
-    """Make a file of what ``write`` writes to the file that it is given, or leave all as it was.
+    """Replace a file with what ``write`` writes to the file it is given, or change nothing.
 
-    Whoever opens the path finds the old file or the new, whenever this is interrupted; where it is
-    ``durable``, also after the machine has stopped. A symbolic link stays, and what it leads to is
-    replaced. The permissions are those of the old file, or the usual ones.
+    Whoever opens the path finds either the old file or the new, wherever this is interrupted; with
+    ``durable``, even if the machine stops. A symbolic link stays, and the file that it leads to is
+    replaced. The permissions are those of the old file, or the system's default.
 
-    Raises as ``checked_path`` does; ``OSError`` where there is something else than a plain file, or
-    the file cannot be written, with the path and the system's ``errno``.
+    Raises as ``checked_path`` does; ``OSError``, with the path and the system's ``errno``, if the
+    path is not a regular file or the file cannot be written.
     """
     text = checked_path(path, caller)
     try:
         place, mode = _place(text, caller)
         folder = os.path.dirname(place)
-        _remove_left(folder)
-        while not _written(place, mode, write, durable):
+        _remove_abandoned(folder)
+        while not _write(place, mode, write, durable):
             pass
         if durable:
-            _to_disk(folder)
+            _flush_folder(folder)
     except _Refused as error:
         raise error.why from None
     except OSError as error:
-        said = f"{caller}: {text} could not be written: {error.strerror or error}"
-        raise (OSError(said) if error.errno is None else OSError(error.errno, said)) from None
+        message = f"{caller}: {text} could not be written: {error.strerror or error}"
+        raise (OSError(message) if error.errno is None else OSError(error.errno, message)) from None
 
 
 class _Refused(Exception):
-    """What is wrong is said already."""
+    """Carries an error whose message is already complete past the handler that would add to it."""
 
     def __init__(self, why: OSError) -> None:
         self.why = why
 
 
 def _place(text: str, caller: str) -> tuple[str, int | None]:
-    """Where the path leads to, and the permissions of the file that is there."""
+    """Where the path leads to, and the permissions of the file there, ``None`` if there is none."""
     try:
         status = os.stat(text)
     except FileNotFoundError:
         status = None
     if status is not None:
-        if (refused := _refusal(status, text, caller)) is not None:
-            raise _Refused(refused)
+        if (refusal := _refusal(status, text, caller)) is not None:
+            raise _Refused(refusal)
         return os.path.realpath(text), stat.S_IMODE(status.st_mode)
     if text.endswith(os.sep):
         raise _Refused(
@@ -134,27 +135,27 @@ def _place(text: str, caller: str) -> tuple[str, int | None]:
 
 
 def _refusal(status: os.stat_result, text: str, caller: str) -> OSError | None:
-    """The error that this is no plain file, unless it is one."""
+    """The error to raise for what is not a regular file; ``None`` for one that is."""
     if stat.S_ISREG(status.st_mode):
         return None
-    kind = next((name for test, name in _KINDS if test(status.st_mode)), "no plain file")
+    kind = next((name for test, name in _KINDS if test(status.st_mode)), "not a regular file")
     code = errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL
     return OSError(
         code, f"{caller}: {text} is {kind}, and must be a regular file; name another path"
     )
 
 
-def _written(
+def _write(
     place: str, mode: int | None, write: Callable[[BinaryIO], object], durable: bool
 ) -> bool:
-    """Write the file; false where it was taken for a dead writer's before it was locked."""
-    made = os.path.join(os.path.dirname(place), _PREFIX + os.urandom(8).hex())
+    """Write the file; false if another process removed it before it was locked."""
+    temporary = os.path.join(os.path.dirname(place), _PREFIX + os.urandom(8).hex())
     file, done = None, False
     try:
         try:
-            file = open(made, "xb")  # noqa: SIM115 (an interruption may come before __enter__)
+            file = open(temporary, "xb")  # noqa: SIM115 (an interrupt may come before __enter__)
             _lock(file)
-            if _is_at(file, made):
+            if _is_at(file, temporary):
                 if mode is not None:
                     os.fchmod(file.fileno(), mode | stat.S_IRUSR | stat.S_IWUSR)
                 write(file)
@@ -163,33 +164,33 @@ def _written(
                     os.fchmod(file.fileno(), mode)
                 if durable:
                     os.fsync(file.fileno())
-                os.replace(made, place)
+                os.replace(temporary, place)
                 done = True
         finally:
-            _let_go(made, file)
-    finally:  # again, as an interruption may have fallen into the line above
-        _let_go(made, file)
+            _discard(temporary, file)
+    finally:  # again, as an interrupt may have come in the line above
+        _discard(temporary, file)
     return done
 
 
-def _let_go(made: str, file: Any) -> None:
-    """Remove what was not renamed, and close it."""
+def _discard(temporary: str, file: Any) -> None:
+    """Remove the temporary file, if it is still there, and close it."""
     try:
-        os.unlink(made)
+        os.unlink(temporary)
     except OSError:
-        pass  # it was renamed, or never made
+        pass  # it was renamed, or never created
     finally:
         _close(file)
 
 
 def _close(file: Any) -> None:
     if file is not None:
-        with contextlib.suppress(OSError):  # no room for what is not wanted any more
+        with contextlib.suppress(OSError):  # such as a full disk: the file is not wanted any more
             file.close()
 
 
 def _lock(file: BinaryIO) -> None:
-    """Lock it, where the file system has locks; where not, nobody takes it for a dead writer's."""
+    """Lock the file, if the file system has locks; if not, nobody can remove it by mistake."""
     with contextlib.suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX)
 
@@ -202,27 +203,27 @@ def _is_at(file: Any, path: str) -> bool:
         return False
 
 
-def _remove_left(folder: str) -> None:
-    """Remove what writers left there that were killed."""
+def _remove_abandoned(folder: str) -> None:
+    """Remove the temporary files of writers that were killed."""
     now = time.monotonic()
-    if now - _looked.get(folder, -_SECOND) < _SECOND:
+    if now - _last_search.get(folder, -_SECOND) < _SECOND:
         return
     try:
         names = os.listdir(folder)
     except OSError:
-        return  # it may be there to be written only
+        return  # the folder may be writable but not readable
     for name in names:
         if _OURS.fullmatch(name):
-            _remove_dead(os.path.join(folder, name))
-    room(_looked)[folder] = now
+            _remove_unless_locked(os.path.join(folder, name))
+    room(_last_search)[folder] = now
 
 
-def _remove_dead(path: str) -> None:
-    """Remove a file that is being written by nobody."""
+def _remove_unless_locked(path: str) -> None:
+    """Remove a file unless its writer still holds the lock."""
     file = None
     try:
         try:
-            file = open(path, "r+b", 0, opener=_not_followed)  # noqa: SIM115 (as in _written)
+            file = open(path, "r+b", 0, opener=_open_no_link)  # noqa: SIM115 (as in _write)
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_at(file, path):
@@ -230,58 +231,60 @@ def _remove_dead(path: str) -> None:
         finally:
             _close(file)
     except OSError:
-        pass  # its writer lives, or it is another user's
+        pass  # its writer is alive, or it belongs to another user
     finally:
         _close(file)
 
 
-def _to_disk(folder: str) -> None:
+def _flush_folder(folder: str) -> None:
     """Return when the folder's list of files is on the disk."""
-    number = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 # Reading
 
 
-def _waiting_for_nobody(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # were it a FIFO, opening it would wait for ever
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # opening a FIFO would wait for a writer
 
 
-def _not_followed(path: str, flags: int) -> int:
+def _open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
 def opened(path: Any, caller: str) -> io.FileIO:
-    """A plain file, open for reading without a buffer.
+    """A regular file, opened for reading without a buffer.
 
-    Raises as ``checked_path`` does, ``OSError`` where there is something else than a plain file,
-    and what ``open`` raises.
+    Raises as ``checked_path`` does, ``OSError`` for what is not a regular file, and what ``open``
+    raises.
     """
     text = checked_path(path, caller)
-    refused = _refusal(os.stat(text), text, caller)  # first, as to open a device can do something
-    if refused is None:
-        file = open(text, "rb", 0, opener=_waiting_for_nobody)  # noqa: SIM115 (given away)
-        refused = _refusal(os.fstat(file.fileno()), text, caller)
-        if refused is None:
+    # Checked before opening, since opening a device may have an effect, and after, since the path
+    # may by then lead to another file.
+    refusal = _refusal(os.stat(text), text, caller)
+    if refusal is None:
+        file = open(text, "rb", 0, opener=_open_at_once)  # noqa: SIM115 (the caller closes it)
+        refusal = _refusal(os.fstat(file.fileno()), text, caller)
+        if refusal is None:
             return file
         file.close()
-    raise refused
+    raise refusal
 
 
 def read_small(path: str, limit: int) -> bytes | None:
-    """What is in a file; ``None`` where it has more than ``limit`` bytes, or is no plain file.
+    """The contents of a file; ``None`` if it has more than ``limit`` bytes or is not regular.
 
-    A link is not followed. Raises what ``open`` raises.
+    Links are not followed. Raises what ``open`` raises.
     """
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return None
-    with open(path, "rb", 0, opener=_not_followed) as file:
+    with open(path, "rb", 0, opener=_open_no_link) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
-        found = file.read(limit + 1)
-        return found if len(found) <= limit else None
+        contents = file.read(limit + 1)  # one more, in case it has grown since
+        return contents if len(contents) <= limit else None

@@ -1,7 +1,7 @@
-"""What a forked child sets right, and the locks that it finds open.
+"""What a forked child process repairs: locks that other threads held when it was forked.
 
-Layer 1 (core). A child has one thread, that which forked, and the memory as it was: what another
-thread was in the midst of, nobody will end.
+Layer 1 (core). A child has a copy of the parent's memory but only one thread, the one that forked.
+A lock held by any other thread would stay locked for ever.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["in_child", "lock"]
 
 
 def in_child(fun: Callable[[], Any]) -> None:
-    """Let each forked child call this first; where there is no fork, never."""
+    """Have each forked child call this first; does nothing on systems without fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=fun)
 
@@ -24,19 +24,21 @@ _locks: list[Any] = []
 
 
 def lock() -> Any:
-    """A lock for a module, which its thread may take again, as a finalizer or a handler does.
+    """A lock for use at module level, never freed; the thread that holds it may take it again.
 
-    In a forked child it is open, unless it is held by the thread that forked.
+    Finalizers and signal handlers do that, since they run in the middle of other code. In a forked
+    child the lock is free, unless the thread that forked holds it.
     """
-    made = threading.RLock()
-    _locks.append(made)
-    return made
+    new = threading.RLock()
+    _locks.append(new)
+    return new
 
 
-def _open() -> None:
-    for one in _locks:
-        if not one._is_owned():
-            one._at_fork_reinit()
+def _release() -> None:
+    """Free the locks of threads that the child does not have."""
+    for each in _locks:
+        if not each._is_owned():
+            each._at_fork_reinit()
 
 
-in_child(_open)
+in_child(_release)

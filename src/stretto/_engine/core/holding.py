@@ -1,8 +1,8 @@
-"""Something set for the time of one call, and set back whatever ends the call.
+"""Set an attribute for the duration of one call, and restore it however the call ends.
 
-Layer 1 (core). An interrupt may raise its exception between nearly any two instructions. A ``with``
-block is left as it is where that happens as an ``__exit__`` written in Python begins, so what a
-thread goes by, such as its current interpreter, is set through here.
+Layer 1 (core). An interrupt (Ctrl-C) may raise its exception between nearly any two instructions,
+also just as an ``__exit__`` method written in Python begins, which then restores nothing. So the
+state that a thread depends on, such as its current interpreter, is set through these functions.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ __all__ = ["holding", "restoring"]
 
 
 def holding(holder: Any, name: str, value: Any, fun: Callable[..., Any], *args: Any) -> Any:
-    """What ``fun(*args)`` gives while the attribute of the holder has this value.
+    """Return ``fun(*args)``, called while this attribute of ``holder`` has this value.
 
-    It has the former one afterwards, wherever one exception comes from outside.
+    Afterwards it has its former value again, even if one interrupt came at the worst moment.
     """
     outer = getattr(holder, name)
     try:
@@ -25,12 +25,12 @@ def holding(holder: Any, name: str, value: Any, fun: Callable[..., Any], *args: 
             return fun(*args)
         finally:
             setattr(holder, name, outer)
-    finally:  # once more: the exception may have come in the clause above
+    finally:  # once more: an interrupt may have come in the clause above
         setattr(holder, name, outer)
 
 
 def restoring(restore: Callable[[], Any], fun: Callable[..., Any], *args: Any) -> Any:
-    """What ``fun(*args)`` gives; ``restore()`` is called afterwards, perhaps twice."""
+    """Return ``fun(*args)``; afterwards ``restore()`` is called, perhaps twice."""
     try:
         try:
             return fun(*args)

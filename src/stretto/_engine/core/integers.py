@@ -1,7 +1,7 @@
-"""Integers among arguments: counts, sizes, axes, places; or an error that names the argument.
+"""Integer arguments (counts, sizes, axes, positions), with errors that name the argument.
 
-Layer 1 (core). Whoever takes an integer takes it through here: Python's own message for a float,
-a string or ``None`` says neither which function nor which argument it was given to.
+Layer 1 (core). Every function that takes an integer converts it here: Python's own message for a
+float, a string or ``None`` names neither the function that was called nor the argument.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from stretto._engine.core.errors import TracedValueError
 __all__ = ["axis_of", "count", "integer", "integers", "pairs_of", "shown", "sizes_of"]
 
 _MOST = (1 << 63) - 1
-"""As many elements, or bytes, as can be addressed."""
+"""The most elements, or bytes, that can be addressed."""
 
 
 def shown(n: Any) -> str:
-    """The number as messages show it: an integer of hundreds of digits by its length alone."""
+    """The number as messages show it: of an integer of hundreds of digits, only the length."""
     if isinstance(n, int) and n.bit_length() > 128:
         return f"{'a negative' if n < 0 else 'an'} integer of {n.bit_length()} bits"
     if isinstance(n, (tuple, list)):
@@ -29,8 +29,8 @@ def shown(n: Any) -> str:
     return str(n)
 
 
-def _described(x: Any) -> str:
-    """What was given where an integer is expected, and how it becomes one."""
+def _description(x: Any) -> str:
+    """What was given where an integer is expected, and how to make it one."""
     if hasattr(x, "type") and hasattr(x, "shape"):
         return f"an array of type {x.type}"
     if hasattr(x, "shape") and hasattr(x, "dtype"):
@@ -42,9 +42,9 @@ def _described(x: Any) -> str:
 
 
 def integer(x: Any, caller: str, argument: str, least: int | None = None) -> int:
-    """The argument as a Python integer, of at least ``least`` where that is given.
+    """The argument as a Python integer, at least ``least`` where that is given.
 
-    Raises ``TypeError`` for what is no integer, ``ValueError`` for one that is too small.
+    Raises ``TypeError`` for what is not an integer, ``ValueError`` for one that is too small.
     """
     if x.__class__ is int:
         n = x
@@ -55,7 +55,7 @@ def integer(x: Any, caller: str, argument: str, least: int | None = None) -> int
             raise
         except TypeError:
             raise TypeError(
-                f"{caller}: {argument} must be an integer, got {_described(x)}"
+                f"{caller}: {argument} must be an integer, got {_description(x)}"
             ) from None
     if least is not None and n < least:
         raise ValueError(f"{caller}: {argument} must be at least {least}, got {shown(n)}")
@@ -63,9 +63,9 @@ def integer(x: Any, caller: str, argument: str, least: int | None = None) -> int
 
 
 def count(x: Any, caller: str, argument: str, least: int) -> int:
-    """The argument as ``integer`` gives it; a boolean is none, as where ``True`` means a default.
+    """As ``integer``, but refuses booleans: for arguments where ``True`` would be a mistake.
 
-    Raises ``TypeError`` and ``ValueError``.
+    Raises ``TypeError`` and ``ValueError`` as ``integer`` does.
     """
     _refuse_boolean(x, caller, argument)
     return integer(x, caller, argument, least)
@@ -77,7 +77,7 @@ def _refuse_boolean(x: Any, caller: str, argument: str) -> None:
 
 
 def axis_of(x: Any, caller: str, argument: str = "axis") -> int:
-    """The argument as ``integer`` gives it; a boolean is none: ``keepdims`` in the wrong place."""
+    """As ``integer``, but refuses booleans: one here is ``keepdims`` in the wrong place."""
     if x.__class__ is int:
         return x
     _refuse_boolean(x, caller, argument)
@@ -85,9 +85,9 @@ def axis_of(x: Any, caller: str, argument: str = "axis") -> int:
 
 
 def integers(values: Any, caller: str, argument: str, least: int | None = None) -> tuple[int, ...]:
-    """The parts of the argument as Python integers; raises as ``integer`` does.
+    """The elements of a sequence as Python integers; raises as ``integer`` does.
 
-    Raises ``TypeError`` too for what has no parts.
+    Raises ``TypeError`` too for what is not a sequence.
     """
     try:
         parts = values if values.__class__ is tuple else tuple(values)
@@ -95,7 +95,7 @@ def integers(values: Any, caller: str, argument: str, least: int | None = None) 
         raise
     except TypeError:
         raise TypeError(
-            f"{caller}: {argument} must be a sequence of integers, got {_described(values)}"
+            f"{caller}: {argument} must be a sequence of integers, got {_description(values)}"
         ) from None
     for n in parts:
         if n.__class__ is not int or (least is not None and n < least):
@@ -104,9 +104,9 @@ def integers(values: Any, caller: str, argument: str, least: int | None = None) 
 
 
 def sizes_of(values: Any, caller: str, argument: str = "shape") -> tuple[int, ...]:
-    """The argument as a shape: integers that are not negative, of as many elements as can be.
+    """The argument as a shape: integers, none negative, whose product can be addressed.
 
-    Raises ``TypeError`` for booleans too, which in a shape are a mistake.
+    Raises ``TypeError`` as ``integers`` does and for booleans, and ``ValueError`` for the rest.
     """
     sizes = integers(values, caller, argument)
     if sizes is not values:

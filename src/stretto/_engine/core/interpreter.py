@@ -1,9 +1,10 @@
 """Values, tracers, and the one current interpreter that every operation is handed to.
 
-Layer 1 (core). ``state.interpreter`` is held for each thread; at rest it is the eager one, which
-the layer of the runtime installs. A transformation puts its own in place while the user's function
-runs, and hands what it makes of each operation to the interpreter it was called under. Next, read
-``recorder``.
+Layer 1 (core). Each thread has its own ``state.interpreter``. At rest it is the eager one, which
+runs operations (``runtime/eager``, installed by ``wiring``). A transformation puts its own
+interpreter in place while the user's function runs, and passes the operations that it makes of each
+to the interpreter that it was called under; that is why transformations nest. Next, read
+``recorder``, the interpreter that traces.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Value(ArrayMethods):
         """Whether the dtype is that of a Python scalar, and gives way in promotion."""
         return self.type.weak_type
 
-    if TYPE_CHECKING:  # of arrays, and of tracers: which one it is, is asked by ``__class__``
+    if TYPE_CHECKING:  # methods of arrays or of tracers only; ``__class__`` tells which it is
 
         def host(self) -> np.ndarray | None: ...
         def to_host(self) -> np.ndarray: ...
@@ -85,28 +86,28 @@ class Value(ArrayMethods):
 
 
 class Interpreter:
-    """Gives an operation its meaning: evaluate it, record it, differentiate it, vectorise it."""
+    """Decides what an operation does: it is run, recorded, differentiated or vectorised."""
 
     __slots__ = ("_began",)
 
     recorder: Any = None
-    """The recorder that operations come to from here, by way of their rules; ``None``: none."""
+    """The recorder that the operations handed to this interpreter end up in, if there is one."""
 
     _began: tuple[str, Place | None]
 
     def begin(self, fun: Any) -> None:
-        """Note that this function, or the one of this name, is transformed, and for which line."""
-        # The name alone: the function may hold what this interpreter makes.
+        """Note, for messages, which function (or its name) is transformed, and for which line."""
+        # Only the name is kept: the function may hold tracers of this interpreter, in a cycle.
         name = fun if fun.__class__ is str else getattr(fun, "name", None)
         self._began = name or getattr(fun, "__name__", "a function"), place()
 
     def began(self) -> str:
-        """Which function is transformed, and where the user called for that, in words."""
-        name, at = getattr(self, "_began", ("", None))
-        return f", while {name} was transformed for {Position(*at)}" if at else ""
+        """Which function is transformed, and where the user asked for it, as part of a message."""
+        name, user_place = getattr(self, "_began", ("", None))
+        return f", while {name} was transformed for {Position(*user_place)}" if user_place else ""
 
     def process(self, primitive: Primitive, args: Sequence[Any]) -> Any:
-        """Apply the primitive: a value, or a tuple of them where it has several outputs."""
+        """Apply the primitive; return a value, or a tuple of them if it is ``multiple``."""
         raise NotImplementedError
 
 
@@ -116,35 +117,33 @@ class _State(threading.local):
     interpreter: Any = None
     eager: ClassVar[Any] = None
     stand_ins: Mapping[int, Any] = {}
-    """Present values, by the id of a tracer whose trace has ended, while a user's rule runs that
-    captured the tracer; see ``control/user_rule``."""
+    """While a user's derivative rule runs: the values that stand in for the tracers it captured,
+    whose own trace has ended, by the tracers' ids; see ``control/user_rule``."""
 
 
 state = _State()
 
 
 def install_eager(interpreter: Interpreter) -> None:
-    """Make this the interpreter at rest, in every thread. Called once, when wiring."""
+    """Make this the interpreter at rest, in every thread; ``wiring`` calls it once."""
     _State.interpreter = interpreter
     _State.eager = interpreter
 
 
 class Tracer(Value):
-    """A value that stands for others while a transformation runs the user's function."""
+    """Stands for a value while a transformation runs the user's function."""
 
     __slots__ = ("interpreter", "position", "type")
 
     interpreter: Any
     position: Position | None
 
-    # What it was made by, in words; and the concrete values beneath it, if there are any.
-
     def origin(self) -> str:
-        """Where the value comes from, for messages."""
+        """Where the value comes from, in words for messages."""
         return f"made at {self.position}" if self.position else "traced"
 
     def concrete(self) -> Any:
-        """The concrete array beneath, where Python may look at it; else None."""
+        """The concrete array behind this, if Python may look at it; otherwise None."""
         return None
 
     def escaped(self) -> NoReturn:
@@ -197,11 +196,11 @@ class Tracer(Value):
     )
 
     def item(self, *index: int) -> Any:
-        """The element as a Python number: only where the value beneath is concrete."""
+        """The element as a Python number, if there is a concrete value behind this."""
         return self._need_concrete("item()", self._CONVERT.format("float32")).item(*index)
 
     def tolist(self) -> Any:
-        """The elements as Python lists: only where the value beneath is concrete."""
+        """The elements as Python lists, if there is a concrete value behind this."""
         return self._need_concrete("tolist()", "Return the array and convert it outside.").tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -220,7 +219,7 @@ class Tracer(Value):
         return self.__dlpack__()
 
     def __copy__(self) -> Tracer:
-        return self  # it stands for a value that never changes
+        return self  # values never change, so there is no need for a copy
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self
@@ -229,7 +228,7 @@ class Tracer(Value):
         raise TracedValueError(
             f"a traced value of type {self.type} cannot be pickled ({self.origin()}): it stands "
             f"for an array only while a function is transformed; return it from that function, and "
-            f"pickle the array that the call gives"
+            f"pickle the array that the call returns"
         )
 
     def __repr__(self) -> str:
@@ -240,7 +239,10 @@ class Tracer(Value):
 
 
 class Linear:
-    """Stands, in a transpose rule, for an argument in which the operation is linear."""
+    """Stands for an argument in which the operation is linear, in transpose rules.
+
+    Such an argument has a type but no value: the rule is to compute its cotangent.
+    """
 
     __slots__ = ("type",)
 
@@ -269,8 +271,8 @@ _SCALARS = (bool, int, float, complex)
 def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
     """The value for an array, a NumPy array or a Python scalar.
 
-    A Python scalar gets the default dtype of its kind, weakly. A writable NumPy array is copied.
-    Raises ``TypeError`` for a list or anything else, with the way out.
+    A Python scalar gets the default dtype of its kind, weakly. A NumPy array is copied. Raises
+    ``TypeError`` for a list or anything else, with the way out.
     """
     if isinstance(x, Value):
         return x
@@ -289,8 +291,7 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
     if isinstance(x, (list, tuple)):
         raise TypeError(
             f"{caller}: {argument} must be an array or a number; got a {python_type.__name__}. "
-            "Wrap "
-            f"it: stretto.numpy.array({argument})"
+            f"Wrap it: stretto.numpy.array({argument})"
         )
     if hasattr(x, "__stretto_array__"):
         return as_value(x.__stretto_array__(), caller, argument)
@@ -307,7 +308,7 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
 
 
 def type_of(x: Any, caller: str = "this function", argument: str = "x") -> ArrayType:
-    """The type of what ``as_value`` takes, or of what only says its shape and dtype."""
+    """The type of anything ``as_value`` takes, or that merely has a shape and a dtype."""
     if isinstance(x, Value):
         return x.type
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
@@ -319,55 +320,56 @@ def type_of(x: Any, caller: str = "this function", argument: str = "x") -> Array
 
 def refuse_masked(x: Any, caller: str, argument: str) -> None:
     """Raise ``TypeError`` for NumPy's masked array, whose mask would be lost."""
-    masked = sys.modules.get("numpy.ma")  # as long as nobody has loaded it, there is none
+    masked = sys.modules.get("numpy.ma")  # until it is loaded, nobody can have a masked array
     if masked is not None and isinstance(x, masked.MaskedArray):
         count = masked.count_masked(x)
         raise TypeError(
             f"{caller}: {argument} is a NumPy masked array, "
-            f"{x.dtype}[{','.join(map(str, x.shape))}] "
-            f"with {count} masked, and arrays here have no mask: pass {argument}.filled(value), or "
-            f"its data and mask as two arrays"
+            f"{x.dtype}[{','.join(map(str, x.shape))}] with {count} masked, and Stretto's arrays "
+            f"have no mask: pass {argument}.filled(value), or its data and mask as two arrays"
         )
 
 
-_LARGE = 3.4e38  # within the range of float32
-_EXACT = 1 << 53  # up to here, a float of 64 bits holds each integer
+_LARGE = 3.4e38  # just below the largest float32
+_EXACT = 1 << 53  # up to here, float64 represents every integer
 
 
 def scalar_array(x: Any, dtype: np.dtype) -> np.ndarray:
-    """A Python number as an array of rank 0: what is too large becomes infinite, without remark."""
+    """A Python number as an array of rank 0; a float that is too large silently becomes infinite.
+
+    Raises ``OverflowError`` for an integer that does not fit.
+    """
+    # The first two ways are the fast ones: no error is possible, so no error state is needed.
     if dtype.itemsize >= 4 and type(x) is not complex and -_LARGE < x < _LARGE:
-        if dtype.kind == "f" and -_EXACT < x < _EXACT:  # so that it is rounded once
+        if dtype.kind == "f" and -_EXACT < x < _EXACT:  # exact as float64, so rounded only once
             return np.array(x, dtype)
         return np.asarray(x).astype(dtype)
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(x).astype(dtype)
     except OverflowError:
-        raise _overflow(x, dtype) from None
+        raise OverflowError(_misfit(x, dtype)) from None
 
 
-def _overflow(x: Any, dtype: np.dtype, caller: str = "") -> OverflowError:
-    return OverflowError(f"{caller}the Python integer {shown(x)} does not fit in {dtype.name}")
+def _misfit(x: Any, dtype: np.dtype) -> str:
+    return f"the Python integer {shown(x)} does not fit in {dtype.name}"
 
 
 def _check_fits(x: Any, dtype: np.dtype, caller: str) -> None:
     if dtype.kind == "i":
         bounds = np.iinfo(dtype)
         if not bounds.min <= x <= bounds.max:
-            raise OverflowError(
-                f"{caller}: the Python integer {shown(x)} does not fit in {dtype.name}"
-            )
+            raise OverflowError(f"{caller}: {_misfit(x, dtype)}")
 
 
 def constant(array: np.ndarray, weak_type: bool = False) -> Any:
-    """The value that holds this NumPy array, which nobody else may write."""
+    """The value that holds this NumPy array, which must not be written to afterwards."""
     return _State.eager.constant(array, array_type(array.shape, array.dtype, weak_type))
 
 
 def splat(element: Any, type: ArrayType) -> Any:
     """The value of this type, each of whose elements is this number."""
-    # Zeros of both signs are equal, and are not the same.
+    # The cache cannot tell zeros of different sign apart, since they are equal.
     if type.size > 1 and (element.__class__ is int or (element.__class__ is float and element)):
         return _State.eager.constant(_repeated(element, type), type)
     one = scalar_array(element, type.dtype)
@@ -376,5 +378,9 @@ def splat(element: Any, type: ArrayType) -> Any:
 
 @functools.lru_cache(4096)
 def _repeated(element: float, type: ArrayType) -> np.ndarray:
-    """For arrays to share: no device takes memory in which several elements are one."""
+    """The array behind a splat, shared by all values that need it.
+
+    It takes one element of memory, and is never handed to a device as it is: devices need every
+    element in memory.
+    """
     return repeated(scalar_array(element, type.dtype), type.shape)

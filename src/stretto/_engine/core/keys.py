@@ -1,7 +1,8 @@
 """Keys: the steps that lead from a tree to its leaves, and how they are written.
 
-Layer 1 (core). A path is a tuple of keys: of a dictionary, a sequence, an attribute, or a place
-among the children of a class that does not name them. Next, read ``tree``.
+Layer 1 (core). A path is a tuple of keys. Each is a dictionary's key, an index into a sequence, an
+attribute's name, or a position among the children of a class that does not name them. Next, read
+``tree``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class DictKey:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceKey:
-    """A place in a list or a tuple.
+    """An index into a list or a tuple.
 
     Args:
         idx: the place, counted from 0.
@@ -68,7 +69,7 @@ class GetAttrKey:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FlattenedIndexKey:
-    """A place among the children of a class that does not name them.
+    """A position among the children of a class that does not name them.
 
     Args:
         key: the place, counted from 0.
@@ -84,7 +85,7 @@ class FlattenedIndexKey:
 
 
 class Keyed(optree.PyTreeEntry):
-    """The step to a child whose class names it by a key of its own choice."""
+    """The step to a child for which the class supplies its own key."""
 
     def codify(self, node: str = "*") -> str:
         """The key, after the text of the node."""
@@ -92,7 +93,7 @@ class Keyed(optree.PyTreeEntry):
 
 
 def key_of(step: optree.PyTreeEntry) -> Any:
-    """The key that a step of optree's stands for."""
+    """The key for one of optree's steps."""
     if isinstance(step, Keyed):
         return step.entry
     if isinstance(step, optree.MappingEntry):

@@ -1,6 +1,6 @@
-"""Where what is kept between processes lies, and which processor it was made for.
+"""The folder for caches that outlive the process, and which processor their contents are for.
 
-Layer 1 (core). Next, read ``plan/measured`` and ``runtime/disk``, which keep something.
+Layer 1 (core). Next, read ``plan/measured`` and ``runtime/disk``, which use both.
 """
 
 from __future__ import annotations
@@ -10,36 +10,37 @@ import platform
 
 __all__ = ["cache_directory", "processor"]
 
-_SAYS_THE_KIND = ("vendor_id", "cpu", "model", "stepping", "flags", "CPU", "Features", "isa")
-"""How the lines of ``/proc/cpuinfo`` begin that say what a processor is, on several of them."""
+_IDENTIFYING = ("vendor_id", "cpu", "model", "stepping", "flags", "CPU", "Features", "isa")
+"""What lines of ``/proc/cpuinfo`` that identify the processor begin with, on any architecture."""
 
 _CHANGING = ("cpu MHz", "cpu cores")
+"""Lines that begin like those, but may differ between two runs on one machine."""
 
 
 def cache_directory() -> str | None:
     """This user's folder for caches, which need not exist yet: ``STRETTO_CACHE_DIR``, if it is set.
 
-    Else ``stretto`` below ``XDG_CACHE_HOME``, by the XDG base directory specification, or below
-    ``~/.cache``. ``None`` where there is no home either.
+    Otherwise ``stretto`` below ``XDG_CACHE_HOME``, by the XDG base directory specification, or
+    below ``~/.cache``. ``None`` where there is no home directory either.
     """
-    given = os.environ.get("STRETTO_CACHE_DIR")
-    if given:
-        return os.path.abspath(given)
+    chosen = os.environ.get("STRETTO_CACHE_DIR")
+    if chosen:
+        return os.path.abspath(chosen)
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # the specification: any other is to be ignored
+    if not os.path.isabs(base):  # the specification says to ignore relative paths
         base = os.path.expanduser("~/.cache")
     return os.path.join(base, "stretto") if os.path.isabs(base) else None
 
 
 def processor() -> str:
-    """The architecture, and what the system says of the processor's kind, its features included."""
+    """The architecture, and what the system says about the processor, such as its features."""
     about = []
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                if not line.strip():  # the first processor's lines end
+                if not line.strip():  # the end of the first processor's lines
                     break
-                if line.startswith(_SAYS_THE_KIND) and not line.startswith(_CHANGING):
+                if line.startswith(_IDENTIFYING) and not line.startswith(_CHANGING):
                     about.append(line)
     except OSError:
         pass

@@ -1,13 +1,15 @@
-"""Make each thing once, whichever thread comes first; the others wait, and none for ever.
+"""Make each thing once: the first thread to need it makes it, others wait, and none deadlocks.
 
-Layer 1 (core). What is made may need other things of the kind, as a function being traced calls
-others. A thread waits for a maker unless that maker waits, over however many others, for this
-thread: then it makes the thing itself, and the first one made is kept.
+Layer 1 (core). Tracing and compiling go through here. Making one thing may need others of the same
+kind, as a function being traced calls other jitted functions, so threads could end up waiting for
+each other in a ring. Before it waits, a thread therefore checks whether the maker is itself waiting
+for this thread, directly or through others; if so it makes the thing itself, and the first result
+to be stored is kept.
 
-An interrupt, a finalizer or a signal handler may come between any two instructions here. So
-nothing but a lock says that a thing is being made: ``with`` gives it back whatever comes, as no
-clause written in Python would, and no lock is needed to read or write the rest. What is left behind
-in the worst case only makes a thread do what another one does, too.
+An interrupt, a finalizer or a signal handler may run between any two instructions here. Therefore
+only a held lock says that a thing is being made: ``with`` releases it whatever happens, which no
+``finally`` clause written in Python guarantees. The other tables are read and written without a
+lock; the worst that a stale entry can do is to make two threads do the same work.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ T = TypeVar("T")
 
 
 class Turn:
-    """What one thread at a time does."""
+    """A task that one thread at a time works on."""
 
     __slots__ = ("forks", "holder", "lock")
 
@@ -33,37 +35,37 @@ class Turn:
         self.begin()
 
     def begin(self) -> None:
-        """Let nobody have it."""
+        """Start with no thread at work."""
         self.lock = threading.Lock()
         self.holder = 0
-        """The thread that has the lock, where one has it."""
+        """The thread that has the lock; meaningful only while the lock is held."""
         self.forks = _Process.forks
 
 
 class _Process:
-    """This process, and how many forks it is away from the first."""
+    """How many forks lie between the first process and this one."""
 
     forks = 0
 
 
 _waits: dict[int, Turn] = {}
-"""What each waiting thread waits for."""
+"""The turn that each waiting thread waits for."""
 
 
 def in_turn(turn: Turn, do: Callable[[], T]) -> T:
-    """``do()`` while no other thread has this turn, but where it would wait for this one.
+    """Call ``do()`` while no other thread has this turn, unless waiting for it would deadlock.
 
-    So ``do`` must be harmless where two threads, or one within itself, are at it.
+    So ``do`` must tolerate being run by two threads at once, or by one thread within itself.
     """
     me = threading.get_ident()
     if turn.holder == me and turn.lock.locked():
         return do()
-    if turn.forks != _Process.forks:  # whoever had it is in the parent
+    if turn.forks != _Process.forks:  # the thread that had it is in the parent process
         turn.begin()
-    outer = _waits.get(me)  # where this is a finalizer or a signal handler of one that waits
+    outer = _waits.get(me)  # set where a finalizer or a signal handler runs in a waiting thread
     try:
         _waits[me] = turn
-        # The last of a ring to come here sees all the others wait.
+        # In a ring of threads, the last one to get here sees that all the others wait.
         if _leads_to(turn, me):
             return do()
         with turn.lock:
@@ -78,7 +80,7 @@ def in_turn(turn: Turn, do: Callable[[], T]) -> T:
 
 
 def _leads_to(turn: Turn, thread: int) -> bool:
-    """Whether the turn is this thread's, or of one that waits for it over others."""
+    """Whether this thread has the turn, or whoever has it waits, perhaps through others, for it."""
     seen: set[int] = set()
     while turn.lock.locked() and turn.holder not in seen:
         if turn.holder == thread:
@@ -92,24 +94,27 @@ def _leads_to(turn: Turn, thread: int) -> bool:
 
 
 def once(
-    made: dict[K, T],
+    things: dict[K, T],
     making: dict[K, Turn],
     key: K,
     make: Callable[[], T],
     keep: Callable[[T], bool] = lambda thing: True,
 ) -> T:
-    """``made[key]``, by ``make()`` where it is not there; what is not for ``keep`` is made anew."""
+    """``things[key]``, first made by ``make()`` if missing.
+
+    What ``keep`` refuses is not stored, so that the next call makes it again.
+    """
 
     def do() -> T:
-        found = made.get(key)
-        if found is not None:
-            return found
+        existing = things.get(key)  # another thread may have made it in the meantime
+        if existing is not None:
+            return existing
         thing = make()
-        return made.setdefault(key, thing) if keep(thing) else thing
+        return things.setdefault(key, thing) if keep(thing) else thing
 
-    found = made.get(key)
-    if found is not None:
-        return found
+    existing = things.get(key)
+    if existing is not None:
+        return existing
     try:
         return in_turn(making.setdefault(key, Turn()), do)
     finally:

@@ -1,7 +1,8 @@
-"""Where in the user's own code an operation was called: found cheaply, resolved when asked.
+"""Where in the user's own code an operation was called: cheap to note, resolved when read.
 
 Layer 1 (core). A position is a code object and an instruction offset, with the named scope around
-it; finding the line is left until somebody reads it.
+it; the line number is worked out only when somebody asks for it. The recorder notes one for each
+equation, and error messages and compiled programs show them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ __all__ = [
 PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 """Where this package's source files are."""
 
-# Names of source files, this package's own and others: strings remember their hash.
+# File names seen so far: this package's own, and others. Strings cache their hash, so a look-up is
+# cheap.
 _OURS: set[str] = set()
 _THEIRS: set[str] = set()
 
@@ -54,11 +56,14 @@ class Position(NamedTuple):
 
 
 Place: TypeAlias = tuple[CodeType, int, str]
-"""What a ``Position`` holds: a plain tuple costs a quarter of what one with names does."""
+"""What a ``Position`` holds, as a plain tuple: making one costs a quarter of a named tuple."""
 
 
 def lines_of(code: CodeType) -> list[int]:
-    """The line of each instruction; that of the function at the end, and where there is none."""
+    """The line of each instruction, then that of the function.
+
+    An instruction without a line has that of the function, too.
+    """
     start = code.co_firstlineno
     return [line or start for line, *_ in code.co_positions()] + [start]
 
@@ -69,21 +74,22 @@ def line_at(lines: list[int], offset: int) -> int:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a source file of this name is this package's own; remembered."""
-    # Code made at run time (by dataclasses, for one) has a name such as <string>.
+    """Whether a source file of this name counts as this package's own; remembered."""
+    # Code generated at run time, as by dataclasses, has a name such as <string>.
     ours = name.startswith((PACKAGE, "<frozen", "<string>")) or name.endswith("functools.py")
     (_OURS if ours else _THEIRS).add(name)
     return ours
 
 
 def user_position() -> Position | None:
-    """Where the user's code called into this package, if it did."""
-    found = place()
-    return None if found is None else Position(*found)
+    """The ``Position`` at which the user's code called into this package, if it did."""
+    user_place = place()
+    return None if user_place is None else Position(*user_place)
 
 
 def place() -> Place | None:
-    """The same, unnamed, for a caller that was itself called by a function of this package."""
+    """As ``user_position``, as a plain tuple."""
+    # The three innermost frames are this package's: this one, its caller, and the caller of that.
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         code = frame.f_code
@@ -95,7 +101,7 @@ def place() -> Place | None:
 
 
 def user_stack_level() -> int:
-    """The ``stacklevel`` with which a warning given by the caller points at the user's line."""
+    """The ``stacklevel`` with which a warning that the caller issues points at the user's line."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
     while frame is not None and _is_ours(frame.f_code.co_filename):

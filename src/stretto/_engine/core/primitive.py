@@ -1,7 +1,8 @@
 """Primitives: one class each; static parameters are fields, rules are methods.
 
-Layer 1 (core). A rule is given by the class, derived by a family's base class, or refused in
-words (``Refused``); a class that leaves one out cannot be made. Next, read ``interpreter``.
+Layer 1 (core). A rule is either written in the class, inherited from the base class of a family,
+or refused with a reason (``Refused``); a class that leaves one out cannot be defined.
+``ops/elementwise`` is the family to look at first. Next, read ``interpreter``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap")
-"""The rules that every primitive gives, derives or refuses."""
+"""The rules that every primitive has, inherits or refuses."""
 
 PRIMITIVES: list[type[Primitive]] = []
 """Every concrete primitive class, in the order of definition."""
@@ -42,19 +43,19 @@ class Kernel(enum.Enum):
     """What a compiler makes of one application of an operation."""
 
     VIEW = enum.auto()
-    """No kernel: others read its operand in another order."""
+    """No kernel: whatever reads the result reads the operand in another order."""
     ONE = enum.auto()
-    """A kernel, or a part of one, of few instructions an element; compiled once for all equal."""
+    """A kernel, or part of one, with few instructions an element; equal ones are compiled once."""
     LONG = enum.auto()
-    """The same of tens of instructions an element."""
+    """The same with tens of instructions an element."""
     SUM = enum.auto()
-    """A kernel of its own with all that goes before fused into it, so compiled each time."""
+    """A kernel of its own, with what computes its operand fused into it, so compiled each time."""
     WRITTEN = enum.auto()
     """A call of a library, or many operations."""
 
 
 class Refused:
-    """A rule that does not exist, and why: calling it raises ``MissingRuleError`` that says so."""
+    """A rule that does not exist, with the reason; calling it raises ``MissingRuleError``."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -98,12 +99,12 @@ ZERO_DERIVATIVE: Any = _ZeroDerivative()
 
 
 class _Interned(type):
-    """Makes equal primitives one object, so that they compare and hash as fast as objects do.
+    """Makes equal primitives one object, so that comparing and hashing them costs next to nothing.
 
-    Where a class has more than some thousand sets of parameters it starts anew; then equal ones
-    may be two objects, which costs a cache miss. Those that hold programs or arrays are left
-    alone, so that nothing here keeps them alive. A class is made a dataclass when first called:
-    that is costly, and a program needs few of them.
+    The table of a class is emptied when it holds some thousand sets of parameters; equal primitives
+    may then be two objects, which only costs a cache miss. Primitives that hold programs or arrays
+    are not interned, since the table would keep those alive. A class becomes a dataclass when it
+    is first called, since that is slow, and a process needs only a few of the classes.
     """
 
     _instances: dict[tuple[Any, ...], Any]
@@ -115,40 +116,42 @@ class _Interned(type):
             if cls._unfinished:
                 _finish(cls)
             return super().__call__(*args, **kwargs)
-        found = None if kwargs else cls._instances.get(args)
-        if found is None:
+        instance = None if kwargs else cls._instances.get(args)
+        if instance is None:
             if cls._unfinished:
                 _finish(cls)
-            made = super().__call__(*args, **kwargs)
-            # The parameters left out have their defaults; all spellings give one object.
-            key = tuple([value for _, value in made.parameters()])
-            found = room(cls._instances).setdefault(key, made)
+            new = super().__call__(*args, **kwargs)
+            # Filed under all parameters, defaults included, and under the arguments as they came,
+            # so that each way of writing them gives the same object.
+            key = tuple([value for _, value in new.parameters()])
+            instance = room(cls._instances).setdefault(key, new)
             if not kwargs:
-                cls._instances[args] = found
-        return found
+                cls._instances[args] = instance
+        return instance
 
 
 _finishing = lock()
 _FROZEN = {"__setattr__", "__delattr__"}
-"""What makes a dataclass frozen."""
+"""The methods by which a dataclass is frozen."""
 
 
 def _finish(cls: Any) -> None:
-    """Make the class, and those that it derives from, the dataclasses that they say they are."""
+    """Turn the class, and those that it derives from, into dataclasses."""
     with _finishing:
-        for one in reversed(cls.__mro__):
-            if one.__dict__.get("_unfinished"):
-                if _has_parameters(one):
-                    # Of an earlier attempt that was interrupted: it would be refused.
-                    for name in _FROZEN & vars(one).keys():
-                        delattr(one, name)
-                    dataclasses.dataclass(frozen=True, eq=False, repr=False)(one)
-                    one._parameters = tuple([field.name for field in dataclasses.fields(one)])
-                one._unfinished = False
+        for base in reversed(cls.__mro__):
+            if base.__dict__.get("_unfinished"):
+                if _has_parameters(base):
+                    # An earlier attempt may have been interrupted; with what it left behind,
+                    # dataclasses would refuse the class.
+                    for name in _FROZEN & vars(base).keys():
+                        delattr(base, name)
+                    dataclasses.dataclass(frozen=True, eq=False, repr=False)(base)
+                    base._parameters = tuple([field.name for field in dataclasses.fields(base)])
+                base._unfinished = False
 
 
 def _has_parameters(cls: type) -> bool:
-    """Whether it has parameters besides those of the classes that it derives from."""
+    """Whether the class itself adds parameters to those that it inherits."""
     return any(["ClassVar" not in str(t) for t in inspect.get_annotations(cls).values()])
 
 
@@ -165,62 +168,65 @@ class Primitive(metaclass=_Interned):
 
     The rules, for arguments that are values (arrays or tracers):
 
-    - ``infer(*types)``: the output's type (a tuple of them where ``multiple``), or an error.
+    - ``infer(*types)``: the output's type (a tuple of them if ``multiple``), or an error.
     - ``reference(*arrays)``: NumPy arrays to NumPy arrays; eager evaluation, and the tests' oracle.
-    - ``lower(b, *operands)``: StableHLO through the builder ``b``.
+    - ``lower(b, *operands)``: StableHLO, written through the builder ``b``.
     - ``jvp(primals, tangents)``: output and its tangent; ``None`` stands for a zero tangent.
     - ``transpose(ct, *args)``: the cotangent of each argument, ``None`` for those not ``Linear``.
     - ``vmap(size, args, axes)``: output and its mapped axis (``None``: not mapped).
-    - ``linearize(primals, tangents)``: as ``jvp``, with outputs that depend on primals computed
-      apart from those linear in tangents; ``jvp`` serves, but for operations that hold programs.
+    - ``linearize(primals, tangents)``: as ``jvp``, but what depends on primals alone is computed
+      separately from what is linear in tangents. By default it is ``jvp``; only operations that
+      hold programs need their own.
 
-    What else others go by are its traits, below: attributes that a family or a class sets. No
-    decision depends on ``name``, which is for people: in printed programs, messages and profiles.
+    Everything else that other layers need to know is a trait, below: an attribute that a family or
+    a class sets. No decision depends on ``name``, which is for people: it appears in printed
+    programs, messages and profiles.
     """
 
     name: ClassVar[str]
 
-    # What an application is made of.
+    # What an application consists of.
     multiple: ClassVar[bool] = False
-    """Whether the rules give a tuple of outputs, and not the one."""
+    """Whether the rules give a tuple of outputs instead of a single one."""
     holds_programs: ClassVar[bool] = False
     """Whether it has programs among its parameters; see ``control/family``."""
     calls_python: ClassVar[bool] = False
-    """Whether it calls a function of the user's; ``interpret`` is then what runs it eagerly."""
+    """Whether it calls a function of the user's; eager evaluation then calls ``interpret``."""
     interned: ClassVar[bool] = True
-    """Whether those of equal parameters are one object: not if they hold programs, Python functions
-    or arrays, which would be kept alive. The first two it knows by itself."""
+    """Whether equal ones are one object: not if they hold programs, Python functions or arrays,
+    which would be kept alive. For the first two this is set automatically."""
 
-    # How it is run at rest.
+    # How it is run eagerly.
     light: ClassVar[bool] = False
-    """Whether ``reference`` takes some microseconds at most on small arrays, as NumPy's functions
+    """Whether ``reference`` takes a few microseconds at most on small arrays, as NumPy's functions
     do, so that a program of a few such operations need not be compiled."""
     widens: ClassVar[bool] = False
-    """Whether ``reference`` gives for bfloat16 what it gives, far faster, for float32, rounded."""
+    """Whether a bfloat16 result is the float32 result rounded, so that eager evaluation may compute
+    in float32, which is far faster."""
     only_compiled: ClassVar[bool] = False
-    """Whether it is compiled where ``compiled`` says so, whatever ``config.eager_compiled``."""
+    """Whether it is compiled wherever ``compiled`` says so, whatever ``config.eager_compiled``."""
 
     # What a pass over programs may do with it.
     splat: ClassVar[bool] = False
-    """Whether it takes splats (all elements equal) to a splat, so that literals fold."""
+    """Whether it maps splats (arrays whose elements are all equal) to a splat, so literals fold."""
     mergeable: ClassVar[bool] = True
-    """Whether one application may serve for two of the same operands."""
+    """Whether two applications to the same operands may be replaced by one."""
     commutative: ClassVar[bool] = False
-    """Whether its two operands may change places, and the bits stay (but of complex numbers)."""
+    """Whether exchanging its two operands changes no bit (complex numbers excepted)."""
     rollable: ClassVar[bool] = True
-    """Whether a loop may take the place of copies of it, and of what repeats in its programs."""
+    """Whether a loop may replace copies of it, and what repeats in its programs."""
     reducible: ClassVar[bool] = False
-    """Whether ``simpler`` may find anything, which is seen by its being there."""
+    """Whether ``simpler`` may find anything; set automatically where a class defines it."""
 
     # What it costs to compile.
     kernel: ClassVar[Kernel | None] = None
-    """``None``: ``Kernel.ONE`` where it is ``light``, else ``Kernel.WRITTEN``."""
+    """``None`` means ``Kernel.ONE`` if it is ``light``, otherwise ``Kernel.WRITTEN``."""
 
     _unfinished: ClassVar[bool] = False
     _parameters: ClassVar[tuple[str, ...]] = ()
 
     inferred: ClassVar[dict[tuple[ArrayType, ...], tuple[ArrayType, ...]]]
-    """Of each primitive: the output types for the input types that were asked about."""
+    """For each instance, the output types for the input types asked about so far."""
 
     infer: ClassVar[Callable[..., Any]]
     reference: ClassVar[Callable[..., Any]]
@@ -231,7 +237,8 @@ class Primitive(metaclass=_Interned):
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # Only a class with parameters, of its own or inherited and not yet looked at, needs more.
+        # Only a class with parameters must become a dataclass: its own, or those of a base class
+        # that is not one yet.
         inherited = any([getattr(base, "_unfinished", False) for base in cls.__bases__])
         cls._unfinished = inherited or _has_parameters(cls)
         cls._instances = {}
@@ -250,53 +257,53 @@ class Primitive(metaclass=_Interned):
         PRIMITIVES.append(cls)
 
     def __new__(cls, *_: Any, **__: Any) -> Primitive:
-        """One that has inferred nothing yet."""
-        made = object.__new__(cls)
-        vars(made)["inferred"] = {}
-        return made
+        """Make an instance with an empty cache of inferred types."""
+        new = object.__new__(cls)
+        vars(new)["inferred"] = {}
+        return new
 
     def __call__(self, *args: Any) -> Any:
         """Apply to values, under the current interpreter."""
         return state.interpreter.process(self, args)
 
     def __instancecheck__(self, other: object) -> bool:
-        """Whether it is this one: so that the same test serves for classes and their instances."""
+        """Whether ``other`` is this instance, so that ``isinstance`` takes classes or instances."""
         return other is self
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """See the class: by default the jvp rule, whose linear part the caller separates."""
+        """See the class. By default the jvp rule; the caller separates the linear part."""
         return self.jvp(primals, tangents)
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
-        """What gives the same bits more simply: an operation and its operands, or an atom.
+        """Something simpler with the same bits: an operation and its operands, or an atom.
 
-        Only operations of one operand are asked: ``x`` is it, ``maker`` the equation that made it.
-        ``None``: nothing is known.
+        Only operations with one operand are asked: ``x`` is the operand, ``maker`` the equation
+        that computed it, if any. ``None`` means that nothing simpler is known.
         """
         return None
 
     @property
     def effects(self) -> frozenset[Any]:
-        """What it does beside giving outputs; see ``core/effects``."""
+        """What it does besides computing outputs; see ``core/effects``."""
         return _NO_EFFECTS
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Whether eager evaluation on the CPU should run a compiled program, not ``reference``.
 
-        It follows from types alone, by what ``ops/thresholds`` says.
+        This depends on types alone; see ``ops/thresholds``.
         """
         return False
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """An estimate of its time, to weigh one way of running against another.
+        """An estimate of its time, to compare one way of running a program with another.
 
-        The unit is that of one product in a large matrix product, some 0.05 ns on one core. By
-        default as long as it takes to go through the largest array.
+        The unit is the time of one multiply-add in a large matrix product, some 0.05 ns on one
+        core. By default it is the time to go through the largest array.
         """
         return 4 * max([t.size for t in (*types, *outs)], default=0)
 
     def splat_reference(self, *elements: Any) -> Any:
-        """Where ``splat``: the element of the output for the elements of the inputs."""
+        """If ``splat``: the element of the output for the elements of the inputs."""
         return self.reference(*elements)
 
     def parameters(self) -> list[tuple[str, Any]]:
@@ -305,16 +312,16 @@ class Primitive(metaclass=_Interned):
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
         """The output types for these input types; remembered."""
-        found = self.inferred.get(types)
-        if found is None:
-            out = self.infer(*types)
-            found = tuple(out) if self.multiple else (out,)
-            room(self.inferred)[types] = found
-        return found
+        types_out = self.inferred.get(types)
+        if types_out is None:
+            result = self.infer(*types)
+            types_out = tuple(result) if self.multiple else (result,)
+            room(self.inferred)[types] = types_out
+        return types_out
 
     def __repr__(self) -> str:
-        plain = ", ".join(f"{key}={value!r}" for key, value in self.parameters())
-        return f"{self.name}[{plain}]" if plain else self.name
+        parameters = ", ".join(f"{key}={value!r}" for key, value in self.parameters())
+        return f"{self.name}[{parameters}]" if parameters else self.name
 
 
 def _snake_case(name: str) -> str:

@@ -1,7 +1,8 @@
 """Programs: flat lists of typed equations in single-assignment form; their printer and checker.
 
-Layer 1 (core). Every transformation, the planner and the lowering work on these. A program is
-closed: what it needs from outside is among its inputs. Next, read ``primitive``.
+Layer 1 (core). Tracing gives a program; transformations, the planner and the lowering take and
+give programs. A program is closed: whatever it needs from outside is among its inputs. Next, read
+``primitive``.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class Var:
 
 
 def repeated(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array of this shape that shows one element everywhere; not to be written.
+    """An array of this shape all of whose elements are the one of ``element``; not for writing.
 
-    What ``np.broadcast_to`` gives for an array of rank 0, at a fifth of its cost.
+    The same as ``np.broadcast_to`` of an array of rank 0, at a fifth of the cost.
     """
     return np.ndarray(shape, element.dtype, element, 0, (0,) * len(shape))
 
@@ -67,7 +68,7 @@ Atom: TypeAlias = Var | Literal
 
 
 def as_literal(value: np.ndarray, type: ArrayType) -> Literal | None:
-    """The literal for an array of no element, of one, or of one broadcast; else None."""
+    """The literal for an array with no element or one, or with one broadcast; otherwise None."""
     if not value.size:
         return Literal(np.zeros((), value.dtype)[()], type)
     if value.size == 1 or not any(value.strides):
@@ -114,7 +115,7 @@ class Program:
         self.equations = tuple(equations)
         self.outputs = tuple(outputs)
         self.name = name
-        # What was derived from this program (its derivative, its compiled form), by a tag.
+        # What was derived from this program, such as its derivative or its compiled form, by a key.
         self.cache: dict[Any, Any] = {}
 
     @property
@@ -130,24 +131,24 @@ class Program:
     @property
     def effects(self) -> frozenset[Any]:
         """The effects of all equations."""
-        found = self.cache.get("effects")
-        if found is None:
-            several = [p.effects for p in {e.primitive for e in self.equations}]
-            found = self.cache["effects"] = frozenset().union(*several)
-        return found
+        result = self.cache.get("effects")
+        if result is None:
+            parts = [p.effects for p in {e.primitive for e in self.equations}]
+            result = self.cache["effects"] = frozenset().union(*parts)
+        return result
 
     @property
     def work(self) -> float:
         """An estimate of the time that running it takes; see ``Primitive.work``."""
-        found = self.cache.get("work")
-        if found is None:
-            found = self.cache["work"] = float(
+        result = self.cache.get("work")
+        if result is None:
+            result = self.cache["work"] = float(
                 sum(
                     e.primitive.work([a.type for a in e.inputs], [v.type for v in e.outputs])
                     for e in self.equations
                 )
             )
-        return found
+        return result
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, ""))
@@ -205,9 +206,9 @@ def _lines(program: Program, indent: str) -> Iterator[str]:
 
 
 def check(program: Program) -> None:
-    """Check that each variable is assigned once, before its uses, with the type inferred.
+    """Check that each variable is assigned once, before its uses, and has the inferred type.
 
-    Raises ``ProgramError`` that names the equation at fault.
+    Raises ``ProgramError``, which names the equation at fault.
     """
     known: set[Var] = set()
 

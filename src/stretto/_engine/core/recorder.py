@@ -1,8 +1,9 @@
-"""Tracing: run a Python function on stand-ins and keep what it did as a ``Program``.
+"""Tracing: run a Python function on tracers and keep what it did as a ``Program``.
 
-Layer 1 (core). The recorder is an interpreter that writes each operation down. What the function
-takes from outside (captured arrays, tracers of enclosing transformations) becomes an input of the
-program, after the function's own, so that programs are always closed.
+Layer 1 (core). The recorder is an interpreter that writes each operation down as an equation. What
+the function takes from outside (captured arrays, tracers of enclosing transformations) becomes an
+input of the program, after the function's own, so that programs are always closed. Next, read
+``transforms/evaluate``, which runs a program again, and then the other transformations.
 """
 
 from __future__ import annotations
@@ -62,16 +63,16 @@ class Recorder(Interpreter):
         self.captured_vars: dict[int, Var] = {}
         self.ended = False
         self.locate: Callable[[], Place | None] = place
-        """What gives the place of the next equation."""
+        """Called for the source place of each new equation."""
 
     @property
     def recorder(self) -> Any:  # type: ignore[override]
-        """Itself: what is under it is written down here."""
+        """The recorder itself."""
         return self
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Record the equation, and give traced values for its outputs."""
-        # Nearly all have one argument or two, for which a loop would cost as much as the rest.
+        """Record the equation, and return tracers for its outputs."""
+        # Nearly all operations have one or two arguments; a loop over them would double the cost.
         inputs: Sequence[Atom]
         if len(args) == 2:
             x, y = args
@@ -102,24 +103,24 @@ class Recorder(Interpreter):
         return Traced(self, out)
 
     def run(self, fun: Callable[..., Any], *args: Any) -> Any:
-        """What ``fun(*args)`` gives under this interpreter, outside all named scopes."""
+        """Return ``fun(*args)``, called under this interpreter and outside all named scopes."""
         try:
             return holding(scope, "path", "", holding, state, "interpreter", self, fun, *args)
         finally:
             self.ended = True
 
     def lift(self, value: Value) -> Atom:
-        """The atom for a value from outside: a literal, or an input for the captured value."""
-        found = self.captured_vars.get(id(value))
-        if found is not None:
-            return found
+        """The atom for a value from outside: a literal, or a new input for the captured value."""
+        known = self.captured_vars.get(id(value))
+        if known is not None:
+            return known
         if isinstance(value, Tracer):
             if value.interpreter.ended and id(value) not in state.stand_ins:
                 value.escaped()
             if type(value) is Traced and type(value.atom) is Literal:
                 return value.atom
         else:
-            array = value.host()  # None where the only copy is on a device
+            array = value.host()  # None if the only copy is on a device
             if array is not None:
                 literal = as_literal(array, value.type)
                 if literal is not None:
@@ -137,38 +138,38 @@ class Recorder(Interpreter):
         return None
 
     def origin(self, atom: Atom) -> str:
-        """What the atom is, in words: an argument by name, or an operation on some."""
+        """What the atom is, in words: a named argument, or an operation computed from some."""
         if atom in self.inputs:
             return self._input_name(atom)
         makers = {v: e for e in self.equations for v in e.outputs}
         maker = makers.get(atom)  # type: ignore[arg-type]
         if maker is None:
             return "a captured value"
-        reached, pending = set(), [atom]
+        ancestors, pending = set(), [atom]
         while pending:
             a = pending.pop()
-            if a in reached:
+            if a in ancestors:
                 continue
-            reached.add(a)
+            ancestors.add(a)
             if a in makers:
                 pending.extend(makers[a].inputs)  # type: ignore[index]
-        sources = [self._input_name(v) for v in self.inputs if v in reached]
+        sources = [self._input_name(v) for v in self.inputs if v in ancestors]
         computed = f"computed by {maker.primitive.name} at {maker.position}"
         return f"{computed} from {', '.join(sources)}" if sources else computed
 
     def _input_name(self, atom: Atom) -> str:
-        place = next(i for i, v in enumerate(self.inputs) if v is atom)
-        return f"the argument {self.names[place]}" if place < len(self.names) else f"input {place}"
+        n = next(i for i, v in enumerate(self.inputs) if v is atom)
+        return f"the argument {self.names[n]}" if n < len(self.names) else f"input {n}"
 
 
 _UNKNOWN: Any = object()
 
 
 class standing:  # reads as a statement: `with standing(recorder, at):`
-    """Let what is recorded in a ``with`` block have one place: ``at``, or that of the first.
+    """Give all equations recorded in a ``with`` block one place: ``at``, or that of the first.
 
-    For rules, which call none of the user's functions: to look for the place again, from deep down
-    among their frames, would cost as much as what they do.
+    For rules, which call no function of the user's: to walk up through their frames for each
+    operation, only to find the same line, would cost as much as recording it.
     """
 
     __slots__ = ("_at", "_outer", "_recorder")
@@ -187,7 +188,7 @@ class standing:  # reads as a statement: `with standing(recorder, at):`
         self._recorder.locate = self._outer
 
     def __call__(self) -> Place | None:
-        """The place, in the scope that is in force."""
+        """The place, with the named scope that is current now."""
         at = self._at
         if at is _UNKNOWN:
             at = self._at = self._outer()
@@ -195,7 +196,7 @@ class standing:  # reads as a statement: `with standing(recorder, at):`
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Let what is recorded in a block inside have places of its own: it may be the user's."""
+        """Look for places again in a block inside, which may run a function of the user's."""
         recorder = self._recorder
         here = recorder.locate
         recorder.locate = self._outer
@@ -206,7 +207,7 @@ class standing:  # reads as a statement: `with standing(recorder, at):`
 
 
 def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | None:
-    """The literal that an operation on literals alone gives."""
+    """The literal that an operation gives if all its operands are literals; otherwise None."""
     if any(a.__class__ is not Literal for a in inputs):
         return None
     with np.errstate(all="ignore"):
@@ -217,7 +218,7 @@ def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | No
 
 
 def _atoms_of(fun: Callable[..., Any], recorder: Recorder) -> tuple[list[Atom], Any]:
-    """The atoms of what ``fun`` gives for the recorder's inputs, and its second result."""
+    """The atoms that ``fun`` returns for the recorder's inputs, and its second result."""
     outputs, extra = fun(*[Traced(recorder, v) for v in recorder.inputs])
     atoms = [
         o.atom if type(o) is Traced and o.interpreter is recorder else recorder.lift(o)
@@ -234,11 +235,13 @@ def record(
 ) -> tuple[Program, Any, list[Value]]:
     """Trace ``fun`` on values of these types.
 
-    ``fun`` takes one value for each type and returns a flat sequence of values; a second result,
-    such as a tree structure, may be given with it: ``return outputs, extra``.
+    ``fun`` takes one value for each type and returns a flat sequence of values together with a
+    second result that is not traced, such as a tree structure: ``return outputs, extra``. ``names``
+    are what messages call the arguments.
 
-    Returns the program, that second result, and the captured values, which are the program's inputs
-    after its own. Named scopes are counted from here: where a program is used says the rest.
+    Returns the program, that second result, and the captured values, for which the program has
+    inputs after those of the function. Equations keep their named scopes relative to this call; the
+    equation that uses the program has the rest of the path.
     """
     recorder = Recorder(types, names)
     recorder.begin(name)

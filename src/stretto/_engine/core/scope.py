@@ -1,7 +1,7 @@
-"""Named scopes: what part of a model an operation belongs to, as ``layer1/attention``.
+"""Named scopes: which part of a model an operation belongs to, such as ``layer1/attention``.
 
-Layer 1 (core). The names of the ``with`` blocks around it are kept with each equation, relative to
-the program that it is in, and appear in the lowered and the compiled text. Next, read ``position``.
+Layer 1 (core). Each equation keeps the names of the ``with`` blocks around it, relative to the
+program that it is in; they appear in the lowered and the compiled text. Next, read ``position``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class _Scope(threading.local):
-    """The path of the scopes that this thread is in; empty outside."""
+    """The path of the scopes that this thread is in; empty outside any."""
 
     path: str = ""
 
@@ -28,13 +28,13 @@ scope = _Scope()
 
 
 class _Scopes:
-    """What is known of the scopes of all threads."""
+    """What is known about the scopes of all threads."""
 
     __slots__ = ("entered",)
 
     def __init__(self) -> None:
         self.entered = False
-        """Whether there was any: until then no path needs to be read."""
+        """Whether any scope was ever entered: until then hot paths need not read ``scope.path``."""
 
 
 scopes = _Scopes()
@@ -73,7 +73,7 @@ class named_scope(contextlib.ContextDecorator):
         self._outer: list[str] = []
 
     def _recreate_cm(self) -> named_scope:
-        """One of its own for each call of a decorated function, which threads may share."""
+        """Return a new one for each call of a decorated function, since threads may share it."""
         return named_scope(self.name)
 
     def __enter__(self) -> named_scope:
@@ -83,7 +83,7 @@ class named_scope(contextlib.ContextDecorator):
         return self
 
     def __exit__(self, *error: object) -> None:
-        scope.path = self._outer[-1]  # first, and without a call that could be interrupted
+        scope.path = self._outer[-1]  # first, as an interrupt may come in the call of pop
         self._outer.pop()
 
 

@@ -1,6 +1,7 @@
-"""Names that are not known: what there is, and which of it was probably meant.
+"""Errors for unknown names: they list the known ones and guess which was meant.
 
-Layer 1 (core).
+Layer 1 (core). Used wherever the user names something in a string or a keyword: settings, static
+arguments, options.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ __all__ = ["meant", "refuse_unknown"]
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
-    """The name of those known that ``name`` is a slip or an abbreviation of, if there is one.
+    """The known name that ``name`` is a misspelling or an abbreviation of, if there is one.
 
     >>> meant("lr", ["b1", "learning_rate"]), meant("weigth_decay", ["weight_decay"])
     ('learning_rate', 'weight_decay')
     """
     names = list(known)
-    near = difflib.get_close_matches(name, names, 1)
-    return near[0] if near else next((n for n in names if _abbreviates(name, n)), None)
+    matches = difflib.get_close_matches(name, names, 1)
+    return matches[0] if matches else next((n for n in names if _abbreviates(name, n)), None)
 
 
 def _abbreviates(short: str, name: str) -> bool:
-    """Whether it begins as the name, and its letters come in the name in that order."""
+    """Whether both begin with one letter, and the short one's letters occur in the name in order.
+
+    As ``lr`` does in ``learning_rate``.
+    """
     letters = iter(name)
     return short[:1] == name[:1] != "" and all(c in letters for c in short)
 
@@ -33,15 +37,15 @@ def _abbreviates(short: str, name: str) -> bool:
 def refuse_unknown(
     caller: str, what: str, names: Iterable[str], function: Callable[..., Any], function_name: str
 ) -> None:
-    """Raise ``TypeError`` for names that are not of arguments of the function."""
+    """Raise ``TypeError`` for the first name that is not a parameter of the function."""
     parameters = inspect.signature(function).parameters
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         return
     for name in names:
         if name not in parameters:
-            near = meant(name, parameters)
+            guess = meant(name, parameters)
             raise TypeError(
                 f"{caller}: {function_name} has no {what} {name!r}"
-                f"{'' if near is None else f' (did you mean {near!r}?)'}; it has "
+                f"{'' if guess is None else f' (did you mean {guess!r}?)'}; it has "
                 f"{', '.join(parameters)}"
             )

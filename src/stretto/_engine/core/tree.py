@@ -1,4 +1,4 @@
-"""Trees of arrays: nested containers flattened to leaves and back, by optree.
+"""Trees of arrays: nested containers flattened to leaves and back, with optree.
 
 Layer 1 (core). ``None`` is a node without leaves, dictionaries go by sorted keys; lists, tuples,
 named tuples, ordered dictionaries, and registered classes and dataclasses are nodes; all else is a
@@ -118,7 +118,7 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> optree
 def map(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """Apply ``f`` to each leaf of ``tree``, with the subtrees of ``rest`` at its place.
+    """Apply ``f`` to each leaf of ``tree``, along with the subtrees of ``rest`` at its place.
 
     Args:
         f: a function of one leaf, and of one subtree of each of ``rest``.
@@ -143,7 +143,10 @@ def map(
 
 
 def prefix_subtrees(spec: optree.PyTreeSpec, tree: Any, other: Any, number: int) -> list[Any]:
-    """The subtrees of ``other`` at the leaves of ``spec``; where they part is named if they do."""
+    """The subtrees of ``other`` at the leaves of ``tree``, whose structure is ``spec``.
+
+    Raises ``ValueError``, which names the path at which the two differ.
+    """
     try:
         return spec.flatten_up_to(other)
     except (ValueError, TypeError) as error:
@@ -153,7 +156,7 @@ def prefix_subtrees(spec: optree.PyTreeSpec, tree: Any, other: Any, number: int)
 
 
 def difference(one: Any, other: Any, path: str = "tree") -> str:
-    """The path at which two trees part, and what stands there in each."""
+    """The path at which two trees differ, and what each has there."""
     a, b = _children(one), _children(other)
     if a is None or (b is not None and type(one) is not type(other)) or b is None:
         return f"{path}: {_describe(one)} and {_describe(other)}"
@@ -193,7 +196,7 @@ def _describe(tree: Any) -> str:
 
 
 def paths(tree: Any, root: str = "") -> list[str]:
-    """The path of each leaf as Python would write it after ``root``.
+    """The path of each leaf as an expression in Python, starting from ``root``.
 
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
@@ -234,15 +237,16 @@ def flatten_with_path(
     [((DictKey(key='w'), SequenceKey(idx=0)), 1)]
     """
     if is_leaf is not None and is_leaf_takes_path:
-        answers = iter(_asked_with_path(tree, is_leaf))
+        # optree passes only the node, so the answers are worked out beforehand, in its order.
+        answers = iter(_answers_by_path(tree, is_leaf))
         is_leaf = lambda _: next(answers)
     accessors, flat, spec = optree.tree_flatten_with_accessor(tree, is_leaf, namespace=NAMESPACE)
-    where = [tuple([key_of(step) for step in accessor]) for accessor in accessors]
-    return list(zip(where, flat, strict=True)), spec
+    key_paths = [tuple([key_of(step) for step in accessor]) for accessor in accessors]
+    return list(zip(key_paths, flat, strict=True)), spec
 
 
-def _asked_with_path(tree: Any, is_leaf: Callable[[Any, Any], Any]) -> list[bool]:
-    """What ``is_leaf`` says of each node, in the order in which flattening comes to them."""
+def _answers_by_path(tree: Any, is_leaf: Callable[[Any, Any], Any]) -> list[bool]:
+    """What ``is_leaf`` says about each node, in the order in which flattening visits them."""
     answers: list[bool] = []
 
     def walk(node: Any, path: tuple[Any, ...]) -> None:
@@ -269,17 +273,17 @@ def flatten_one_level(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
         tree, is_leaf=lambda node: node is not tree, namespace=NAMESPACE
     )
     static = _static(tree)
+    if isinstance(static, list):
+        static = tuple(static)
     keys = [key_of(accessor[0]) for accessor in accessors]
-    return list(zip(keys, children, strict=True)), tuple(static) if isinstance(
-        static, list
-    ) else static
+    return list(zip(keys, children, strict=True)), static
 
 
 def prefix_leaves(prefix: Any, tree: Any, caller: str, argument: str) -> list[Any]:
-    """One leaf of ``prefix`` for each leaf of ``tree``; ``None`` in a prefix is a leaf.
+    """The leaf of ``prefix`` that applies to each leaf of ``tree``; ``None`` in it is a leaf.
 
-    A list in the prefix may stand for a tuple in the tree at the top. Raises ``ValueError`` where
-    ``prefix`` is not a prefix of ``tree``.
+    A list in the prefix may stand for a tuple in the tree. Raises ``ValueError`` if ``prefix`` is
+    not a prefix of ``tree``.
     """
     out: list[Any] = []
 
@@ -289,7 +293,7 @@ def prefix_leaves(prefix: Any, tree: Any, caller: str, argument: str) -> list[An
             return
         if isinstance(p, list) and isinstance(t, tuple):
             p = tuple(p)
-        if p.__class__ is tuple is t.__class__ and len(p) == len(t):  # what most prefixes are
+        if p.__class__ is tuple is t.__class__ and len(p) == len(t):  # the common case, made fast
             for i, (x, y) in enumerate(zip(p, t, strict=True)):
                 walk(x, y, f"{path}[{i}]")
             return

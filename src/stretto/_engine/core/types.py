@@ -157,17 +157,17 @@ _INTERNED: dict[tuple[tuple[int, ...], np.dtype, bool], ArrayType] = {}
 def array_type(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False) -> ArrayType:
     """The one ``ArrayType`` with this shape, dtype and weakness."""
     key = (shape, dtype, weak_type)
-    found = _INTERNED.get(key)
-    if found is not None:
-        return found
-    made = ArrayType()
-    made.shape, made.dtype, made.weak_type = tuple(int(n) for n in shape), dtype, weak_type
-    made.kind = "float0" if dtype == float0 else kind_of(dtype)
-    made.ndim = len(shape)
-    made.size = 1
-    for n in made.shape:
-        made.size *= n
-    return _INTERNED.setdefault((made.shape, dtype, weak_type), made)
+    existing = _INTERNED.get(key)
+    if existing is not None:
+        return existing
+    new = ArrayType()
+    new.shape, new.dtype, new.weak_type = tuple(int(n) for n in shape), dtype, weak_type
+    new.kind = "float0" if dtype == float0 else kind_of(dtype)
+    new.ndim = len(shape)
+    new.size = 1
+    for n in new.shape:
+        new.size *= n
+    return _INTERNED.setdefault((new.shape, dtype, weak_type), new)
 
 
 # 64 bits or 32
@@ -183,32 +183,32 @@ def canonical_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def named_dtype(dtype: Any) -> np.dtype:
-    """NumPy's dtype of this type, name or scalar class; ``TypeError`` for what is none."""
+    """NumPy's dtype for this type, name or scalar class; ``TypeError`` if there is none."""
     try:
         return np.dtype(dtype)
     except TypeError:
         raise
-    except Exception as error:  # NumPy parses texts as lists of fields, with errors of any kind
+    except Exception as error:  # NumPy parses strings as lists of fields, and may raise anything
         raise TypeError(f"expected a dtype such as 'float32', got {dtype!r}") from error
 
 
 def as_dtype(dtype: Any) -> np.dtype:
     """The canonical dtype that a user asked for, by type, name or scalar class.
 
-    Asking for 64 bits while ``enable_x64`` is off warns, once a place, and gives 32.
+    Asking for 64 bits while ``enable_x64`` is off gives 32, with one warning for each place.
     """
     if isinstance(dtype, type) and dtype in _DEFAULTS:
         return scalar_dtype(dtype)
-    asked = named_dtype(dtype)
-    kind_of(asked)
-    given = canonical_dtype(asked)
-    if given is not asked:
+    requested = named_dtype(dtype)
+    kind_of(requested)
+    stored = canonical_dtype(requested)
+    if stored is not requested:
         warnings.warn(
-            f"dtype {asked} was asked for, and {given} is given: 64-bit types are off; "
+            f"dtype {requested} was asked for, but 64-bit types are off, so this is {stored}; "
             f"set stretto.config.enable_x64 = True, or use `with stretto.enable_x64():`",
             stacklevel=user_stack_level(),
         )
-    return given
+    return stored
 
 
 _DEFAULTS = {
@@ -246,7 +246,7 @@ class _Node(NamedTuple):
 
 
 def _lattice() -> dict[_Node, frozenset[_Node]]:
-    """Every node's upper bounds, itself among them."""
+    """Every node's upper bounds, the node itself among them."""
     node = {name: _Node(np.dtype(name)) for name in ("bool", "i1", "i2", "i4", "i8", "u1", "u2",
             "u4", "u8", "f2", "f4", "f8", "c8", "c16")}  # fmt: skip
     bf = _Node(_BFLOAT16)
@@ -288,10 +288,10 @@ _BOUNDS = _lattice()
 def promote(
     types: Iterable[tuple[np.dtype, bool]], caller: str = "promotion"
 ) -> tuple[np.dtype, bool]:
-    """The dtype and weakness that values of these (dtype, weak) combine to.
+    """The dtype and weakness of what values with these dtypes and weaknesses combine to.
 
     Raises ``TypePromotionError`` where two dtypes have no common type (float8 kinds, int4 with
-    others), and, under ``numpy_dtype_promotion="strict"``, where they differ at all.
+    others) and, under ``numpy_dtype_promotion="strict"``, where they differ at all.
     """
     key = tuple(dict.fromkeys(types))
     if len(key) == 1:
@@ -326,5 +326,5 @@ def _promote(
 
 
 def bytes_of(type: ArrayType) -> int:
-    """What an array of this type takes."""
+    """The bytes that the elements of an array of this type take."""
     return type.size * type.dtype.itemsize

@@ -1,8 +1,9 @@
-"""Objects that a table finds by key for as long as others hold them.
+"""A table of values held weakly: an entry lives for as long as something else holds its value.
 
-Layer 1 (core). The standard library's weak containers run Python code at the moment when an object
-goes. What a signal handler raises there is lost, as Python can hand it to nobody; Ctrl-C among it.
-Here nothing runs then: who adds an entry removes those that are dead, now and then.
+Layer 1 (core). The standard library's weak containers run Python code when an object is freed. An
+exception that a signal handler raises inside that code, such as the one for Ctrl-C, is lost,
+because Python has no caller to hand it to. Here nothing runs at that moment: adding an entry now
+and then removes those that are dead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _FEW = 256
 
 
 class WeakTable(Generic[T]):
-    """Values by key, held weakly; the keys are held until an entry is added later.
+    """Values by key, held weakly; the keys of dead values stay until some later entry is added.
 
     >>> class Thing:
     ...     pass
@@ -38,28 +39,27 @@ class WeakTable(Generic[T]):
         self._most = _FEW
 
     def get(self, key: Hashable) -> T | None:
-        """The value that lives under the key; ``None`` where there is none."""
-        found = self._references.get(key)
-        return None if found is None else found()
+        """The value under the key; ``None`` if there is none, or it has been freed."""
+        reference = self._references.get(key)
+        return None if reference is None else reference()
 
     def keep(self, key: Hashable, value: T) -> T:
-        """The value that lives under the key, which is this one where there is none."""
-        there = self.get(key)
-        if there is not None:
-            return there
+        """The value under the key; where there is none, this one, which is added."""
+        existing = self.get(key)
+        if existing is not None:
+            return existing
         self._references[key] = weakref.ref(value)
         if len(self._references) > self._most:
             self._prune()
         return value
 
     def values(self) -> list[T]:
-        """All that live."""
-        return [
-            value for found in list(self._references.values()) if (value := found()) is not None
-        ]
+        """All values that have not been freed."""
+        references = list(self._references.values())
+        return [value for reference in references if (value := reference()) is not None]
 
     def _prune(self) -> None:
-        for key, found in list(self._references.items()):
-            if found() is None and self._references.get(key) is found:
+        for key, reference in list(self._references.items()):
+            if reference() is None and self._references.get(key) is reference:
                 self._references.pop(key, None)
         self._most = 2 * len(self._references) + _FEW

@@ -1,1 +1,5 @@
-"""Layer 5: from programs to StableHLO text. It knows no primitive by name."""
+"""Layer 5: from programs to StableHLO text; no primitive is known by name here.
+
+Read ``text`` (how things are spelt), ``writer`` (what ``lower`` rules call), then ``stablehlo``
+(whole programs).
+"""

@@ -1,8 +1,8 @@
-"""Programs to StableHLO text: the builder that primitives' ``lower`` rules are given.
+"""Programs to StableHLO text: the builder that is passed to primitives' ``lower`` rules.
 
-Layer 5 (lower). Text is the fast way in: emitting it costs less than building an operation tree
-through bindings, and jaxlib parses it in C++. Source: the StableHLO specification. Next, read
-``runtime/pjrt``.
+Layer 5 (lower). Text is the fastest way into XLA: writing it takes less time than building MLIR
+operations through Python bindings, and jaxlib parses it in C++. Source: the StableHLO
+specification. Next, read ``runtime/pjrt``, which compiles the text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Builder", "lower"]
 
 
 class _Operands(dict[Any, Operand]):
-    """What is known in a program, by variable; literals are made when they are first read."""
+    """The operand for each variable of a program; those of literals are made when first read."""
 
     __slots__ = ("literal",)
 
@@ -44,14 +44,14 @@ class Builder(Writer):
         self._bodies: list[str] = []
         self._places: dict[tuple[int, int], tuple[str, CodeType]] = {}
         self._names: dict[tuple[str, str], str] = {}
-        # Of the equation being lowered, as they are written: its line, and the scopes around it.
+        # The source line of the equation being lowered, as it is written, and its named scopes.
         self._place = self._scope = ""
-        # In a function that is called, operations have names, which the compiler puts behind that
-        # of the call; elsewhere only those in a named scope.
+        # In a function that is called, every operation has a name, which the compiler appends to
+        # that of the call; elsewhere only operations in a named scope have one.
         self._in_function = False
 
     def inline(self, fun: Callable[..., Any], *operands: Operand) -> Operand:
-        """What a function of values, written with other operations, does to these operands."""
+        """Trace a function of values, and write its operations here, applied to these operands."""
         return self.inline_many(lambda *xs: [fun(*xs)], *operands)[0]
 
     def inline_many(self, fun: Callable[..., Any], *operands: Operand) -> list[Operand]:
@@ -64,15 +64,15 @@ class Builder(Writer):
     def program(
         self, program: Program, operands: Sequence[Operand], at_hand: bool = False
     ) -> list[Operand]:
-        """The equations of a program, written here; its outputs.
+        """Write the equations of a program here; return its outputs.
 
-        ``at_hand``: they stand where the equation stands that is being lowered.
+        With ``at_hand`` they get the source line of the equation being lowered, not their own.
         """
         known = _Operands(self._literal)
         known.update(zip(program.inputs, operands, strict=True))
         read = known.__getitem__
         outer = self._outputs, self._place, self._scope, self._location
-        before: Any = ()  # the place of the equation before
+        before: Any = ()  # the place of the previous equation; most equations share it
         for equation in program.equations:
             primitive, place, outputs = equation.primitive, equation.place, equation.outputs
             if place != before or self._scope or self._in_function:
@@ -94,18 +94,18 @@ class Builder(Writer):
     def _literal(self, atom: Any) -> Operand:
         """The constant for a literal."""
         key = literal_key(atom)
-        found = self._constants.get(key)
-        if found is None:
-            found = self._constants[key] = self.splat(atom.value, atom.type)
-        return found
+        operand = self._constants.get(key)
+        if operand is None:
+            operand = self._constants[key] = self.splat(atom.value, atom.type)
+        return operand
 
     def call(
         self, program: Program, operands: Sequence[Operand], apart: bool = False
     ) -> list[Operand]:
-        """A call of the function that holds this program, written once however often called.
+        """A call of the function for this program, which is written once for all calls.
 
-        Programs of one name that do the same have one function, at the first one's lines.
-        ``apart``: the compiler must leave it one, which starts when all operands are there.
+        Programs with the same name that do the same share a function, with the lines of the first.
+        With ``apart`` the compiler must not inline the call, so it starts when all operands exist.
         """
         key = program.name, form(program)
         if key not in self._functions:
@@ -149,14 +149,14 @@ class Builder(Writer):
             self._token = Operand("%token", TOKEN)
         elif ordered:
             self._token = self.splat(0, TOKEN)
-        given = arguments if visibility == "public" else self._with_token(arguments)
+        parameters = arguments if visibility == "public" else self._with_token(arguments)
         results = self.program(program, arguments)
         if visibility == "private":
             results = self._with_token(results)
         notes = {i: f" {{tf.aliasing_output = {k} : i32}}" for i, k in aliases.items()}
         head = ", ".join(
             f"{a.name}: {tensor_type(a.type)}{notes.get(i, '')}"
-            for i, a in enumerate([*given, *self._passed.values()])
+            for i, a in enumerate([*parameters, *self._passed.values()])
         )
         kinds = ", ".join([tensor_type(r.type) for r in results])
         names = ", ".join([r.name for r in results])
@@ -167,29 +167,29 @@ class Builder(Writer):
         return f"func.func {visibility} @{name}({head}) -> ({kinds}) {{\n{body}\n}}"
 
     def _placed(self, place: Place | None) -> str:
-        """The alias for a line of the user's source; empty where there is none."""
+        """The alias for a line of the user's source; empty if there is none."""
         if place is None:
             return ""
         code, offset, _ = place
-        key = (id(code), offset)  # hashing a code object reads all of it
-        found = self._places.get(key)
-        if found is None:
-            found = self._places[key] = (f"#u{len(self._places)}", code)
-        return found[0]
+        key = (id(code), offset)  # by id, since hashing a code object reads all of it
+        entry = self._places.get(key)
+        if entry is None:
+            entry = self._places[key] = (f"#u{len(self._places)}", code)
+        return entry[0]
 
     def _located(self, name: str) -> str:
-        """The location that an operation of this name, if it has one, is written with here."""
+        """The location to write after an operation here; ``name`` is empty if it has none."""
         if not name:
             return f" loc({self._place})" if self._place else ""
         key = (name, self._place)
-        found = self._names.setdefault(key, f"#n{len(self._names)}")
-        return f" loc({found})"
+        alias = self._names.setdefault(key, f"#n{len(self._names)}")
+        return f" loc({alias})"
 
     def module(self, program: Program, aliases: Mapping[int, int]) -> Text:
         """The whole module, ``main`` first."""
         main = self._function(program, "main", "public", aliases)
         places = []
-        lines: dict[int, list[int]] = {}  # of each code object: asked once, it goes through all
+        lines: dict[int, list[int]] = {}  # by code object: finding one line means finding all
         for (of_code, offset), (alias, code) in self._places.items():
             if of_code not in lines:
                 lines[of_code] = lines_of(code)
@@ -209,6 +209,6 @@ class Builder(Writer):
 def lower(program: Program, aliases: Mapping[int, int] = MappingProxyType({})) -> Text:
     """The StableHLO text of a program.
 
-    ``aliases``: inputs in whose memory an output may be put, ``{input: output}``, of one type.
+    ``aliases`` maps inputs to outputs of the same type that may be put into their memory.
     """
     return Builder().module(program, aliases)

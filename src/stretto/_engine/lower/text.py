@@ -1,6 +1,6 @@
-"""How StableHLO is spelt: types, constants, names; and the values that are written with them.
+"""How StableHLO spells types, constants and names, and the classes for operands and whole texts.
 
-Layer 5 (lower). Source: the StableHLO specification. Next, read ``stablehlo``.
+Layer 5 (lower). Source: the StableHLO specification. Next, read ``writer``.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def element_type(dtype: np.dtype) -> str:
 
 def tensor_type(type: ArrayType) -> str:
     """The MLIR tensor type: ``tensor<2x3xf32>``."""
-    found = _TENSORS.get(type)
-    if found is None:
-        found = "tensor<" + "".join(f"{n}x" for n in type.shape) + element_type(type.dtype) + ">"
-        _TENSORS[type] = found
-    return found
+    text = _TENSORS.get(type)
+    if text is None:
+        text = "tensor<" + "".join(f"{n}x" for n in type.shape) + element_type(type.dtype) + ">"
+        _TENSORS[type] = text
+    return text
 
 
 @functools.lru_cache(4096)
@@ -76,14 +76,14 @@ class HostCall(NamedTuple):
     """A call of a Python function while a program runs."""
 
     function: Callable[[Sequence[Any]], Sequence[Any]]
-    """From values, of these types, to values."""
+    """A function from values of these types to values."""
     types: tuple[ArrayType, ...]
     ordered: bool
-    """Whether a token follows the operands, and one the results: an array of no meaning."""
+    """Whether a token follows the operands, and another the results; see ``TOKEN``."""
 
 
 class Text(str):
-    """StableHLO, with what it calls by number, and arrays that are passed after the arguments."""
+    """StableHLO, with the functions it calls by number, and arrays passed after the arguments."""
 
     __slots__ = ("arrays", "calls")
 
@@ -92,11 +92,14 @@ class Text(str):
 
 
 TOKEN = array_type((), np.dtype(np.int32))
-"""The type of what passes between ordered calls of Python functions; its value has no meaning."""
+"""The type of the value that each ordered call of a Python function takes from the one before.
+
+It makes the order a dependency, which the compiler keeps; the value itself has no meaning.
+"""
 
 
 def element_text(value: Any, dtype: np.dtype) -> str:
-    """A constant's element, exactly."""
+    """The element of a constant, written so that it is read back exactly."""
     kind = kind_of(dtype)
     if kind == "bool":
         return "true" if value else "false"
@@ -115,11 +118,11 @@ def element_text(value: Any, dtype: np.dtype) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name that MLIR takes without quotes."""
+    """The name with characters replaced that MLIR would not accept without quotes."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
     return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
 
 def escaped(text: str) -> str:
-    """The inside of an MLIR string: control characters, quotes and backslashes by their codes."""
+    """The inside of an MLIR string, with control characters, quotes and backslashes escaped."""
     return "".join(f"\\{ord(c):02X}" if c < " " or c in '"\\\x7f' else c for c in text)

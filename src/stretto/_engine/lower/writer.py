@@ -1,7 +1,7 @@
 """What ``lower`` rules write with: operations, constants, loops, branches, calls of Python.
 
-Layer 5 (lower). Source: the StableHLO specification. Next, read ``stablehlo``, which writes whole
-programs.
+Layer 5 (lower). Each method appends lines of text and returns the operands that stand for results.
+Source: the StableHLO specification. Next, read ``stablehlo``, which writes whole programs.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from stretto._engine.lower.text import (
 __all__ = ["Writer"]
 
 _MOST_WRITTEN = 256
-"""The elements of a constant array that is written into the text."""
+"""The most elements of a constant array that is written into the text; larger ones are passed."""
 
 _EXTREMA = {"maximum": "GT", "minimum": "LT"}
-"""By which comparison the first of two is the one to take."""
+"""The comparison by which the first of two elements is the extremum."""
 
 
 class Writer:
@@ -37,15 +37,15 @@ class Writer:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-        # Of this block: by element and type, as they are written, or as a literal has them.
+        # The constants of this block, by element and type as written, and by literal.
         self._constants: dict[tuple[Any, Any], Operand] = {}
         self._count = 0
         self._calls: list[HostCall] = []
-        self._arrays: dict[int, np.ndarray] = {}  # those passed, by identity
-        self._passed: dict[int, Operand] = {}  # of them, what this function is passed
-        # What the last ordered call gave and the next one takes; None where no call is ordered.
+        self._arrays: dict[int, np.ndarray] = {}  # large constants that are passed, by id
+        self._passed: dict[int, Operand] = {}  # those that the current function is passed
+        # The result of the last ordered call, for the next one; None where no call is ordered.
         self._token: Operand | None = None
-        # Of the equation being lowered:
+        # The outputs of the equation being lowered, and its location as written.
         self._outputs: Sequence[Var] = ()
         self._location = ""
 
@@ -62,7 +62,7 @@ class Writer:
         out: ArrayType | None = None,
         dialect: str = "stablehlo",
     ) -> Operand:
-        """One operation with one result, by default of the type that the equation was inferred."""
+        """Write an operation with one result, by default of the type inferred for the equation."""
         return self.operation(f"{dialect}.{op}", operands, attributes, out)
 
     def operation(
@@ -72,7 +72,7 @@ class Writer:
         attributes: str = "",
         out: ArrayType | None = None,
     ) -> Operand:
-        """The same, named with its dialect."""
+        """As ``emit``, for a name that includes the dialect."""
         type = self._outputs[0].type if out is None else out
         self._count += 1
         name = f"%{self._count}"
@@ -96,7 +96,7 @@ class Writer:
         regions: Sequence[str] = (),
         dialect: str = "stablehlo",
     ) -> list[Operand]:
-        """One operation with several results and regions, in generic form."""
+        """Write an operation with any number of results, and regions, in generic form."""
         self._count += 1
         name = f"%{self._count}"
         names = ", ".join(x.name for x in operands)
@@ -123,15 +123,15 @@ class Writer:
         aliases: Mapping[int, int] = MappingProxyType({}),
         side_effect: bool = False,
     ) -> list[Operand]:
-        """A call of a function that the runtime registers, by XLA's typed foreign interface.
+        """Write a call of a registered function, by XLA's typed foreign function interface.
 
         ``config`` holds its attributes in MLIR syntax, ``layouts`` the axes of each operand and
-        result from the fastest varying one on, ``aliases`` the results that may lie in the place of
-        an operand: ``{result: operand}``. With a ``side_effect`` it is kept, whoever reads it.
+        result, the fastest varying first, and ``aliases`` maps results to operands whose memory
+        they may use. With a ``side_effect`` the call stays even if nothing reads its results.
         """
         orders = [
-            ", ".join(f"dense<{list(axes)}> : tensor<{len(axes)}xindex>" for axes in several)
-            for several in layouts
+            ", ".join(f"dense<{list(axes)}> : tensor<{len(axes)}xindex>" for axes in group)
+            for group in layouts
         ]
         shared = ", ".join(
             f"#stablehlo.output_operand_alias<output_tuple_indices = {[i] if len(outs) > 1 else []}"
@@ -150,7 +150,7 @@ class Writer:
         )
 
     def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]) -> str:
-        """A region with block arguments of these types; ``body`` writes it, and gives results."""
+        """A region with block arguments of these types; ``body`` writes it and returns results."""
         outer_lines, outer_constants = self._lines, self._constants
         outer_outputs, outer_token = self._outputs, self._token
         self._lines, self._constants = [], {}
@@ -170,22 +170,22 @@ class Writer:
         return text
 
     def splat(self, element: Any, type: ArrayType) -> Operand:
-        """A constant of this type, all of whose elements are one."""
+        """A constant of this type, all of whose elements are equal."""
         key = (element_text(element, type.dtype), tensor_type(type))
-        found = self._constants.get(key)
-        if found is None:
+        known = self._constants.get(key)
+        if known is None:
             self._count += 1
             name = f"%{self._count}"
             self._lines.append(f"{name} = stablehlo.constant dense<{key[0]}> : {key[1]}")
-            found = self._constants[key] = Operand(name, type)
-        return Operand(found.name, type)
+            known = self._constants[key] = Operand(name, type)
+        return Operand(known.name, type)
 
     def scalar(self, element: Any, dtype: np.dtype) -> Operand:
         """A constant of rank 0."""
         return self.splat(element, array_type((), dtype))
 
     def array(self, values: np.ndarray) -> Operand:
-        """A constant, element by element; a large one is passed, by whoever runs the program."""
+        """A constant written element by element; a large one becomes an argument of the program."""
         if values.size > _MOST_WRITTEN:
             self._arrays[id(values)] = values
             return self._pass(id(values))
@@ -204,16 +204,16 @@ class Writer:
         return Operand(name, type)
 
     def _pass(self, number: int) -> Operand:
-        """The constant as an argument of this function, after its own."""
-        found = self._passed.get(number)
-        if found is None:
+        """The large constant as an argument of the current function, after its own."""
+        operand = self._passed.get(number)
+        if operand is None:
             values = self._arrays[number]
             type = array_type(values.shape, values.dtype)
-            found = self._passed[number] = Operand(f"%c{len(self._passed)}", type)
-        return found
+            operand = self._passed[number] = Operand(f"%c{len(self._passed)}", type)
+        return operand
 
     def ints(self, values: Sequence[int]) -> str:
-        """An attribute: an array of 64-bit integers."""
+        """An array of 64-bit integers, as an attribute."""
         return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
 
     def compare(self, direction: str, x: Operand, y: Operand) -> Operand:
@@ -227,13 +227,13 @@ class Writer:
         )
 
     def convert(self, x: Operand, dtype: np.dtype) -> Operand:
-        """Another element type."""
+        """The operand in another element type."""
         if x.type.dtype == dtype:
             return x
         return self.emit("convert", x, out=array_type(x.type.shape, dtype))
 
     def reduce(self, op: str, x: Operand, axes: Sequence[int], start: Any) -> Operand:
-        """A reduction by one operation; narrow floats accumulate in float32; NaN stays."""
+        """A reduction by one operation; narrow floats accumulate in float32; NaN is kept."""
         narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
         wide = self.convert(x, np.dtype(np.float32)) if narrow and op in ("add", "multiply") else x
         dtype = wide.type.dtype
@@ -244,10 +244,10 @@ class Writer:
         def combine(u: Operand, v: Operand) -> list[Operand]:
             if direction is None:
                 return [self.emit(op, u, v, out=element)]
-            # By comparison, since XLA's own extrema of several numbers lose NaN on the CPU.
-            taken = self.compare(direction, u, v)
-            taken = self.emit("or", taken, self.compare("NE", u, u), out=taken.type)
-            return [self.emit("select", taken, u, v, out=element)]
+            # By comparison, since XLA's own reductions by extrema lose NaN on the CPU.
+            first = self.compare(direction, u, v)
+            first = self.emit("or", first, self.compare("NE", u, u), out=first.type)
+            return [self.emit("select", first, u, v, out=element)]
 
         region = self.region((element, element), combine)
         shape = tuple(n for d, n in enumerate(x.type.shape) if d not in axes)
@@ -285,7 +285,7 @@ class Writer:
     def case(
         self, index: Operand, branches: Sequence[Callable[[], Sequence[Operand]]]
     ) -> list[Operand]:
-        """StableHLO ``case``: each of the ``branches`` writes its region, from what is around."""
+        """StableHLO ``case``: each of the ``branches`` writes its region, from what is in scope."""
         regions = [self.region((), lambda f=f: self._with_token(f())) for f in branches]
         token = () if self._token is None else (TOKEN,)
         outs = self.emit_many("case", (index,), (*self.outs, *token), regions=regions)
@@ -307,10 +307,10 @@ class Writer:
         observable: bool,
         ordered: bool,
     ) -> list[Operand]:
-        """A call of a Python function, from values to values; its results.
+        """Write a call of a Python function from values to values; return its results.
 
-        It is dropped where nobody reads them, unless ``observable``; ``ordered`` ones are called in
-        the order in which they are written here.
+        The compiler drops it if nothing reads the results, unless it is ``observable``. ``ordered``
+        calls happen in the order in which they are written.
         """
         call = HostCall(function, tuple([x.type for x in operands]), ordered)
         self._calls.append(call)

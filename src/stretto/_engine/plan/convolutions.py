@@ -1,9 +1,9 @@
 """Formulations of a convolution that is mapped over members, and what each would cost.
 
-Layer 5 (plan). XLA's CPU backend computes a convolution without groups by matrix products of its
-own, and one with groups, which mapping makes of it, element by element. So members are written out,
-or taken in turn; where they share the image, or it has few features, its windows are laid out, and
-each member is one matrix product.
+Layer 5 (plan). XLA's CPU backend computes a convolution without groups by matrix products, but one
+with groups, which mapping turns it into, element by element. So the members are written out one by
+one, or computed in a loop; or, if they share the image or it has few features, its windows are laid
+out in memory and each member is one matrix product. Next, read ``values``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stretto._engine.plan.values import Parts, Shared, Whole
 __all__ = ["MOST_WRITTEN", "convolution_fraction", "of_convolution"]
 
 MOST_WRITTEN = 64
-"""How many members are written out at most: the compiler takes its time over each."""
+"""The most members that are written out, since compiling each takes time."""
 
 _MOST_WINDOW = 64
 """The largest number of kernel elements for which windows are laid out."""
@@ -54,15 +54,15 @@ def of_convolution(
         moving = [x.front() for x in (lhs, rhs) if not isinstance(x, Shared)]
 
         def one(values: Any) -> Any:
-            given = iter(values)
-            return op(*[x.value if isinstance(x, Shared) else next(given) for x in (lhs, rhs)])
+            own = iter(values)
+            return op(*[x.value if isinstance(x, Shared) else next(own) for x in (lhs, rhs)])
 
         return Whole(map_(one, tuple(moving)), 0)
 
     if isinstance(rhs, Shared):  # one kernel: the members are more images
         return [Choice("one wide convolution", time + stacking, mapped)]
     both = not isinstance(lhs, Shared)
-    found = [
+    choices = [
         Choice("members in turn", 1.1 * time + stacking + cutting + size * machine.turn, in_turn),
         # With both mapped it has groups, some 15 times as slow.
         Choice(
@@ -73,7 +73,7 @@ def of_convolution(
     ]
     if size <= MOST_WRITTEN:
         each = time + cutting + 16 * size * machine.kernel
-        found.append(Choice("members written out", each, written))
+        choices.append(Choice("members written out", each, written))
     window = math.prod(rhs.type.shape[a] for a in op.dims.rhs_spec[2:])
     if window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
         rows = out.size // out.shape[op.dims.out_spec[1]]
@@ -84,7 +84,7 @@ def of_convolution(
             def products() -> Any:
                 return _products(op, _windows(op, lhs.value, rhs.type), rhs, size)
 
-            found.append(Choice("matrix products of windows laid out once", once, products))
+            choices.append(Choice("matrix products of windows laid out once", once, products))
         elif size <= MOST_WRITTEN:
             fraction = machine.fraction(work / size)
             each = machine.product(work, fraction) + size * machine.copying(laid_out) + cutting
@@ -93,12 +93,12 @@ def of_convolution(
                 windows = [_windows(op, lhs.member(i), rhs.type) for i in range(size)]
                 return Parts([_product(op, x, rhs.member(i)) for i, x in enumerate(windows)])
 
-            found.append(Choice("matrix products of windows", each, own))
-    return found
+            choices.append(Choice("matrix products of windows", each, own))
+    return choices
 
 
 def convolution_fraction(op: ConvGeneralDilated, kernel: Any) -> float:
-    """What part of the best rate a convolution reaches: little with few input features."""
+    """The fraction of the best rate that a convolution reaches: small with few input features."""
     return min(0.45, 0.03 * max(1, kernel.shape[op.dims.rhs_spec[1]]))
 
 

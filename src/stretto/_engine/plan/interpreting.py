@@ -1,7 +1,7 @@
 """Which programs run in NumPy, operation by operation, and are not compiled.
 
-Layer 5 (plan). To compile takes at least some ten milliseconds, and to start what was compiled some
-five microseconds, in which NumPy does a few small operations. Next, read ``runtime/interpreted``.
+Layer 5 (plan). Compiling takes at least some ten milliseconds, and starting a compiled program some
+five microseconds, in which NumPy can do a few small operations. Next, read ``runtime/interpreted``.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from stretto._engine.core.program import Program
 __all__ = ["MOST_ELEMENTS", "MOST_EQUATIONS", "MOST_WORK", "interpretable"]
 
 MOST_EQUATIONS = 8
-"""Each takes NumPy 0.3 to 2 µs, and this step by step evaluation 0.2."""
+"""Each operation takes NumPy 0.3 to 2 µs, plus 0.2 µs for the step."""
 
 MOST_ELEMENTS = 1024
-"""Of any array: one of 1,024 takes NumPy 0.1 µs more in an addition than one of 4."""
+"""The largest array: adding two of 1,024 elements takes NumPy 0.1 µs more than two of 4."""
 
 MOST_WORK = 200_000.0
-"""Of all operations, by ``Primitive.work``: some 10 µs."""
+"""The most work of all operations, by ``Primitive.work``: some 10 µs."""
 
 
 def interpretable(program: Program) -> bool:
-    """Whether the program is so small that it is not worth to be compiled.
+    """Whether the program is so small that it is not worth compiling.
 
     At most 8 operations, each ``light`` (NumPy's own kind of function: arithmetic, comparisons,
     sums, products, shapes), on arrays of at most 1,024 elements. It depends on the program alone,

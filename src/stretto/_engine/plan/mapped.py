@@ -1,9 +1,9 @@
-"""``Mapped``: a call of the program of one member for all members, whose form is not yet chosen.
+"""``Mapped``: apply the program of one member to all members, in a form that is chosen later.
 
-Layer 5 (plan). A ``vmap`` in a trace leaves it where the program has products or convolutions worth
-a choice. Derivatives with respect to what is each member's own are mapped calls again; else it is
-taken for a call of the program that ``vmap`` rules make. Only its lowering plans. Next, read
-``members``.
+Layer 5 (plan). A ``vmap`` inside a trace records it, if the program has products or convolutions
+with enough work that their formulation matters. Derivatives with respect to each member's own
+values are mapped calls again; for shared values, and under another ``vmap``, it turns into a call
+of the vectorised program. The form is chosen when it is lowered. Next, read ``members``.
 """
 
 from __future__ import annotations
@@ -26,18 +26,24 @@ from stretto._engine.plan.turns import CHOICES, operations
 from stretto._engine.transforms.evaluate import evaluate, replay
 from stretto._engine.transforms.jvp import Differentiator, jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
+from stretto._engine.transforms.simplify import (
+    depending,
+    drop_dead,
+    restricted,
+    used_inputs,
+    with_inputs,
+)
 from stretto._engine.transforms.transpose import transpose_program
 from stretto._engine.transforms.vmap import AxisSize, vmap_flat, vmap_program
 
 __all__ = ["Mapped", "map_members"]
 
 _WORTH = 1 << 14
-"""The number of products, of all members, from which on a choice is worth a second trace."""
+"""The least number of multiply-adds, of all members, for which planning is worth a second trace."""
 
 
 _MOST_TRIED = 2_000
-"""The number of equations up to which members are written out to be measured."""
+"""The most equations, of all members written out, for which that plan is measured."""
 
 
 class Mapped(ControlFlow):
@@ -47,17 +53,17 @@ class Mapped(ControlFlow):
     size: int
     over: tuple[bool, ...]
     form: str
-    """What ``config.plan`` was where it was traced."""
-    only_compiled = True  # what it is for is the choice of how
-    rollable = False  # the planner lays out what it holds
+    """What ``config.plan`` was when it was traced."""
+    only_compiled = True  # it exists so that the planner chooses a compiled form
+    rollable = False  # the planner decides about loops inside
 
     def whole(self) -> Program:
-        """The program for all members that the rules of ``vmap`` make."""
+        """The program for all members, as the vmap rules make it."""
         every = (True,) * len(self.member.outputs)
         return vmap_program(self.member, self.size, self.over, every)[0]
 
     def plan(self) -> tuple[Program, list[Decision]]:
-        """The program for all members in the form chosen, and the choices."""
+        """The program for all members in the chosen form, and the decisions."""
         key = ("planned", self.size, self.over, self.form, settings.key)
         if key not in self.member.cache:
             name = self._measured() if self.form == "measure" else self.form
@@ -65,7 +71,7 @@ class Mapped(ControlFlow):
         return self.member.cache[key]
 
     def _measured(self) -> str:
-        """The plan that takes the least time, tried out unless that was done before."""
+        """The name of the fastest plan, measured unless that was done before."""
         names = ["auto", "batched", "in turn"]
         if self.size * len(self.member.equations) <= _MOST_TRIED:
             names.append("written out")
@@ -92,7 +98,7 @@ class Mapped(ControlFlow):
         return evaluate(self.whole(), args)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled, as products are that are worth a choice."""
+        """Compiled: it has enough work to be worth it."""
         return not config.disable_jit
 
     def inlined(self) -> Program | None:
@@ -100,15 +106,15 @@ class Mapped(ControlFlow):
         return self.whole()
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """That of all members."""
+        """The work of all members."""
         return self.size * self.member.work
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The same of the program of these outputs, with the operands that this reads."""
+        """The program restricted to these outputs, with the operands that it reads."""
         member = restricted(self.member, needed)
         used = used_inputs(member)
         if not any([u and m for u, m in zip(used, self.over, strict=True)]):
-            used = (True,) * len(used)  # one at least must have an axis of members
+            used = (True,) * len(used)  # at least one must have an axis of members
         if member is self.member and all(used):
             return equation
         over = [m for m, u in zip(self.over, used, strict=True) if u]
@@ -119,45 +125,45 @@ class Mapped(ControlFlow):
         return b.program(self.plan()[0], operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The same of the program of values and tangents."""
+        """A mapped call of the program of values and tangents."""
         if self._shares(t is not None for t in tangents):
             return Call(self.whole()).jvp(primals, tangents)
         program, mask = jvp_program(self.member, tuple(t is not None for t in tangents))
         moving = [t for t in tangents if t is not None]
         outs = self._of(program, (*self.over, *[True] * len(moving)))(*primals, *moving)
-        given = iter(outs[len(mask) :])
-        return outs[: len(mask)], [next(given) if m else None for m in mask]
+        douts = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(douts) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The same of the values and residuals; a linear one for the tangents."""
+        """A mapped call for the values and residuals, and a linear one for the tangents."""
         if self._shares(t is not None for t in tangents):
             return Call(self.whole()).linearize(primals, tangents)
         split = linearize_program(self.member, tuple(t is not None for t in tangents))
         count = len(split.active_out)
         primal = split.primal
-        varying = _varying(primal, self.over)
+        varying = depending(primal, self.over)
         own = [i < count or v for i, v in enumerate(varying)]
         outs = iter(self._of(restricted(primal, own), self.over)(*primals))
         once = iter(evaluate(restricted(primal, [not o for o in own]), primals))
         results = [next(outs) if o else next(once) for o in own]
-        given = iter(())
+        douts = iter(())
         if any(split.active_out):
             moving = [t for t in tangents if t is not None]
             linear = self._of(split.linear, (*[True] * len(moving), *own[count:]))
-            given = iter(apply_linear(linear, *moving, *results[count:]))
-        return results[:count], [next(given) if m else None for m in split.active_out]
+            douts = iter(apply_linear(linear, *moving, *results[count:]))
+        return results[:count], [next(douts) if m else None for m in split.active_out]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """The same of the transposed program."""
+        """A mapped call of the transposed program."""
         linear = tuple(isinstance(a, Linear) for a in args)
         if self._shares(linear):
             return Call(self.whole()).transpose(cts, *args)
         active = tuple(ct is not None for ct in cts)
         program, mask = transpose_program(self.member, linear, active)
         known = [(a, m) for a, m, lin in zip(args, self.over, linear, strict=True) if not lin]
-        given = [ct for ct in cts if ct is not None]
-        over = (*[m for _, m in known], *[True] * len(given))
-        outs = iter(self._of(program, over)(*[a for a, _ in known], *given))
+        nonzero = [ct for ct in cts if ct is not None]
+        over = (*[m for _, m in known], *[True] * len(nonzero))
+        outs = iter(self._of(program, over)(*[a for a, _ in known], *nonzero))
         back = iter([next(outs) if m else None for m in mask])
         return [next(back) if is_linear else None for is_linear in linear]
 
@@ -165,24 +171,15 @@ class Mapped(ControlFlow):
         return Mapped(program, self.size, tuple(over), self.form)
 
     def _shares(self, active: Iterable[bool]) -> bool:
-        """Whether one of the inputs marked is the same for all members.
+        """Whether one of the marked inputs is the same for all members.
 
-        Its tangent's cotangent is a sum over them, best taken inside the products.
+        The cotangent of such an input is a sum over members, best done inside the products.
         """
         return any(a and not m for a, m in zip(active, self.over, strict=True))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """That of a call of the program for all members."""
+        """As a call of the program for all members."""
         return Call(self.whole()).vmap(size, args, axes)
-
-
-def _varying(program: Program, over: Sequence[bool]) -> list[bool]:
-    """Which outputs depend on the inputs that are marked."""
-    moving: set[Any] = {v for v, m in zip(program.inputs, over, strict=True) if m}
-    for equation in program.equations:
-        if any([a in moving for a in equation.inputs]):
-            moving.update(equation.outputs)
-    return [a in moving for a in program.outputs]
 
 
 def map_members(
@@ -193,9 +190,9 @@ def map_members(
     axes: Sequence[int | None],
     names: Sequence[str],
 ) -> tuple[list[Any], list[int | None]]:
-    """As ``map_chunks``, but leaves what is worth a choice to the planner, where it is traced.
+    """As ``map_chunks``, but while tracing it leaves what is worth planning to the planner.
 
-    A chunk that is ``"auto"`` holds as many members as the budget of memory.
+    If ``chunk`` is ``"auto"``, it is as many members as fit in the memory budget.
     """
     if chunk == "auto":
         example = record_example(fun, args, axes, names, fun.__name__)
@@ -212,14 +209,14 @@ def map_members(
         outs = Mapped(program, int(size), mapped, config.plan)(*values)
         return example.results([(o, 0) for o in outs])
     places = [0 if m else None for m in mapped]
-    outs, found = vmap_flat(lambda *xs: replay(program, xs, recorder), size, values, places)
-    return example.results(zip(outs, found, strict=True))
+    outs, out_axes = vmap_flat(lambda *xs: replay(program, xs, recorder), size, values, places)
+    return example.results(zip(outs, out_axes, strict=True))
 
 
 def _chunk(
     program: Program, size: int, mapped: tuple[bool, ...], force: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
-    """As ``vmap_program``, with a mapped call in the program where that is worth it."""
+    """As ``vmap_program``, but the program is a mapped call if that is worth it."""
     if not _worth(program, size):
         return vmap_program(program, size, mapped, force)
     operation = Mapped(program, size, mapped, config.plan)
@@ -234,13 +231,13 @@ def _chunk(
 
 
 def _worth(program: Program, size: int) -> bool:
-    """Whether there is a choice for this program of a member, and enough to gain by it."""
-    asked = config.plan != "auto" or size * _choices(program) >= _WORTH
-    return asked and size > 1 and bool(program.outputs) and not program.effects
+    """Whether the formulation of a member's program can be chosen, and that is worth it."""
+    enough = config.plan != "auto" or size * _choices(program) >= _WORTH
+    return enough and size > 1 and bool(program.outputs) and not program.effects
 
 
 def _recorder() -> Recorder | None:
-    """The recorder that operations go to from here, at once or through derivatives."""
+    """The recorder that operations go to from here, directly or through derivatives."""
     interpreter = state.interpreter
     while isinstance(interpreter, Differentiator):
         interpreter = interpreter.parent
@@ -248,7 +245,7 @@ def _recorder() -> Recorder | None:
 
 
 def _choices(program: Program) -> float:
-    """The products of one member in operations that there is a choice for."""
+    """The multiply-adds of one member in operations whose formulation can be chosen."""
     return sum(
         primitive.work([a.type for a in inputs], [v.type for v in outputs])
         for primitive, inputs, outputs in operations(program)

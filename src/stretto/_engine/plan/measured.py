@@ -1,10 +1,10 @@
 """The fastest formulation as measured, remembered in memory and on disk.
 
-Layer 5 (plan). Used with ``config.plan = "measure"``. What compiles and runs a program is a layer
-above: ``wiring`` gives it to ``clock``. On disk each measurement is one small JSON file, in
-``plans`` of the user's cache directory (``core/machine``), written beside and renamed; one that is
-damaged, or says what nobody could have written, is measured anew. All that a file can do is choose
-among formulations that give the same: who else could have written it is not asked.
+Layer 5 (plan). Used with ``config.plan = "measure"``. Running a program is the business of a higher
+layer, so ``wiring`` sets ``clock.seconds_of``. On disk each measurement is a small JSON file in the
+folder ``plans`` of the user's cache directory (``core/machine``); if one is damaged or makes no
+sense, the measurement is repeated. A file can only choose among formulations with the same results,
+so it does not matter who else could have written it.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ __all__ = ["clock", "directory", "fastest", "fingerprint"]
 
 
 class Clock:
-    """What measures programs."""
+    """Measures programs."""
 
     seconds_of: Callable[[Program], float]
-    """The seconds that a program takes: put here by ``wiring``."""
+    """Returns the seconds that a program takes; set by ``wiring``."""
 
 
 clock = Clock()
 
 _LARGEST = 1 << 16
-"""Bytes of a file; a measurement takes some hundreds."""
+"""The most bytes of a file that is read; a measurement takes some hundreds."""
 
 _known: dict[str, str] = {}
 
 
 def directory() -> pathlib.Path | None:
-    """Where measurements are kept; ``None``: nowhere."""
+    """The folder where measurements are kept; ``None`` if nowhere."""
     base = cache_directory()
     return pathlib.Path(base) / "plans" if base else None
 
 
 def fingerprint(program: Program, detail: str) -> str:
-    """A name for a program on a machine, equal where measurements carry over."""
+    """A name for a program on this kind of machine, for which one measurement is valid."""
     about = "\n".join([str(program), detail, processor(), str(os.cpu_count())])
     return hashlib.sha256(about.encode()).hexdigest()
 
 
 def fastest(key: str, candidates: Mapping[str, Callable[[], Program]]) -> str:
-    """The name of the candidate that runs in the least time; measured unless it is remembered."""
-    found = _known.get(key) or _read(key)
-    if found not in candidates:
+    """The name of the fastest candidate; measured unless it is remembered."""
+    best = _known.get(key) or _read(key)
+    if best not in candidates:
         times = {name: clock.seconds_of(make()) for name, make in candidates.items()}
-        found = min(times, key=times.__getitem__)
-        _write(key, found, times)
-    assert found is not None
-    _known[key] = found
-    return found
+        best = min(times, key=times.__getitem__)
+        _write(key, best, times)
+    assert best is not None
+    _known[key] = best
+    return best
 
 
 def _read(key: str) -> str | None:
@@ -77,21 +77,21 @@ def _read(key: str) -> str | None:
         content = files.read_small(str(folder / f"{key}.json"), _LARGEST)
         if content is None:
             return None
-        said = json.loads(content)
-        return said["plan"] if isinstance(said["plan"], str) else None
+        measurement = json.loads(content)
+        return measurement["plan"] if isinstance(measurement["plan"], str) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def _write(key: str, plan: str, times: Mapping[str, float]) -> None:
-    """Keep it on disk; where that cannot be written, in memory only."""
+    """Keep it on disk; if that fails, it is only in memory."""
     try:
         folder = directory()
         if folder is None:
             return
         folder.mkdir(parents=True, exist_ok=True)
-        said = json.dumps({"plan": plan, "seconds": dict(times)}).encode()
+        content = json.dumps({"plan": plan, "seconds": dict(times)}).encode()
         path = folder / f"{key}.json"
-        files.write_whole(path, lambda file: file.write(said), "plan", durable=False)
+        files.write_whole(path, lambda file: file.write(content), "plan", durable=False)
     except OSError:
         pass

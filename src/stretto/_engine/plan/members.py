@@ -1,8 +1,9 @@
 """The walk over the program of one member: each operation in the form that suits it best.
 
-Layer 5 (plan). Products and convolutions choose among their formulations; what follows them keeps
-the form that they left its operands in, whole or in parts, so that members which are written out
-stay apart from one convolution to the next.
+Layer 5 (plan). For products and convolutions a formulation is chosen. Other operations keep the
+form that their operands have, whole or in parts, so that members that are written out stay separate
+from one convolution to the next. Next, read ``values`` for the forms, ``products`` and
+``convolutions`` for the formulations, ``turns`` for how many members are computed at a time.
 """
 
 from __future__ import annotations
@@ -35,25 +36,25 @@ else:
 __all__ = ["Decision", "planned"]
 
 _MOST_EQUATIONS = 20_000
-"""How many equations written-out members may come to."""
+"""The most equations that written-out members may have together."""
 
 _SMALL_PART = 1 << 14
 """Parts of fewer bytes are stacked before anything else is done with them."""
 
 
 class Decision(NamedTuple):
-    """What was chosen for one operation, and what else there was: (name, time by estimate)."""
+    """What was chosen for an operation, and all choices as (name, estimated time)."""
 
     operation: str
     position: str
     chosen: str
     choices: tuple[tuple[str, float], ...]
     all_in_all: bool = False
-    """Whether the time is that of everything, what is chosen inside with it."""
+    """Whether the times are those of the whole program, including what is chosen inside."""
 
 
 class _Walk:
-    """One walk: the number of members, the form asked for, and the decisions made."""
+    """One walk: the number of members, the plan, and the decisions made so far."""
 
     def __init__(self, size: int, plan: str, machine: Machine) -> None:
         self.size, self.plan, self.machine = size, plan, machine
@@ -61,7 +62,7 @@ class _Walk:
         self.written = 0
 
     def run(self, program: Program, args: Sequence[Any]) -> list[Any]:
-        """The outputs of a program for values in any form."""
+        """Apply a program to values in any form; return its outputs."""
         known: dict[Atom, Any] = dict(zip(program.inputs, args, strict=True))
         program = _without_transposes(program)
 
@@ -77,7 +78,7 @@ class _Walk:
         return [read(a) for a in program.outputs]
 
     def apply(self, equation: Equation, values: list[Any]) -> list[Any]:
-        """The outputs of one equation."""
+        """Apply the operation of an equation; return its outputs."""
         primitive: Any = equation.primitive
         if all(isinstance(v, Shared) for v in values):
             outs = primitive(*[v.value for v in values])
@@ -102,7 +103,7 @@ class _Walk:
         return [Shared(o) if a is None else Whole(o, a) for o, a in pairs]
 
     def in_parts(self, primitive: Any, values: Sequence[Any], equation: Equation) -> bool:
-        """Whether an operation that has no formulations is done member by member."""
+        """Whether an operation without formulations is done member by member."""
         if primitive.holds_programs or primitive.effects:
             return False
         if self.plan == "written out":
@@ -113,7 +114,7 @@ class _Walk:
         return max(bytes_of(v.type) for v in handled) >= _SMALL_PART
 
     def choose(self, equation: Equation, choices: list[Choice]) -> Any:
-        """Carry out the formulation asked for, or that of the least time."""
+        """Run the formulation that the plan asks for, or else the fastest by estimate."""
         best = min(choices, key=lambda c: c.microseconds)
         if self.plan not in ("auto", "at once"):
             best = next((c for c in choices if _is(c.name, self.plan)), best)
@@ -131,7 +132,7 @@ class _Walk:
 def _without_transposes(program: Program) -> Program:
     """The program with products of transposed matrices as products of the matrices themselves.
 
-    So it shows which axes lie together.
+    Then the operands of products show how the axes lie in memory.
     """
     if "untransposed" not in program.cache:
         turned: dict[Atom, tuple[Atom, tuple[int, ...]]] = {}
@@ -153,12 +154,12 @@ def _without_transposes(program: Program) -> Program:
 def _seen_through(
     equation: Equation, side: int, turned: dict[Atom, tuple[Atom, tuple[int, ...]]]
 ) -> Equation:
-    """The product with what the operand on this side is the transpose of."""
-    found = turned.get(equation.inputs[side])
-    if found is None:
+    """The product with the operand on this side replaced by what it is the transpose of, if any."""
+    transpose = turned.get(equation.inputs[side])
+    if transpose is None:
         return equation
     op: Any = equation.primitive
-    source, permutation = found
+    source, permutation = transpose
     summed, shared = list(op.summed), list(op.shared)
     free = [permutation[a] for a in range(len(permutation)) if a not in summed[side] + shared[side]]
     if free != sorted(free):
@@ -172,7 +173,7 @@ def _seen_through(
 
 
 def _is(name: str, plan: str) -> bool:
-    """Whether a formulation is of the kind that a plan names."""
+    """Whether the formulation of this name is what the plan asks for."""
     kinds = {
         "batched": ("one batched product", "one convolution with groups", "one wide convolution"),
         "wide": ("one wide product", "one wide convolution"),
@@ -184,7 +185,10 @@ def _is(name: str, plan: str) -> bool:
 def planned(
     program: Program, size: int, over: Sequence[bool], plan: str, machine: Machine = CPU
 ) -> tuple[Program, list[Decision]]:
-    """The program for all members, mapped inputs and all outputs along axis 0; the decisions."""
+    """The program for all members, with these along axis 0 of mapped inputs and all outputs.
+
+    The second result are the decisions that were made.
+    """
     if plan == "written out" and size > MOST_WRITTEN:
         plan = "auto"
     types = [
@@ -207,22 +211,22 @@ def planned(
     walk = _Walk(size, plan, machine)
 
     def all_members(*xs: Any) -> Any:
-        given = [Whole(x, 0) if m else Shared(x) for x, m in zip(xs, over, strict=True)]
-        outs = walk.run(program, given)
+        values = [Whole(x, 0) if m else Shared(x) for x, m in zip(xs, over, strict=True)]
+        outs = walk.run(program, values)
         placed = [
             broadcast_to(o.value, (size, *o.value.shape)) if isinstance(o, Shared) else o.front()
             for o in outs
         ]
         return placed, None
 
-    made, _ = record_closed(all_members, types, f"vmap_{program.name}")
-    return made, walk.decisions
+    result, _ = record_closed(all_members, types, f"vmap_{program.name}")
+    return result, walk.decisions
 
 
 def _in_turns(
     program: Program, size: int, count: int, over: Sequence[bool], types: Sequence[ArrayType]
 ) -> Program:
-    """A loop that does for ``count`` members a turn what the program says, for one if that is 1."""
+    """A loop over members, ``count`` of them in each iteration; ``program`` is for so many."""
     moving = [v for v, m in zip(program.inputs, over, strict=True) if m]
     still = [v for v, m in zip(program.inputs, over, strict=True) if not m]
     body = Program([*still, *moving], program.equations, program.outputs, program.name)

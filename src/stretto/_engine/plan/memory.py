@@ -1,7 +1,7 @@
-"""What memory a program takes, by estimate, and how many members fit in a budget at a time.
+"""An estimate of the memory that a program takes, and how many members fit in a budget at a time.
 
-Layer 5 (plan). The estimate is the greatest sum of the sizes of values that are alive at once, with
-element-wise operations in the place of an operand, else as if nothing were fused.
+Layer 5 (plan). The estimate is the largest total size of values that are alive at the same time. It
+assumes that element-wise operations reuse the memory of an operand, and that nothing is fused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["budget", "chunk_within", "peak_bytes"]
 
 
 def peak_bytes(program: Program) -> int:
-    """The most bytes of values that are alive at once, the inputs not counted."""
+    """The most bytes of values that are alive at the same time, not counting the inputs."""
     last: dict[Var, int] = {}
     for i, equation in enumerate(program.equations):
         for atom in equation.inputs:
@@ -35,7 +35,7 @@ def peak_bytes(program: Program) -> int:
     for i, equation in enumerate(program.equations):
         ends = sum(bytes_of(v.type) for v in dying.get(i, ()))
         begins = sum(bytes_of(v.type) for v in equation.outputs)
-        if isinstance(equation.primitive, Elementwise):  # it writes where an operand was
+        if isinstance(equation.primitive, Elementwise):  # it can reuse the memory of an operand
             begins, ends = max(0, begins - ends), max(0, ends - begins)
         alive += begins
         inner = 0
@@ -51,8 +51,8 @@ def peak_bytes(program: Program) -> int:
 def chunk_within(program: Program, moving: int, size: int) -> int:
     """How many of ``size`` members of this program fit in the budget at a time: at least one.
 
-    The first ``moving`` inputs are a member's own. A divisor of the size is preferred, which needs
-    no second program for the members left over.
+    The first ``moving`` inputs are each member's own. A divisor of the size is preferred, since it
+    needs no second program for left-over members.
     """
     each = peak_bytes(program) + sum(bytes_of(t) for t in program.in_types[:moving])
     most = max(1, min(size, budget() // max(each, 1)))
@@ -61,7 +61,7 @@ def chunk_within(program: Program, moving: int, size: int) -> int:
 
 
 def budget() -> int:
-    """The bytes that a ``chunk_size="auto"`` keeps to: the setting, or half of what is free."""
+    """The most bytes for ``chunk_size="auto"``: the setting, or half of the free memory."""
     return config.memory_budget or _free() // 2
 
 

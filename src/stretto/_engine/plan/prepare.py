@@ -1,7 +1,7 @@
-"""What is done to a program before it is lowered: work that need not be done is left out.
+"""What is done to every program before it is lowered: unnecessary work is removed.
 
-Layer 5 (plan). Each step can be switched off by a setting, and none changes a result. Next, read
-``lower/stablehlo``.
+Layer 5 (plan). Dead work is dropped, equal work done once, and repeated code rolled into loops. The
+latter two can be switched off by settings. Next, read ``lower/stablehlo``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["prepare"]
 
 
 def prepare(program: Program) -> Program:
-    """The program as it is to be lowered: the same inputs and outputs, no more equations."""
+    """The program to lower: the same inputs and outputs, and no more equations."""
     program = live(program)
     if config.simplify:
         program = simplified(program)

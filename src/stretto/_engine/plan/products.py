@@ -1,11 +1,14 @@
 """Formulations of a contraction that is mapped over members, and what each would cost.
 
-Layer 5 (plan). With both operands mapped it is one batched product. With one mapped it may be
+Layer 5 (plan). With both operands mapped it is one batched product, or one product a member. With
+one mapped it may also be
 
-- a *wide* product: the members join the free axes of the mapped operand, which must then lie so
-  that they do, or be copied;
-- a *batched* product of the shared operand, repeated for each member;
-- the same in *chunks* of members, so that what is repeated stays in the cache.
+- a *wide* product: the members join the free axes of the mapped operand, which must be copied if
+  its axes do not lie in that order;
+- a *batched* product, with the shared operand repeated for each member;
+- the same in *chunks* of members, so that the repeated operand stays in the cache.
+
+Next, read ``convolutions``.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ _CHUNK_BYTES = 1 << 21
 
 
 class Choice(NamedTuple):
-    """A formulation: its name, its time by estimate, and what carries it out."""
+    """A formulation: its name, its estimated time, and a function that runs it."""
 
     name: str
     microseconds: float
@@ -51,7 +54,7 @@ def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> l
     work = size * op.work(types, (out,))
     time = machine.product(work, machine.fraction(work / size)) + size * machine.item
     stacking, cutting = x.to_stack + y.to_stack, x.to_cut + y.to_cut
-    together = machine.copying(size * bytes_of(out))  # which the parts are in the end
+    together = machine.copying(size * bytes_of(out))  # the parts are put together in the end
     return [
         Choice("one batched product", time + machine.copying(stacking), batched),
         Choice(
@@ -95,8 +98,8 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
         return Whole(result, 0)
 
     def repeated(count: int, value: Any) -> Any:
-        many = broadcast_to(other, (count, *other.shape))
-        values = (value, many) if first else (many, value)
+        copies = broadcast_to(other, (count, *other.shape))
+        values = (value, copies) if first else (copies, value)
         return op.vmap(count, values, (0, 0))[0]
 
     def batched() -> Any:
@@ -119,21 +122,21 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
     trailing = op.summed[not first] == tuple(
         range(member.ndim - len(op.summed[not first]), member.ndim)
     )
-    found = []
+    choices = []
     free_first = first and not op.shared[0]
     turned = 0.0 if free_first and mapped.axis == 0 else machine.copying(bytes_out)
     lies = trailing and not op.shared[0] and mapped.axis == 0
     if lies:
         time = wide_time + (0.0 if first else machine.copying(bytes_out) / 2)
-        found.append(Choice("one wide product, members first", time, members_first))
-    found.append(
+        choices.append(Choice("one wide product, members first", time, members_first))
+    choices.append(
         Choice(
             "one wide product",
             wide_time + turned + (0.0 if lies else machine.copying(bytes_mapped)),
             wide,
         )
     )
-    found.append(
+    choices.append(
         Choice(
             "one batched product",
             batched_time + stacking + machine.copying(bytes_other) / 2,
@@ -141,7 +144,7 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
         )
     )
     if 1 < chunk < size:
-        found.append(
+        choices.append(
             Choice(
                 "chunks of members",
                 batched_time
@@ -153,10 +156,10 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
             )
         )
     copied = machine.copying(mapped.to_cut) + machine.copying(bytes_out)
-    found.append(
+    choices.append(
         Choice("members written out", batched_time + copied + 4 * size * machine.kernel, written)
     )
-    return found
+    return choices
 
 
 def _chunk(size: int, item_bytes: int) -> int:

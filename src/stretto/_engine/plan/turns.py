@@ -1,9 +1,9 @@
-"""How many members to work on at a time: all at once, or some in each turn of a loop.
+"""How many members to compute at a time: all at once, or some in each iteration of a loop.
 
-Layer 5 (plan). All at once begins few operations; a few at a time, what the members make on their
-way stays in the cache, and is so little that the system need not hand out memory at each call,
-which for some 30 MB takes longer than to compute with them. The estimate counts, for each operation
-of the member's program, the bytes of its operands and results.
+Layer 5 (plan). All at once means few operations. A few at a time means that intermediate results
+stay in the cache, and are so small that the allocator need not get new memory from the system at
+each call, which for some 30 MB takes longer than computing with them. The estimate counts the bytes
+of operands and results of each operation of the member's program.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from stretto._engine.plan.memory import peak_bytes
 __all__ = ["CHOICES", "Work", "best_turn", "operations", "time_at_once", "work_of"]
 
 CHOICES = (DotGeneral, ConvGeneralDilated)
-"""The operations that have formulations to choose among."""
+"""The operations that have several formulations."""
 
 
 _WRITTEN = 0.6
-"""What part of the memory by estimate is alive at once where members are written out."""
+"""The fraction of the estimated memory that is alive at a time if members are written out."""
 
 _FUSED = 0.4
-"""What part of the operands and results of element-wise operations passes through memory."""
+"""The fraction of operands and results of element-wise operations that passes through memory."""
 
 _WORTH = 0.92
-"""Turns must be estimated to take so much less, since the estimate of them is a rough one."""
+"""A loop must be estimated to take at most this fraction of the time, as the estimate is rough."""
 
 
 class Work(NamedTuple):
@@ -41,26 +41,28 @@ class Work(NamedTuple):
     touched: list[tuple[float, float]]
     """(weight, bytes) of each array that an operation reads or writes."""
     products: list[tuple[float, float]]
-    """(products with additions, fraction of the best rate) of each product and convolution."""
+    """(multiply-adds, fraction of the best rate) of each product and convolution."""
     moved: float
     """The bytes of a member's own inputs, and of its outputs."""
-    given: float
+    outputs: float
     """The bytes of its outputs."""
     kernels: int
-    """How many operations begin."""
-    made: float
-    """The most bytes alive at once of what it makes, its outputs among them."""
+    """The number of kernels."""
+    alive: float
+    """The most bytes of intermediate results and outputs that are alive at the same time."""
 
 
 def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     """The work of one member."""
-    given = set(program.inputs)
+    program_inputs = set(program.inputs)
     own = [v.type for v, m in zip(program.inputs, over, strict=True) if m]
     outs = sum(map(bytes_of, program.out_types))
     moved = sum(map(bytes_of, own)) + outs
     touched, products, kernels, convolutions = [], [], 0.0, False
     for primitive, inputs, outputs in operations(program):
-        arrays = [v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in given]
+        arrays = [
+            v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in program_inputs
+        ]
         choice = isinstance(primitive, CHOICES)
         touched += [(1.0 if choice else _FUSED, bytes_of(t)) for t in arrays]
         kernels += 1 if choice else _FUSED
@@ -72,14 +74,14 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
             else:
                 products.append((work, convolution_fraction(primitive, types[1])))
                 convolutions = True
-    # Members written out come and go one after the other: less of them is alive at once.
-    made = peak_bytes(program) * (_WRITTEN if convolutions else 1.0)
-    return Work(touched, products, moved, outs, round(kernels), made)
+    # Members that are written out are computed one after the other, so fewer values are alive.
+    alive = peak_bytes(program) * (_WRITTEN if convolutions else 1.0)
+    return Work(touched, products, moved, outs, round(kernels), alive)
 
 
 def time_at_once(work: Work, count: int, machine: Machine) -> float:
-    """The time of so many members as one, in microseconds."""
-    time = work.kernels * machine.kernel + machine.fresh_memory(count * work.made)
+    """The time to compute so many members at once, in microseconds."""
+    time = work.kernels * machine.kernel + machine.fresh_memory(count * work.alive)
     time += sum(w * machine.passing(count * b) for w, b in work.touched)
     for products, fraction in work.products:
         time += machine.product(count * products, fraction) + count * machine.item
@@ -87,13 +89,13 @@ def time_at_once(work: Work, count: int, machine: Machine) -> float:
 
 
 def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, float]]:
-    """How many members a turn, ``size`` being all at once; and the times of what there is."""
+    """The number of members to compute at a time, and the estimated times of all candidates."""
     times = {size: time_at_once(work, size, machine)}
     for count in range(1, size):
         if size % count == 0:
             turns = size // count
             inside = turns * (time_at_once(work, count, machine) + machine.turn)
-            outside = machine.moving(size * work.moved) + machine.fresh_memory(size * work.given)
+            outside = machine.moving(size * work.moved) + machine.fresh_memory(size * work.outputs)
             times[count] = inside + outside
     least = min(times.values())
     if least >= _WORTH * times[size]:
@@ -102,7 +104,7 @@ def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, f
 
 
 def operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence[Any]]]:
-    """Every operation, those of programs that stand in a call's place as well."""
+    """All operations of the program, with calls replaced by what they call."""
     for equation in program.equations:
         primitive: Any = equation.primitive
         inner = primitive.inlined() if primitive.holds_programs else None

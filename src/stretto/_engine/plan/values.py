@@ -1,6 +1,8 @@
-"""A value of all members, in one of three forms, and the ways between them.
+"""The values of all members in one of three forms, and the conversions between these.
 
-Layer 5 (plan).
+Layer 5 (plan). ``members`` evaluates a program on these. Each form knows the bytes that converting
+it would copy (``to_cut``, ``to_stack``), by which formulations are compared. Next, read
+``products``.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ class Whole:
 
 
 class Parts:
-    """The value of each member by itself."""
+    """The value of each member separately."""
 
     __slots__ = ("_whole", "values")
 
@@ -104,17 +106,17 @@ class Parts:
 
     @property
     def value(self) -> Any:
-        """All in one array, along axis 0."""
+        """The array of all members, along axis 0."""
         return self.front()
 
     def front(self) -> Any:
-        """All in one array, along axis 0."""
+        """The array of all members, along axis 0."""
         if self._whole is None:
             self._whole = concatenate([expand_dims(x, 0) for x in self.values], 0)
         return self._whole
 
     def at(self, axis: int) -> Any:
-        """All in one array, along this axis."""
+        """The array of all members, along this axis."""
         return move_axis(self.front(), 0, axis)
 
     def member(self, i: int) -> Any:

@@ -1,9 +1,9 @@
-"""What a copy of an operation costs XLA's compiler.
+"""How long XLA takes to compile a copy of an operation.
 
-Layer 5 (rolling). Times are in milliseconds, by measurement on the CPU, and rough. Most operations
-are cheap again and again: equal kernels are compiled once. What has a place of its own, as a slice
-at another index in each copy, makes a kernel of its own, and so do sums, into which what goes
-before is fused anew. Next, read ``profit``.
+Layer 5 (rolling). Times are in milliseconds, measured on the CPU, and rough. Further copies of most
+operations are cheap, since equal kernels are compiled once. A slice at another index in each copy
+makes a kernel of its own each time, and so does a sum, because what computes its operand is fused
+into it. Next, read ``profit``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from stretto._engine.rolling.stretches import Stretch, placed
 __all__ = ["LOOP", "OPERATION", "PLACE", "compiling", "count", "may_pay"]
 
 LOOP = 50.0
-"""A loop, beside its body; a quarter more than it takes, so that it must gain clearly."""
+"""A loop without its body; a quarter more than measured, so that the gain must be clear."""
 
 PLACE = 4.0
-"""A slice in a loop, at a place that its turn decides."""
+"""A slice in a loop, at an index that depends on the iteration."""
 
 OPERATION = 0.2
 _PLACED = 10.0
@@ -35,7 +35,7 @@ _COPY = {
 
 
 def compiling(primitive: Any, moving: bool) -> float:
-    """The time for one copy; ``moving``: its place is another in each."""
+    """The time to compile one copy; ``moving`` says that each copy has another index."""
     if primitive.holds_programs:
         return 2 * OPERATION * sum(map(count, primitive.programs()))
     if moving:
@@ -44,7 +44,7 @@ def compiling(primitive: Any, moving: bool) -> float:
 
 
 def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:
-    """Whether the equations that repeat may take longer to compile than a loop."""
+    """Whether the repeated equations may take longer to compile than a loop."""
     start, period, length = stretch
     copy = equations[start : start + period]
     each = sum([compiling(e.primitive, placed(e.primitive)) for e in copy])
@@ -52,13 +52,13 @@ def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:
 
 
 def count(program: Program) -> int:
-    """The number of equations, those of the programs that they hold with them."""
-    found = program.cache.get("count")
-    if found is None:
-        found = len(program.equations)
+    """The number of equations, including those of the programs that operations hold."""
+    total = program.cache.get("count")
+    if total is None:
+        total = len(program.equations)
         for equation in program.equations:
             primitive: Any = equation.primitive
             if primitive.holds_programs:
-                found += sum(map(count, primitive.programs()))
-        program.cache["count"] = found
-    return found
+                total += sum(map(count, primitive.programs()))
+        program.cache["count"] = total
+    return total

@@ -1,8 +1,9 @@
-"""What loops give to one another and to the rest of the program.
+"""What is read of each loop's outputs, by other loops and by the rest of the program.
 
-Layer 5 (rolling). Read from the end, as dead work is found: which outputs of which copies are read,
-by whom. What another loop reads copy by copy, or a concatenation puts together again, stays in the
-stack that the loop makes of it. Next, read ``profit``.
+Layer 5 (rolling). The program is walked from its end, as when dead work is dropped, to see which
+outputs of which copies are read, and by what. Outputs that another loop reads copy by copy, or that
+a concatenation puts together, stay in the array in which the loop stacks them. Next, read
+``profit``.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from stretto._engine.rolling.stretches import LEAST_COPIES
 __all__ = ["Exchange", "Gathered", "Kept", "Link", "Use", "exchange", "sources_of"]
 
 Kept: TypeAlias = tuple[int, int, tuple[Atom, ...]]
-"""What a loop stacks: an output of a step; as the copy gives it, or carried as the copy gets it.
+"""What a loop stacks: (step, output, first).
 
-The third item is empty, or what ``Carried.first`` is.
+If ``first`` is empty it is the output as each copy computes it; otherwise it is the carried value
+as each copy receives it, and ``first`` is ``Carried.first``.
 """
 
 
 class Link(NamedTuple):
-    """Arrays that are those of some copies of a loop."""
+    """Arrays that are the outputs of some copies of a loop."""
 
     loop: Loop
     kept: Kept
@@ -36,7 +38,7 @@ class Link(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Operands of a concatenation: those of neighbouring copies, each reshaped first."""
+    """Consecutive operands of a concatenation, from neighbouring copies, each reshaped first."""
 
     link: Link
     shape: tuple[int, ...]
@@ -44,30 +46,32 @@ class Gathered(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Use:
-    """What of a loop is used outside, and what it is given by others."""
+    """What is used of a loop's outputs, and which of its operands are outputs of other loops."""
 
     outs: dict[tuple[int, int], list[int]]
-    """Of each output of a step: the copies that are read outside of loops."""
+    """For each (step, output), the copies whose output is read outside of loops."""
     asked: dict[Kept, None]
     """What is read of many copies, in the order in which it was found."""
     links: dict[Given, Link]
+    """The operands that are outputs of another loop."""
 
     @property
     def live(self) -> bool:
-        """Whether it is used at all."""
+        """Whether any of its outputs is used."""
         return bool(self.outs or self.asked)
 
 
 class Exchange(NamedTuple):
-    """The uses of loops by their ``id``, and the operands of concatenations of what they give."""
+    """The uses of all loops, and the concatenations of their outputs."""
 
     uses: dict[int, Use]
+    """By the ``id`` of the loop."""
     gathered: dict[int, list[Atom | Gathered]]
-    """By the ``id`` of the equation."""
+    """The operands of concatenations that gather outputs of a loop, by the equation's ``id``."""
 
 
 class _Place(NamedTuple):
-    """Where a variable is made: by which copy of a loop, and which output of which step it is."""
+    """Where a variable is computed: the copy of a loop, the step, and the step's output."""
 
     loop: Loop
     copy: int
@@ -75,12 +79,12 @@ class _Place(NamedTuple):
     output: int
 
     def like(self, other: _Place) -> bool:
-        """Whether it differs by the copy alone."""
+        """Whether the two differ in nothing but the copy."""
         return self.loop is other.loop and self[2:] == other[2:]
 
 
 def exchange(program: Program, loops: Sequence[Loop], homes: Homes) -> Exchange:
-    """What these loops give, where they all stand in the program."""
+    """What is read of the outputs of these loops, if all of them are made."""
     reader = _Reader(program, loops, homes)
     ends = {loop.end: loop for loop in loops}
     i = len(program.equations)
@@ -92,23 +96,23 @@ def exchange(program: Program, loops: Sequence[Loop], homes: Homes) -> Exchange:
         else:
             i = loop.start
             reader.loop(loop)
-    return reader.found
+    return reader.result
 
 
 class _Reader:
-    """Goes through a program from its end, and notes what is needed."""
+    """Walks a program from its end, and notes what is needed."""
 
     def __init__(self, program: Program, loops: Sequence[Loop], homes: Homes) -> None:
         self.equations, self.homes = program.equations, homes
         self.owners: list[Loop | None] = [None] * len(program.equations)
         for loop in loops:
             self.owners[loop.start : loop.end] = [loop] * (loop.end - loop.start)
-        self.found = Exchange({id(loop): Use({}, {}, {}) for loop in loops}, {})
+        self.result = Exchange({id(loop): Use({}, {}, {}) for loop in loops}, {})
         self.needed: set[Atom] = set()
         self.need(program.outputs)
 
     def place(self, atom: Atom) -> _Place | None:
-        """Where a loop makes it; ``None`` for what no loop makes."""
+        """Where a loop computes the atom; ``None`` if no loop does."""
         home = self.homes.get(atom)
         loop = None if home is None else self.owners[home[0]]
         if home is None or loop is None:
@@ -121,26 +125,26 @@ class _Reader:
         for atom in atoms:
             if atom not in self.needed:
                 self.needed.add(atom)
-                made = self.place(atom)
-                if made is not None:
-                    outs = self.found.uses[id(made.loop)].outs
-                    outs.setdefault((made.step, made.output), []).append(made.copy)
+                place = self.place(atom)
+                if place is not None:
+                    outs = self.result.uses[id(place.loop)].outs
+                    outs.setdefault((place.step, place.output), []).append(place.copy)
 
     def equation(self, e: Equation) -> None:
-        """One outside of loops."""
+        """Visit an equation outside of loops."""
         if self.needed.isdisjoint(e.outputs) and not observable(e.primitive.effects):
             return
         parts = self.parts(e)
         for part in parts:
             if isinstance(part, Gathered):
                 self.ask(part.link)
-                self.found.gathered[id(e)] = parts
+                self.result.gathered[id(e)] = parts
             else:
                 self.need([part])
 
     def loop(self, loop: Loop) -> None:
-        """One, after all that follows it."""
-        use = self.found.uses[id(loop)]
+        """Visit a loop, after everything that follows it."""
+        use = self.result.uses[id(loop)]
         use.outs = {key: sorted(copies) for key, copies in sorted(use.outs.items())}
         if not use.live:
             return
@@ -159,32 +163,33 @@ class _Reader:
 
     def ask(self, link: Link) -> None:
         """Note that many copies of an output are read."""
-        self.found.uses[id(link.loop)].asked[link.kept] = None
+        self.result.uses[id(link.loop)].asked[link.kept] = None
 
     def link(self, given: Given) -> Link | None:
-        """The loop that all arrays are from, if it is one.
+        """The link to the loop that all arrays are from, if there is one such loop.
 
-        It may be that one array is what the loop begins with, and the others what it carries on.
+        One of the arrays may be the initial value of what the loop carries, and the others what
+        the copies compute of it.
         """
-        found = [self.place(v) for v in given.atoms]
-        inside = [home for home in found if home is not None]
-        if len(inside) < len(found) - 1 or not inside:
+        places = [self.place(v) for v in given.atoms]
+        inside = [place for place in places if place is not None]
+        if len(inside) < len(places) - 1 or not inside:
             return None
         loop, _, step, output = inside[0]
-        if any([not home.like(inside[0]) for home in inside]):
+        if any([not place.like(inside[0]) for place in inside]):
             return None
-        if len(inside) == len(found):
-            return Link(loop, (step, output, ()), tuple([home.copy for home in inside]))
-        begin = given.atoms[found.index(None)]
+        if len(inside) == len(places):
+            return Link(loop, (step, output, ()), tuple([place.copy for place in inside]))
+        begin = given.atoms[places.index(None)]
         if Carried(step, output, (begin,)) not in sources_of(loop):
             return None
-        copies = [0 if home is None else home.copy + 1 for home in found]
+        copies = [0 if place is None else place.copy + 1 for place in places]
         if max(copies) == loop.copies:
             return None
         return Link(loop, (step, output, (begin,)), tuple(copies))
 
     def parts(self, equation: Equation) -> list[Atom | Gathered]:
-        """The operands; in a concatenation those of consecutive copies of a loop in one."""
+        """The operands; in a concatenation, those from consecutive copies of a loop as one."""
         if not isinstance(equation.primitive, Concatenate) or len(equation.inputs) < LEAST_COPIES:
             return list(equation.inputs)
         parts: list[Any] = []
@@ -220,7 +225,7 @@ def sources_of(loop: Loop) -> Iterable[Source]:
 
 
 def _follows(run: Sequence[tuple[Atom, _Place]], atom: Atom, home: _Place | None) -> bool:
-    """Whether this comes from the next copy, or from the one before, as the others do."""
+    """Whether the atom continues the run: from the next copy, or the one before, as the others."""
     if not run or home is None:
         return False
     last, place = run[-1]

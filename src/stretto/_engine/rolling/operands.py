@@ -1,9 +1,9 @@
-"""What the copies in a stretch are applied to, and so whether they are the turns of one loop.
+"""What the copies in a stretch are applied to, and so whether they are the iterations of one loop.
 
-Layer 5 (rolling). Each operand of the body is one of five sources: the same value in every copy,
-what an operation of the same copy gives, what one of an earlier copy gives, a number that changes,
-or another array for each copy. A slice at a place that changes is an operation with its place as
-operands. Next, read ``rolling``.
+Layer 5 (rolling). Each operand of the body must have one of five sources: the same value in every
+copy (``Still``), a result of the same copy (``Made``), a result of an earlier copy (``Carried``), a
+number that changes (``Counted``), or another array for each copy (``Given``). A slice whose index
+changes is turned into an operation that takes the index as an operand. Next, read ``liveness``.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = [
 ]
 
 _MOST_DELAY = 3
-"""From how many copies before a value may come."""
+"""The most copies back that a carried value may come from."""
 
 _MOST_STARTS = 16
-"""How often the beginning is moved to where the copies agree."""
+"""How often the start is moved towards where the copies agree."""
 
 _VIEWS = (Slice, Reshape, Transpose, BroadcastInDim, ConvertElementType)
-"""Operations so cheap that a copy's operand made by one is made in the loop."""
+"""Operations so cheap that operands computed by them are computed inside the loop."""
 
 _INDEX = np.dtype(np.int32)
 
@@ -67,7 +67,7 @@ class Made:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Carried:
-    """The same of the copy that is ``len(first)`` earlier; in the first copies, ``first``."""
+    """That output of the copy ``len(first)`` earlier; in the first copies, ``first``."""
 
     step: int
     output: int
@@ -76,7 +76,7 @@ class Carried:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Counted:
-    """A literal of another element in each copy."""
+    """A literal whose element is another in each copy."""
 
     values: tuple[Any, ...]
     type: ArrayType
@@ -92,7 +92,7 @@ class Given:
 Source: TypeAlias = Still | Made | Carried | Counted | Given
 
 Homes: TypeAlias = Mapping[Atom, tuple[int, int]]
-"""Of each variable that a program makes: the number of the equation, and that of its output."""
+"""For each variable, the number of the equation that computes it, and of the output there."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -102,7 +102,7 @@ class Step:
     primitive: Any
     sources: list[Source]
     equation: Equation
-    """That of the first copy."""
+    """The equation in the first copy."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -113,24 +113,25 @@ class Loop:
     period: int
     copies: int
     steps: list[Step]
-    """The body: first the ``views``, which stand elsewhere in the program, then its equations."""
+    """The body: first the ``views``, whose equations are elsewhere in the program, then its own."""
     views: int
+    """The number of views."""
 
     @property
     def end(self) -> int:
-        """The equation after the last copy."""
+        """The number of the equation after the last copy."""
         return self.start + self.period * self.copies
 
 
 class _Later(Exception):
-    """The copies agree from this one on at the earliest."""
+    """Raised where copies disagree: the loop can begin with this copy at the earliest."""
 
     def __init__(self, copy: int) -> None:
         self.copy = copy
 
 
 class _Longer(Exception):
-    """So many copies together are one of the loop."""
+    """Raised where so many copies together are one iteration of the loop."""
 
     def __init__(self, copies: int) -> None:
         self.copies = copies
@@ -143,7 +144,7 @@ def loop_in(
     period: int,
     homes: Homes,
 ) -> Loop | None:
-    """The loop that most of the equations from ``low`` up to ``high`` are, if they are one."""
+    """The loop that most of the equations from ``low`` up to ``high`` form, if they do."""
     if high - low < LEAST_COPIES * period:
         return None
     if all([isinstance(e.primitive, _VIEWS) for e in equations[low : low + period]]):
@@ -170,7 +171,7 @@ def loop_in(
 def wired(
     equations: Sequence[Equation], low: int, high: int, tokens: np.ndarray, homes: Homes
 ) -> list[Stretch]:
-    """The stretches from ``low`` up to ``high`` where also distances to what is read repeat."""
+    """Stretches from ``low`` up to ``high`` in which the distances to operands repeat as well."""
     far = (high - low) // LEAST_COPIES
     elsewhere = (-1, 0)
 
@@ -182,15 +183,15 @@ def wired(
         hash((int(tokens[i]), *[distance(i, a) for a in equations[i].inputs]))
         for i in range(low, high)
     ]
-    found = stretches(np.array(words, np.int64).view(np.uint64))
-    return [Stretch(low + s.start, s.period, s.length) for s in found]
+    repeated = stretches(np.array(words, np.int64).view(np.uint64))
+    return [Stretch(low + s.start, s.period, s.length) for s in repeated]
 
 
 def _cut(equations: Sequence[Equation], low: int, high: int, period: int) -> int:
-    """Where in a period the least is carried over: the first such place.
+    """Where to begin a period so that the fewest bytes are carried: the first such place.
 
-    Cutting between element-wise operations, which are else done in one go, counts half as much
-    again.
+    Bytes between element-wise operations count one and a half times, since cutting there prevents
+    their fusion.
     """
     middle = low + (high - low) // period // 2 * period
     window = range(middle, min(middle + 2 * period, high))
@@ -215,7 +216,7 @@ def _cut(equations: Sequence[Equation], low: int, high: int, period: int) -> int
 
 
 class _Reader:
-    """Reads the copies of a body that begin at an equation."""
+    """Compares the copies of a body, the first of which begins at an equation."""
 
     def __init__(
         self,
@@ -233,7 +234,7 @@ class _Reader:
         self.viewed: dict[tuple[Atom, ...], Made] = {}
 
     def loop(self) -> Loop:
-        """The loop; ``_Later`` where the first copies are not of it."""
+        """The loop; raises ``_Later`` if the first copies are not part of it."""
         steps = [
             self.step(self.equations[self.start + j : self.stop : self.period])
             for j in range(self.period)
@@ -244,7 +245,7 @@ class _Reader:
         return Loop(self.start, self.period, self.copies, body, shift)
 
     def step(self, copies: Sequence[Equation]) -> Step:
-        """The operation of the body that these equations are the copies of."""
+        """The step of the body of which these equations are the copies."""
         first, last = copies[0], copies[-1]
         types = [v.type for v in last.outputs]
         for k in range(len(copies) - 2, -1, -1):
@@ -262,9 +263,9 @@ class _Reader:
         return Step(primitive, [self.source(column) for column in columns], first)
 
     def home(self, atom: Atom) -> tuple[int, int] | None:
-        """Where a copy makes it; ``None`` for what is from elsewhere."""
-        found = self.homes.get(atom)
-        return found if found is not None and self.start <= found[0] < self.stop else None
+        """Where one of the copies computes the atom; ``None`` if it comes from elsewhere."""
+        home = self.homes.get(atom)
+        return home if home is not None and self.start <= home[0] < self.stop else None
 
     def source(self, column: tuple[Atom, ...]) -> Source:
         """Where an operand comes from, given what it is in each copy."""
@@ -291,7 +292,7 @@ class _Reader:
         return self.view(atoms) or Given(atoms)
 
     def carried(self, column: Sequence[Atom], last: int, output: int) -> Source:
-        """What an equation of a copy gives, to the same one or a later one."""
+        """An operand that a copy computes, for itself or for a later one."""
         copy, step = divmod(last - self.start, self.period)
         delay = self.copies - 1 - copy
         if delay > _MOST_DELAY:
@@ -316,7 +317,7 @@ class _Reader:
         return Carried(step, output, tuple(first))
 
     def counted(self, column: Sequence[Atom]) -> Source:
-        """Literals as a source: one for all copies, or an array with one for each."""
+        """Literals as a source: one for all copies, or one for each."""
         for k in range(len(column) - 2, -1, -1):
             if not isinstance(column[k], Literal):
                 raise _Later(k + 1)
@@ -327,7 +328,7 @@ class _Reader:
         return Counted(values, column[-1].type)
 
     def view(self, column: tuple[Var, ...]) -> Source | None:
-        """An operand that a cheap operation of its own makes for each copy, as a step before."""
+        """An operand that a cheap operation computes for each copy, as an extra first step."""
         known = self.viewed.get(column)
         if known is not None:
             return known
@@ -343,13 +344,13 @@ class _Reader:
             forms = [(e.primitive, e.inputs) for e in makers]
         sources = [self.source(c) for c in zip(*[f[1] for f in forms], strict=True)]
         self.views.append(Step(forms[-1][0], sources, makers[0]))
-        # Negative, until it is known how many there are.
-        made = self.viewed[column] = Made(-len(self.views), 0)
-        return made
+        # Negative until the number of views is known; see ``_shifted``.
+        source = self.viewed[column] = Made(-len(self.views), 0)
+        return source
 
 
 def _period(column: Sequence[Any]) -> int:
-    """After how many places the items come again, the same ones in the same order."""
+    """After how many places the same items follow again in the same order."""
     period = next((k for k in range(1, len(column)) if column[k] is column[0]), len(column))
     again = all([a is b for a, b in zip(column[period:], column, strict=False)])
     return period if again else len(column)
@@ -364,7 +365,7 @@ def _shifted(source: Source, views: int) -> Source:
 
 
 def _form(equation: Equation) -> tuple[Any, Sequence[Atom]]:
-    """The operation and its operands; of a slice, or what is put into zeros, the place as well."""
+    """The operation and its operands; for a slice or a pad, with the index as operands."""
     primitive: Any = equation.primitive
     if isinstance(primitive, Slice) and all([s == 1 for s in primitive.strides]):
         starts = [literal(s, array_type((), _INDEX)) for s in primitive.starts]
@@ -381,5 +382,5 @@ def _form(equation: Equation) -> tuple[Any, Sequence[Atom]]:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two operations are the same, those that hold equal programs too."""
+    """Whether two operations do the same, also if they hold equal programs."""
     return one is other or operation_key(one) == operation_key(other)

@@ -1,8 +1,8 @@
-"""Whether a loop is worth it: what it saves the compiler, and what it costs when it runs.
+"""Whether a loop is worth it: the compile time that it saves, and what it costs when it runs.
 
-Layer 5 (rolling). A loop must take clearly less time to compile than its copies, and may take no
-longer to run, by estimate: the copies of what it carries, stacks and takes apart are held against
-the work, and work that could be done side by side must not be put in a row. Next, read ``rewrite``.
+Layer 5 (rolling). By estimate, a loop must compile clearly faster than its copies, and may take no
+longer to run: the time to copy what it carries, stacks and takes apart must be small beside its
+work, and work that could run in parallel must not be serialised. Next, read ``selection``.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from stretto._engine.rolling.stretches import placed
 __all__ = ["gain", "runs_as_fast", "turn_of"]
 
 _FUSED = 8
-"""How many element-wise operations a turn should have, where it has nothing else."""
+"""How many element-wise operations an iteration should have if it has nothing else."""
 
-# What running takes.
+# The limits for running.
 _NOISE = 1.0
-"""Microseconds that a call may take more in any case."""
+"""Extra microseconds that a call may take in any case."""
 _MORE = 0.03
-"""The part of its time that it may take more."""
+"""The extra fraction of its time that a call may take."""
 _APART = 4e5
-"""The work from which on an operation is worth a thread of its own; see ``Primitive.work``."""
+"""The work from which an operation is worth its own thread; see ``Primitive.work``."""
 _SMALL = 1 << 16
-"""Bytes that a loop may hold more in any case."""
+"""Extra bytes that a loop may need in any case."""
 
 
 def turn_of(loop: Loop) -> int:
-    """How many copies a turn of the loop has.
+    """How many copies of the body an iteration of the loop has.
 
-    Element-wise operations are done in one go, so that what is carried passes through memory once a
-    turn. Some eight of them in a turn take little time for arrays of every size: less than hundreds
-    in one go, which the registers do not suffice for.
+    Element-wise operations of one iteration are fused, so carried values pass through memory once
+    in each iteration. Some eight operations an iteration are fast for arrays of every size: faster
+    than hundreds, for which there are not enough registers.
     """
     if not _fused(loop):
         return 1
@@ -53,14 +53,14 @@ def turn_of(loop: Loop) -> int:
 
 
 def _fused(loop: Loop) -> bool:
-    """Whether there is nothing but element-wise operations, which all are done in one go."""
+    """Whether there are only element-wise operations, which are all fused."""
     elementwise = [isinstance(s.primitive, Elementwise) for s in loop.steps]
     steps = zip(loop.steps, elementwise, strict=True)
     return any(elementwise) and all([e or _seen_through(s) for s, e in steps])
 
 
 def _seen_through(step: Step) -> bool:
-    """Whether element-wise operations read what the step gives without its being made."""
+    """Whether element-wise operations can read the step's result without computing it first."""
     if isinstance(step.primitive, BroadcastInDim | Reshape | ConvertElementType):
         return True
     still = not any([isinstance(s, Made | Carried) for s in step.sources])
@@ -68,14 +68,14 @@ def _seen_through(step: Step) -> bool:
 
 
 def gain(loop: Loop, use: Use) -> float:
-    """The milliseconds that the compiler needs less for the loop than for its copies."""
+    """The milliseconds by which the loop compiles faster than its copies."""
     if not use.live:
-        return 0.0  # nothing of it is left
+        return 0.0  # dead work: neither is compiled
     moving = [
         placed(s.equation.primitive) and any([isinstance(o, Counted) for o in s.sources])
         for s in loop.steps
     ]
-    apart = not _fused(loop)  # else no copy has a kernel of its own
+    apart = not _fused(loop)  # if all is fused, no copy has a kernel of its own
     each = sum(compiling(s.primitive, m and apart) for s, m in zip(loop.steps, moving, strict=True))
     written = turn_of(loop) + loop.copies % turn_of(loop)
     stacked = [g for g in _given(loop) if g not in use.links]
@@ -84,12 +84,13 @@ def gain(loop: Loop, use: Use) -> float:
     return (loop.copies - written) * each - LOOP - placing - OPERATION * arrays
 
 
-def runs_as_fast(loop: Loop, use: Use, made: Container[Atom]) -> bool:
+def runs_as_fast(loop: Loop, use: Use, computed: Container[Atom]) -> bool:
     """Whether the loop takes no longer than its copies, by estimate, and no more memory.
 
-    ``made`` has what equations of the program make, which a loop may carry on where it lies.
+    ``computed`` holds the variables that equations of the program compute; a loop may overwrite
+    those in place, while inputs must be copied.
     """
-    return not use.live or (_in_a_row(loop) and _copies_little(loop, use, made))
+    return not use.live or (_in_a_row(loop) and _copies_little(loop, use, computed))
 
 
 def _given(loop: Loop) -> set[Given]:
@@ -97,9 +98,9 @@ def _given(loop: Loop) -> set[Given]:
 
 
 def _in_a_row(loop: Loop) -> bool:
-    """Whether long operations form one chain through the copies, and so run one after another.
+    """Whether long operations form one chain through the copies, so none could run in parallel.
 
-    In straight-line code XLA runs independent ones at the same time; in a short body it does not.
+    XLA runs independent operations in parallel in straight-line code, but not in a short loop body.
     """
     works = [_work(step) for step in loop.steps]
     long = [w if w >= _APART else 0.0 for w in works]
@@ -121,20 +122,20 @@ def _in_a_row(loop: Loop) -> bool:
 
 def _work(step: Step) -> float:
     e = step.equation
-    if placed(e.primitive):  # of a large array it touches a part
+    if placed(e.primitive):  # it touches only a part of a large array
         return 4 * min(e.inputs[0].type.size, e.outputs[0].type.size)
     return e.primitive.work([a.type for a in e.inputs], [v.type for v in e.outputs])
 
 
-def _copies_little(loop: Loop, use: Use, made: Container[Atom]) -> bool:
-    """Whether what the loop copies takes no time beside its work, and little memory."""
+def _copies_little(loop: Loop, use: Use, computed: Container[Atom]) -> bool:
+    """Whether the loop's copying takes little time beside its work, and little memory."""
     carried = {(s.step, s.output, s.first) for s in sources_of(loop) if isinstance(s, Carried)}
     begin = [a for *_, first in carried for a in first]
     state = sum(bytes_of(a.type) for a in begin)
-    copied = sum(bytes_of(a.type) for a in begin if a not in made)
-    given = _given(loop) - use.links.keys()
-    stacked = loop.copies * sum(bytes_of(g.atoms[0].type) for g in given)
-    arrays = loop.copies * len(given)
+    copied = sum(bytes_of(a.type) for a in begin if a not in computed)
+    own = _given(loop) - use.links.keys()
+    stacked = loop.copies * sum(bytes_of(g.atoms[0].type) for g in own)
+    arrays = loop.copies * len(own)
     parted = kept = 0.0
     for (step, output), copies in use.outs.items():
         size = bytes_of(loop.steps[step].equation.outputs[output].type)
@@ -151,7 +152,7 @@ def _copies_little(loop: Loop, use: Use, made: Container[Atom]) -> bool:
 
 
 def _running(step: Step) -> float:
-    """The time of an operation at the least, in microseconds."""
+    """The least time that an operation takes, in microseconds."""
     if isinstance(step.primitive, Elementwise):
         size = step.equation.outputs[0].type.size
         return size / (2e3 if step.primitive.kernel is Kernel.LONG else 2e4)

@@ -1,7 +1,8 @@
-"""Loops written down: a ``Scan`` in the place of the copies, and what goes in and comes out.
+"""Write the loops: a ``Scan`` in place of the copies, with its operands and results.
 
-Layer 5 (rolling). Every variable that is read outside keeps being the one it was. What copies gave
-one after the other, and another loop reads, stays in one array, which that loop takes slices of.
+Layer 5 (rolling). Every variable that is read outside of the loop stays the same object. Outputs
+that another loop reads copy by copy stay in one array, of which that loop takes slices. Next, read
+``control/scan``, the operation that is written.
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ _INDEX = array_type((), np.dtype(np.int32))
 def written(
     program: Program,
     loops: Sequence[Loop],
-    given: Exchange,
+    exchanged: Exchange,
     inner: Callable[[Program], Program],
 ) -> Program:
-    """The program with these loops, which are in its order; ``inner`` treats their bodies."""
+    """The program with these loops, sorted by position; ``inner`` rolls loops in their bodies."""
     equations: list[Equation] = []
     stacks: dict[tuple[int, Kept], Var] = {}
 
     def copied(start: int, stop: int) -> None:
         for e in program.equations[start:stop]:
-            parts = given.gathered.get(id(e))
+            parts = exchanged.gathered.get(id(e))
             equations.extend([e] if parts is None else _gathered(e, parts, stacks))
 
     done = 0
     for loop in loops:
         copied(done, loop.start)
-        use = given.uses[id(loop)]
+        use = exchanged.uses[id(loop)]
         if use.live:
             equations += _Writer(program, loop, use, stacks).equations(inner)
         done = loop.end
@@ -67,7 +68,7 @@ def written(
 def _gathered(
     equation: Equation, parts: Sequence[Atom | Gathered], stacks: dict[tuple[int, Kept], Var]
 ) -> list[Equation]:
-    """A concatenation of what a loop gives: its stack, with its axis where the parts meet."""
+    """A concatenation of a loop's outputs: its stack, with the stacked axis merged into another."""
     equations: list[Equation] = []
 
     def emit(primitive: Any, *inputs: Atom) -> Var:
@@ -102,12 +103,12 @@ def _gathered(
             *equations,
             Equation(equation.primitive, operands, equation.outputs, equation.place),
         ]
-    made = equations.pop()
-    return [*equations, Equation(made.primitive, made.inputs, equation.outputs, made.place)]
+    only = equations.pop()
+    return [*equations, Equation(only.primitive, only.inputs, equation.outputs, only.place)]
 
 
 class _Writer:
-    """Writes one loop. Of what it stacks for others it makes a note in ``stacks``."""
+    """Writes one loop, and enters in ``stacks`` what it stacks for others."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class _Writer:
         self.before: list[Equation] = []
         self.body: list[Equation] = []
         self.after: list[Equation] = []
-        # Of what is outside: the variable of the body that stands for it.
+        # For each value from outside, the variable of the body that stands for it.
         self.consts: dict[Atom, Var] = {}
         self.stacked: dict[Any, tuple[Var, Var]] = {}
         self.carries: dict[Kept, Var] = {}
@@ -130,7 +131,7 @@ class _Writer:
         self.made = [[Var(v.type) for v in step.equation.outputs] for step in loop.steps]
 
     def equations(self, inner: Callable[[Program], Program]) -> list[Equation]:
-        """What is in front of the loop, the loop, and what follows."""
+        """The equations in front of the loop, the loop, and those after it."""
         loop = self.loop
         merged = _added_pads(loop, self.use)
         for n, step in enumerate(loop.steps):
@@ -164,16 +165,16 @@ class _Writer:
         ]
 
     def read(self, source: Source) -> Atom:
-        """What stands for the operand in the body."""
+        """The atom that stands for the operand in the body."""
         if isinstance(source, Made):
             return self.made[source.step][source.output]
-        found = self.read_before.get(source)
-        if found is None:
-            found = self.read_before[source] = self.read_new(source)
-        return found
+        atom = self.read_before.get(source)
+        if atom is None:
+            atom = self.read_before[source] = self.read_new(source)
+        return atom
 
     def read_new(self, source: Source) -> Atom:
-        """What stands for an operand from outside of the copy."""
+        """A new atom that stands for an operand from outside of the copy."""
         if isinstance(source, Still):
             if isinstance(source.atom, Literal):
                 return source.atom
@@ -193,7 +194,7 @@ class _Writer:
         return self.emit(Reshape(shape), [part])
 
     def emit(self, primitive: Any, inputs: Sequence[Atom], to: Var | None = None) -> Var:
-        """An equation of the body; its output."""
+        """Append an equation to the body; return its output."""
         if to is None:
             (type,) = primitive.out_types(tuple([a.type for a in inputs]))
             to = Var(type)
@@ -210,12 +211,12 @@ class _Writer:
         return self.carries[key]
 
     def here(self, key: Kept) -> Atom:
-        """What the copy gives, or gets."""
+        """The atom of the body for what the copy computes or receives."""
         step, output, first = key
         return self.carry(key) if first else self.made[step][output]
 
     def next(self, key: Kept) -> Atom:
-        """What a carried variable is in the next copy."""
+        """The atom of the body that a carried variable is in the next copy."""
         step, output, first = key
         return self.here((step, output, first[1:]))
 
@@ -245,14 +246,14 @@ class _Writer:
         return here
 
     def kept(self) -> list[Kept]:
-        """What is to be stacked; what is read of the last copy alone is carried instead."""
+        """What is to be stacked; outputs only read of the last copy are carried instead."""
         stacked, last = list(self.use.asked), self.loop.copies - 1
         for (step, output), copies in self.use.outs.items():
-            there = set()
+            available = set()
             for key in (*self.carries, *stacked):
                 if key[:2] == (step, output):
-                    there.update(self.covered(key, key in stacked))
-            if not there.issuperset(copies):
+                    available.update(self.covered(key, key in stacked))
+            if not available.issuperset(copies):
                 if copies == [last]:
                     self.carry((step, output, (literal(0, self.made[step][output].type),)))
                 else:
@@ -260,31 +261,31 @@ class _Writer:
         return sorted(stacked, key=lambda key: (key[:2], len(key[2])))
 
     def covered(self, key: Kept, stacked: bool) -> range:
-        """Of which copies the output can be read in what is stacked or carried."""
+        """The copies whose output can be read from what is stacked or carried."""
         copies, delay = self.loop.copies, len(key[2])
         return range(copies - delay) if stacked else range(copies - delay, copies - delay + 1)
 
     def original(self, step: int, output: int, copy: int) -> tuple[Var, Any]:
-        """The variable of the program for an output of a copy, and where it stands."""
+        """The program's variable for an output of a copy, and the place of its equation."""
         at = self.loop.start + copy * self.loop.period + step - self.loop.views
         equation = self.program.equations[at]
         return equation.outputs[output], equation.place
 
     def final(self, key: Kept) -> Var:
-        """What a carried variable is in the end."""
+        """The variable for the final value of a carried variable."""
         step, output, first = key
         v, _ = self.original(step, output, self.loop.copies - len(first))
         return self.deliver(v)
 
     def deliver(self, v: Var) -> Var:
-        """The variable, or where that has been had already another that nobody reads."""
+        """The variable; if it has been delivered already, a new one that nobody reads."""
         if v in self.delivered:
             return Var(v.type)
         self.delivered.add(v)
         return v
 
     def stack(self, key: Kept) -> Var:
-        """What is stacked; what is read of single copies is taken out of it."""
+        """The stacked variable; outputs of single copies that are read are sliced out of it."""
         step, output, first = key
         type = self.made[step][output].type
         stack = self.stacks[id(self.loop), key] = Var(
@@ -304,7 +305,7 @@ class _Writer:
         return stack
 
     def add_in_place(self, pad: Step, add: Step, outputs: Sequence[Var]) -> None:
-        """``x + pad(part)``, by adding the part where it goes."""
+        """``x + pad(part)``, by adding the part to a slice of ``x``."""
         _, part, *starts = [self.read(s) for s in pad.sources]
         first, second = add.sources
         before = not (isinstance(first, Made) and self.loop.steps[first.step] is pad)
@@ -315,14 +316,14 @@ class _Writer:
 
 
 def _added_pads(loop: Loop, use: Use) -> dict[int, int]:
-    """The sums of something and a part put into zeros, which nobody else reads: sum to pad."""
+    """Sums of something and a part padded with zeros that nothing else reads: {sum: pad}."""
     read: dict[int, int] = {}
     for source in sources_of(loop):
         if isinstance(source, Made | Carried):
             read[source.step] = read.get(source.step, 0) + 1
     for step, *_ in (*use.outs, *use.asked):
         read[step] = read.get(step, 0) + 1
-    found = {}
+    pads = {}
     for n, step in enumerate(loop.steps):
         if not isinstance(step.primitive, Add):
             continue
@@ -338,6 +339,6 @@ def _added_pads(loop: Loop, use: Use) -> dict[int, int]:
                     and around.atom.value == 0
                 )
                 if zeros:
-                    found[n] = source.step
+                    pads[n] = source.step
                     break
-    return found
+    return pads

@@ -1,10 +1,11 @@
 """Loops found in straight-line code: many copies of the same equations become one ``Scan``.
 
-Layer 5 (rolling). A Python loop in a traced function leaves as many copies of its body as it has
-turns, and XLA takes its time for each. Where the copies are the turns of one loop, which compiles
-faster and runs no slower by estimate (``profit``), they are handed over as that; the text of the
-lowered function, ``jit(f).lower(x).as_text()``, then has a ``stablehlo.while``. The operations done
-are the same, in the same order. Next, read ``stretches``, ``operands``, ``selection``.
+Layer 5 (rolling). A Python loop in a traced function leaves a copy of its body for each iteration,
+and XLA compiles every one. Where the copies are the iterations of one loop, and that compiles
+faster and runs no slower by estimate (``profit``), the loop takes their place; the text of the
+lowered function, ``jit(f).lower(x).as_text()``, then has a ``stablehlo.while``. The operations are
+the same, in the same order. ``plan/prepare`` calls this. Next, read ``stretches``, ``operands``,
+``selection``.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from stretto._engine.transforms.simplify import remembered
 
 __all__ = ["roll"]
 
-_CHOOSING: Any = LazyModule("stretto._engine.rolling.selection")
+_SELECTION: Any = LazyModule("stretto._engine.rolling.selection")
 
 
 def roll(program: Program, always: bool = False) -> Program:
     """The program with loops for what repeats in it; the same inputs and outputs.
 
-    The programs that it calls, or holds otherwise, are treated likewise, where they are
-    ``rollable``: those of members the planner lays out. ``always``: also where it does not pay.
+    Programs that its operations hold are treated in the same way, if these are ``rollable``.
+    ``always`` makes loops even where they do not pay, for tests.
 
     >>> from stretto._engine.api.graph import make_graph
     >>> import stretto.numpy as snp
@@ -74,7 +75,7 @@ def _rolled(program: Program, always: bool) -> Program:
     tokens = tokens_of(equations, always)
     if tokens is None:
         return program
-    found = stretches(tokens)
-    if not (always and found) and not any([may_pay(equations, s) for s in found]):
+    repeated = stretches(tokens)
+    if not (always and repeated) and not any([may_pay(equations, s) for s in repeated]):
         return program
-    return _CHOOSING.with_loops(program, found, tokens, always, roll)
+    return _SELECTION.with_loops(program, repeated, tokens, always, roll)

@@ -1,8 +1,8 @@
-"""Which of the stretches that repeat become loops.
+"""Which of the repeated stretches become loops.
 
-Layer 5 (rolling). The longest first; each must be one loop by its wiring, and pay beside the
-others. What does not is left, and what repeats inside it is looked at instead. Next, read
-``liveness``.
+Layer 5 (rolling). Stretches are tried in order, the one that repeats most first. Each must form a
+loop by what its copies are applied to (``operands``), and pay given the other loops (``profit``).
+If it does not, what repeats inside it is tried instead. Next, read ``rewrite``.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from stretto._engine.rolling.stretches import LEAST_COPIES, Stretch
 __all__ = ["with_loops"]
 
 _MOST_TRIED = 4
-"""How many periods are tried where the first is none of the loop."""
+"""How many other periods are tried if the first one does not give a loop."""
 
 
 def with_loops(
     program: Program,
-    found: Sequence[Stretch],
+    candidates: Sequence[Stretch],
     tokens: np.ndarray,
     always: bool,
     inner: Callable[[Program, bool], Program],
 ) -> Program:
-    """The program with the loops among these stretches; ``inner`` treats their bodies."""
+    """The program with loops made of these stretches; ``inner`` rolls loops in their bodies."""
     equations = program.equations
     homes: Homes = {v: (i, o) for i, e in enumerate(equations) for o, v in enumerate(e.outputs)}
     refused: set[tuple[int, int]] = set()
@@ -39,7 +39,7 @@ def with_loops(
     while True:
         loops: list[Loop] = []
         free = [True] * len(equations)
-        for stretch in found:
+        for stretch in candidates:
             low, high = _clipped(stretch, free)
             if not all(free[low:high]):
                 continue
@@ -53,17 +53,18 @@ def with_loops(
         if not loops:
             return program
         loops.sort(key=lambda loop: loop.start)
-        given = exchange(program, loops, homes)
-        worse = [] if always else _worse(loops, given, homes)
+        exchanged = exchange(program, loops, homes)
+        worse = [] if always else _worse(loops, exchanged, homes)
         if not worse:
-            return written(program, loops, given, lambda body: inner(body, always))
+            return written(program, loops, exchanged, lambda body: inner(body, always))
         refused.update([(loop.start, loop.period) for loop in worse])
 
 
-def _worse(loops: Sequence[Loop], given: Exchange, homes: Homes) -> list[Loop]:
+def _worse(loops: Sequence[Loop], exchanged: Exchange, homes: Homes) -> list[Loop]:
     """The loops that are not worth it.
 
-    Those that are linked gain together: each would else have to take its stacks apart.
+    Gains of linked loops are added up: without one of them, the others would have to take their
+    stacks apart.
     """
     group = {id(loop): id(loop) for loop in loops}
 
@@ -74,12 +75,12 @@ def _worse(loops: Sequence[Loop], given: Exchange, homes: Homes) -> list[Loop]:
         return at
 
     for loop in loops:
-        for link in given.uses[id(loop)].links.values():
+        for link in exchanged.uses[id(loop)].links.values():
             group[root(loop)] = root(link.loop)
     gains: dict[int, float] = {}
     for loop in loops:
-        gains[root(loop)] = gains.get(root(loop), 0.0) + gain(loop, given.uses[id(loop)])
-    slow = [loop for loop in loops if not runs_as_fast(loop, given.uses[id(loop)], homes)]
+        gains[root(loop)] = gains.get(root(loop), 0.0) + gain(loop, exchanged.uses[id(loop)])
+    slow = [loop for loop in loops if not runs_as_fast(loop, exchanged.uses[id(loop)], homes)]
     return slow or [loop for loop in loops if gains[root(loop)] < 0]
 
 
@@ -91,7 +92,7 @@ def _loops(
     homes: Homes,
     tokens: np.ndarray,
 ) -> list[Loop]:
-    """The loops there, if need be with the period of what is read from where."""
+    """The loops between ``low`` and ``high``, if need be with a period found by ``wired``."""
     if high - low < LEAST_COPIES * period:
         return []
     loop = loop_in(equations, low, high, period, homes)
@@ -106,7 +107,7 @@ def _loops(
 
 
 def _clipped(stretch: Stretch, free: Sequence[bool]) -> tuple[int, int]:
-    """The ends of a stretch without what is taken there."""
+    """The bounds of a stretch, without equations at its ends that other loops have taken."""
     low, high = stretch.start, stretch.start + stretch.length
     while low < high and not free[low]:
         low += 1

@@ -1,9 +1,9 @@
 """Where the operations of a program repeat: stretches of equations with a period.
 
-Layer 5 (rolling). Each equation is a token: the operation, and the type of its output. Within a
-stretch of period p every group of tokens was last seen p places before; so stretches are runs of
-one distance, found for groups of 1, 2, 4, … tokens by sorting, in n log n. What the operations are
-applied to is looked at later, in the few stretches there are. Next, read ``operands``.
+Layer 5 (rolling). Each equation becomes a token: its operation, and the type of its output. Within
+a stretch of period p, every group of tokens was last seen p places before; so stretches are runs of
+equal distances, found for groups of 1, 2, 4, … tokens by sorting, in n log n. What the operations
+are applied to is checked later, and only within the stretches found. Next, read ``operands``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from stretto._engine.ops.shape import Pad, Slice
 __all__ = ["LEAST_COPIES", "Stretch", "placed", "stretches", "tokens_of"]
 
 LEAST_COPIES = 4
-"""From how many copies on a stretch is looked at."""
+"""The fewest copies for which a stretch is considered."""
 
 _LEAST_REPEATED = 24
-"""The number of equations that repeat earlier ones from which on a program is looked at."""
+"""The fewest equations that repeat earlier ones for which a program is considered."""
 
 _MOST_STRETCHES = 64
 
@@ -31,7 +31,7 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Stretch(NamedTuple):
-    """Equations from ``start`` on, each of the kind of that ``period`` places before it."""
+    """Equations from ``start`` on, each like the one ``period`` places before it."""
 
     start: int
     period: int
@@ -39,17 +39,17 @@ class Stretch(NamedTuple):
 
 
 def placed(primitive: Any) -> bool:
-    """Whether the operation is at a place that may be another in each copy."""
+    """Whether the operation has an index that may be another in each copy."""
     return isinstance(primitive, Slice | Pad)
 
 
 class _Kinds(dict[Any, Any]):
-    """What tokens say of an operation: itself, or less where copies may differ."""
+    """What a token contains of an operation: all of it, or less if copies may differ."""
 
     def __init__(self) -> None:
         super().__init__()
         self.alone: set[Any] = set()
-        """Those that must not be repeated."""
+        """The operations of which no loop may be made."""
         self.programs = False
 
     def __missing__(self, primitive: Any) -> Any:
@@ -66,7 +66,7 @@ class _Kinds(dict[Any, Any]):
 
 
 def tokens_of(equations: Sequence[Equation], always: bool = False) -> np.ndarray | None:
-    """The token of each equation; ``None`` where so few are seen twice that nothing is to gain."""
+    """The token of each equation; ``None`` if so few occur twice that there is nothing to gain."""
     kinds = _Kinds()
     tokens = [
         hash((kinds[e.primitive], e.outputs[0].type if e.outputs else None)) for e in equations
@@ -84,8 +84,8 @@ def tokens_of(equations: Sequence[Equation], always: bool = False) -> np.ndarray
 
 
 def stretches(tokens: np.ndarray) -> list[Stretch]:
-    """The stretches of at least ``LEAST_COPIES`` periods, what repeats most first."""
-    found: set[tuple[int, int, int]] = set()
+    """The stretches of at least ``LEAST_COPIES`` periods, the one that repeats most first."""
+    ranges: set[tuple[int, int, int]] = set()
     group, width, factor = tokens, 1, _BASE
     with np.errstate(over="ignore"):
         while len(group) > 1:
@@ -98,7 +98,7 @@ def stretches(tokens: np.ndarray) -> list[Stretch]:
             periods = distance[starts]
             wholes = lengths + periods + (width - 1)
             fits = (periods > 0) & (wholes >= LEAST_COPIES * periods)
-            found.update(
+            ranges.update(
                 zip(
                     (starts - periods)[fits].tolist(),
                     periods[fits].tolist(),
@@ -108,12 +108,12 @@ def stretches(tokens: np.ndarray) -> list[Stretch]:
             )
             group = group[:-width] * factor + group[width:]
             width, factor = 2 * width, factor * factor
-    ordered = sorted(found, key=lambda f: (f[1] - f[2], f))
+    ordered = sorted(ranges, key=lambda f: (f[1] - f[2], f))
     return [Stretch(*f) for f in ordered[:_MOST_STRETCHES]]
 
 
 def _distances(group: np.ndarray) -> np.ndarray | None:
-    """How far back each value came last, 0 where it did not; ``None`` where none came twice."""
+    """How far back each value last occurred, 0 if it did not; ``None`` if none occurs twice."""
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     again = ordered[1:] == ordered[:-1]

@@ -1,7 +1,8 @@
-"""``Array``: a concrete, immutable value, with a NumPy face and a device face.
+"""``Array``: a concrete, immutable value, held as a NumPy array, a device buffer, or both.
 
-Layer 6 (runtime). It holds a NumPy array, a device buffer, or both, and makes the other when first
-asked. Operators and methods come with the wiring. Next, read ``eager``.
+Layer 6 (runtime). Eager operations read the NumPy array and compiled programs the buffer; whichever
+is missing is made when it is first needed. ``wiring`` attaches operators and methods. Next, read
+``eager``.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ __all__ = ["Array", "Donated", "text_of", "wait_for_all"]
 
 
 class Donated:
-    """Stands where an array's buffer was, once a call has taken it: says so at each use.
+    """Takes the place of an array's buffer once a call has taken that; says so at each use.
 
-    No function has taken what was deleted.
+    ``function`` is the call that took it, or None if the array was deleted.
     """
 
     __slots__ = ("argument", "function", "position")
@@ -56,7 +57,7 @@ class Donated:
 
 
 class _StoodFor(type):
-    """Of a class whose instances tracers stand for: they are instances to whoever asks."""
+    """The metaclass of ``Array``: makes ``isinstance`` true for tracers, which stand for arrays."""
 
     def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, Value)
@@ -65,11 +66,11 @@ class _StoodFor(type):
 class Array(Holder, Value, metaclass=_StoodFor):
     """An immutable array of numbers; make one with ``stretto.numpy.array``.
 
-    ``isinstance(x, Array)`` holds for traced values as well, so that functions that ask do the same
-    while they are transformed; ``x.__class__ is Array`` holds for concrete ones alone.
+    ``isinstance(x, Array)`` holds for traced values as well, so that functions that check it behave
+    the same while they are transformed; ``x.__class__ is Array`` holds only for concrete ones.
 
-    Raises ``DonatedArrayError`` where the elements are asked for after the array was donated to a
-    jitted call, or deleted.
+    Raises ``DonatedArrayError`` if the elements are read after the array was donated to a jitted
+    call, or deleted.
 
     >>> import stretto.numpy as snp
     >>> snp.array([[1, 2], [3, 4]]) @ snp.array([1, 1])
@@ -177,7 +178,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
             self._buffer = kept
 
     def delete(self) -> None:
-        """Let go of the elements, which cannot be used any more; views and copies of them can.
+        """Free the elements, which cannot be used any more; views and copies of them can.
 
         >>> import stretto.numpy as snp
         >>> x = snp.ones(2)
@@ -310,7 +311,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
         return _restore, (np.array(self.to_host()), self.type)
 
     def __copy__(self) -> Array:
-        # Another array: it outlives the donation of this one, with which it shares memory.
+        # A new array that shares memory with this one, and stays usable if this one is donated.
         return Array(self.to_host(), self.type)
 
     def __deepcopy__(self, memo: Any) -> Array:
@@ -346,7 +347,7 @@ def text_of(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The elements and the type, in lines so wide, with so many digits."""
+    """The text of an array: elements and type, in lines of this width, with so many digits."""
     settings = (width, precision, suppress_small, ", ", "Array(")
     body = np.array2string(host, *settings) if host.size else "[]"
     shape = f", shape={type.shape}" if not host.size and type.shape != (0,) else ""
@@ -355,13 +356,13 @@ def text_of(
 
 
 def _restore(host: np.ndarray, type: ArrayType) -> Array:
-    if not host.flags.owndata:  # a buffer beside the pickle, which others may write
+    if not host.flags.owndata:  # memory of an out-of-band buffer, which others may write to
         host = np.array(host)
     return Array(host, array_type(type.shape, host.dtype, type.weak_type))
 
 
 def wait_for_all(values: Iterable[Any]) -> None:
-    """Return when those that are arrays are computed; errors of computations are raised here."""
+    """Wait until those values that are arrays are computed; raise the errors of computations."""
     buffers = []
     for x in values:
         if x.__class__ is Array and x._host is None:

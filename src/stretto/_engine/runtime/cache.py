@@ -1,7 +1,8 @@
-"""Compiled programs, kept in memory: a program's by itself and its text, an operation's by types.
+"""Compiled programs kept in memory: by program, by text, and by operation and types.
 
-Layer 6 (runtime). A function traced anew, as the body of an eager loop is at each call, gives the
-same text, and is not compiled again.
+Layer 6 (runtime). A function that is traced again, such as the body of an eager loop at each call,
+gives the same text, and is not compiled again. Next, read ``disk``, which keeps programs for other
+processes.
 """
 
 from __future__ import annotations
@@ -37,31 +38,31 @@ __all__ = ["clear", "compiled", "executable", "log", "run_primitive", "run_progr
 _CAPACITY = 1024
 _logging = LazyModule("logging")
 _by_text: collections.OrderedDict[str, Executable] = collections.OrderedDict()
-"""Least lately used first."""
+"""The least recently used first."""
 
 _compiling: dict[Any, Turn] = {}
 
 
 def executable(program: Program) -> Executable:
-    """The compiled form of a program, made once, whichever thread comes first."""
-    found = program.cache.get("executable")
-    if found is None:
+    """The compiled form of a program, compiled once and kept with the program."""
+    result = program.cache.get("executable")
+    if result is None:
         start = time.perf_counter()
         text = lower(prepare(program))
         lowered = time.perf_counter()
-        found = program.cache["executable"] = compiled(text, program.out_types)
+        result = program.cache["executable"] = compiled(text, program.out_types)
         log(
             program.name,
             lambda: ", ".join(map(repr, program.in_types)),
-            found,
+            result,
             lower=lowered - start,
             compile=time.perf_counter() - lowered,
         )
-    return found
+    return result
 
 
 def log(name: str, signature: Callable[[], str], executable: Executable, **seconds: float) -> None:
-    """Log what a compilation took, where ``config.log_compiles`` asks for it."""
+    """Log how long a compilation took, if ``config.log_compiles`` is set."""
     if config.log_compiles:
         done = "compiled"
         if executable.from_disk:
@@ -72,9 +73,9 @@ def log(name: str, signature: Callable[[], str], executable: Executable, **secon
 
 
 def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) -> Executable:
-    """The compiled form of this text. Threads wait for each other over the same text only.
+    """The compiled form of this text. Threads wait for each other only over the same text.
 
-    One that calls Python functions is not kept here: equal texts call different ones.
+    Programs that call Python functions are not kept: equal texts may call different functions.
     """
     if text.arrays:
         return _Supplied(_compiled(text, out_types, options), text.arrays)
@@ -82,7 +83,7 @@ def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) 
 
 
 class _Supplied(Executable):
-    """A compiled program that is passed arrays of its own after its arguments."""
+    """A compiled program that passes its large constants after its arguments."""
 
     __slots__ = ("_compiled",)
 
@@ -102,27 +103,27 @@ def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> E
     if text.calls:
         return CallingExecutable(text, out_types, options)
     key = f"{text}{options}" if options else text
-    found = once(_by_text, _compiling, key, lambda: _made(text, out_types, options))
-    with contextlib.suppress(KeyError):  # another thread has just pushed it out
+    result = once(_by_text, _compiling, key, lambda: _load_or_compile(text, out_types, options))
+    with contextlib.suppress(KeyError):  # another thread may just have removed it
         _by_text.move_to_end(key)
     while len(_by_text) > _CAPACITY:
         _by_text.popitem(last=False)
-    return found
+    return result
 
 
-def _made(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
-    """The executable from disk, else compiled and kept there."""
+def _load_or_compile(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
+    """The executable from disk; if it is not there, it is compiled and kept there."""
     place = disk.place_of(text, options)
-    found = place and place.load(out_types)
-    if not found:
-        found = compile_text(text, out_types, options)
+    result = place and place.load(out_types)
+    if not result:
+        result = compile_text(text, out_types, options)
         if place:
-            place.keep(found)
-    return found
+            place.keep(result)
+    return result
 
 
 def run_program(program: Program, args: Sequence[Array]) -> list[Array]:
-    """Run a program, compiled, on arrays."""
+    """Compile a program, unless that was done before, and run it on arrays."""
     buffers = executable(program)([a.to_buffer() for a in args])
     return [Array(None, v.type, b) for v, b in zip(program.outputs, buffers, strict=True)]
 
@@ -144,16 +145,16 @@ def run_primitive(
     out_types: tuple[ArrayType, ...],
     args: Sequence[Array],
 ) -> list[Array]:
-    """Run the program of one operation."""
+    """Compile and run the program of one operation."""
     if not primitive.holds_programs:
         return run_program(_kept_operation(primitive, types, out_types), args)
-    kept = vars(primitive).setdefault("_alone", {})  # let go with the programs that it holds
+    kept = vars(primitive).setdefault("_alone", {})  # freed with the programs that it holds
     if types not in kept:
         kept[types] = _one_operation(primitive, types, out_types)
     return run_program(kept[types], args)
 
 
 def clear() -> None:
-    """Forget what was compiled; on disk it stays."""
+    """Forget what was compiled; what is on disk stays."""
     _kept_operation.cache_clear()
     _by_text.clear()

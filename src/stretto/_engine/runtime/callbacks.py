@@ -1,10 +1,11 @@
 """Compiled programs that call Python functions while they run.
 
-Layer 6 (runtime). Such a program runs in the thread of its caller, and is done when the call
-returns. It has a client of its own, with threads of its own: a function that it calls may run other
-programs, which would wait for ever for threads that all wait for functions. Programs that call
-nothing stay on the client of the process; what calls functions and is run by such a function goes
-one client further. Next, read ``control/callback``.
+Layer 6 (runtime). Such a program runs in the thread of its caller, and has finished when the call
+returns. It runs on a separate XLA client with its own threads: the function that it calls may run
+other programs, and those would wait for ever if all threads of their client were waiting for
+functions. Programs that call nothing stay on the main client; a program that calls functions, and
+is itself run by such a function, gets the client one level further. Next, read
+``control/callback``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = ["CallingExecutable", "effects_barrier"]
 
 
 class _Depth(threading.local):
-    """How many programs wait, one in the other, for the function that this thread runs."""
+    """How many programs, nested in each other, wait for the function that this thread runs."""
 
     depth = 0
 
@@ -41,16 +42,16 @@ _thread = _Depth()
 
 
 _running: set[Any] = set()
-"""A lock for each such program that runs now, in any thread, held by its call."""
+"""A lock for each such program that is running in any thread; its call holds the lock."""
 
 in_child(_running.clear)
 
 
 def effects_barrier() -> None:
-    """Return when the callbacks of all calls made so far, in any thread, have returned.
+    """Wait until the callbacks of all calls made so far, in any thread, have returned.
 
-    A call returns when its own have, so this is for calls made by other threads. In a callback it
-    waits for nothing.
+    A call returns only after its own callbacks, so this is for calls made by other threads. Inside
+    a callback it does not wait.
 
     >>> import stretto as st
     >>> st.effects_barrier()
@@ -58,20 +59,21 @@ def effects_barrier() -> None:
     if not _thread.depth:
         for call in list(_running):
             with call:
-                _running.discard(call)  # which an interrupt may have left there
+                _running.discard(call)  # an interrupt may have left it there
 
 
 _failures: dict[int, BaseException] = {}
 _numbers = itertools.count()
 _NUMBER = re.compile(r"a function that the program called failed, as number (\d+)")
-_KEPT = 256  # of several that fail at once the runtime reports one
+_KEPT = 256  # of several that fail at once the runtime reports only one, so the others pile up
 
 
 class _Failure(Exception):
     """Tells the runtime that a function failed, and which failure it is."""
 
 
-def _noted(error: BaseException) -> _Failure:
+def _failure_of(error: BaseException) -> _Failure:
+    """Keep the error, and return the exception that tells the runtime its number."""
     number = next(_numbers)
     while len(_failures) >= _KEPT:
         _failures.pop(next(iter(_failures)), None)
@@ -82,31 +84,31 @@ def _noted(error: BaseException) -> _Failure:
 _interrupts: list[BaseException] = []
 """What a signal handler raised between the runtime and ``CallingExecutable._called``.
 
-The runtime calls Python in the midst of work without Python, so signals that came meanwhile are
-handled first of all, before any clause of ours could catch what their handlers raise.
+When the runtime calls Python from its own threads, Python first handles the signals that arrived in
+the meantime, before any ``try`` of ours has begun.
 """
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function; what escapes it beside failures is noted, by C, which no signal interrupts.
+    """The function, wrapped in C, which no signal interrupts, to note exceptions but failures.
 
-    Without the extension such an interrupt is a ``JaxRuntimeError`` that tells of it.
+    Without the extension, such an interrupt becomes a ``JaxRuntimeError`` that mentions it.
     """
     return function if native is None else native.Guard(function, _Failure, _interrupts)
 
 
 def _original(error: BaseException) -> BaseException:
-    """What the function raised that made the runtime raise this."""
-    found = _NUMBER.search(str(error))
-    if found:
-        return _failures.pop(int(found[1]), error)
+    """The exception of the user's function that made the runtime raise this error."""
+    match = _NUMBER.search(str(error))
+    if match:
+        return _failures.pop(int(match[1]), error)
     if _interrupts and threading.current_thread() is threading.main_thread():
         return _interrupts.pop()
     return error
 
 
 class _Results:
-    """Buffers, as if the runtime gave them."""
+    """Buffers, with the interface of the runtime's results."""
 
     __slots__ = ("_buffers",)
 
@@ -114,14 +116,14 @@ class _Results:
         self._buffers = buffers
 
     def consume_with_handlers(self, handlers: Sequence[Any]) -> list[Any]:
-        """The buffers, which are those of arrays already."""
+        """The buffers, which need no more handling."""
         return self._buffers
 
 
 class CallingExecutable(Executable):
     """A compiled program that calls Python functions.
 
-    What they raise is raised by the call, as it is.
+    An exception that one raises is raised by the call, unchanged.
     """
 
     __slots__ = ("__weakref__", "_at", "_compiling", "_options", "_out_types", "calls")
@@ -142,8 +144,8 @@ class CallingExecutable(Executable):
         return once(self._at, self._compiling, depth, lambda: self._made(depth))
 
     def _made(self, depth: int) -> Executable:
-        # jaxlib keeps the callbacks, and Python cannot see what jaxlib keeps: a strong reference
-        # would make a cycle that nothing frees.
+        # jaxlib keeps the callbacks alive, and Python's garbage collector cannot look into jaxlib:
+        # a strong reference would make a cycle that is never freed.
         this = weakref.ref(self)
         callbacks = [
             _guarded(lambda *arrays, i=i: this()._called(i, arrays, depth))  # type: ignore[union-attr]
@@ -172,20 +174,20 @@ class CallingExecutable(Executable):
             )
         finally:
             _running.discard(running)
-        raise failure  # outside the except clause, which would become part of its story
+        raise failure  # outside the except clause, which would set its __context__
 
     def _called(self, number: int, arrays: Sequence[np.ndarray], depth: int) -> tuple[Any, ...]:
-        """What the runtime calls, in whatever thread."""
+        """Call the function; the runtime calls this, in any of its threads."""
         try:
             return holding(_thread, "depth", depth, _call, self.calls[number], arrays)
         except BaseException as error:
-            failure = _noted(error)
+            failure = _failure_of(error)
         raise failure
 
 
 def _call(call: HostCall, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    given = zip(arrays[: len(call.types)], call.types, strict=True)
-    results = call.function([constant(x, t.weak_type) for x, t in given])
+    typed = zip(arrays[: len(call.types)], call.types, strict=True)
+    results = call.function([constant(x, t.weak_type) for x, t in typed])
     hosts = [np.ascontiguousarray(r.to_host()).reshape(r.shape) for r in results]
     if call.ordered:
         hosts.append(np.zeros(TOKEN.shape, TOKEN.dtype))

@@ -1,6 +1,6 @@
-"""The devices that arrays lie on, and the processes that have them. There is one of each.
+"""The devices that arrays are on, and the processes that own them. There is one of each.
 
-Layer 6 (runtime). Whoever asks which devices there are asks here. Next, read ``dlpack``.
+Layer 6 (runtime). All questions about devices are answered here. Next, read ``dlpack``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Device:
-    """A place where arrays lie and programs run, as ``x.device`` gives it.
+    """A place where arrays are stored and programs run; ``x.device`` is one.
 
     >>> import stretto.numpy as snp
     >>> snp.ones(2).device
@@ -70,12 +70,12 @@ CPU = Device("cpu", 0)
 def as_device(device: Any, caller: str, argument: str = "device") -> Device:
     """The device asked for: ``None``, a ``Device``, or its name.
 
-    Raises ``ValueError`` where there is no such device.
+    Raises ``ValueError`` if there is no such device.
     """
     if device is None or device == CPU or device in ("cpu", "cpu:0"):
         return CPU
     raise ValueError(
-        f"{caller}: {argument} must be None or {CPU!r} (also 'cpu'), the one device there is; got "
+        f"{caller}: {argument} must be None or {CPU!r} (also 'cpu'), the only device there is; got "
         f"{device!r}"
     )
 
@@ -101,11 +101,11 @@ def devices(backend: str | None = None) -> list[Device]:
     """
     if backend is None:
         return list(_DEVICES)
-    found = [device for device in _DEVICES if device.platform == backend]
-    if not found:
-        there = ", ".join(sorted({repr(device.platform) for device in _DEVICES}))
-        raise RuntimeError(f"there is no backend {backend!r}; there is {there}")
-    return found
+    matching = [device for device in _DEVICES if device.platform == backend]
+    if not matching:
+        known = ", ".join(sorted({repr(device.platform) for device in _DEVICES}))
+        raise RuntimeError(f"there is no backend {backend!r}; there is {known}")
+    return matching
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:

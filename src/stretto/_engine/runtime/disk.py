@@ -1,10 +1,11 @@
-"""Compiled programs kept on disk, for other processes: which, under what key, and how they return.
+"""Compiled programs kept on disk for other processes: their keys, and how they are loaded.
 
-Layer 6 (runtime). The key is of everything that decides what a program is compiled to: its text,
-with all that the planner chose, and what ``pjrt.conditions`` names. The lines of the user's source
-are not in it, so that a program outlives an edit above it; what has other lines is compiled anew
-when its text is asked for. Trouble with files is never an error: it is logged, once of each kind,
-and programs are compiled. Next, read ``cache``.
+Layer 6 (runtime). The key is a hash of everything that decides what a program is compiled to: its
+text, which includes what the planner chose, the processor, and what ``pjrt.conditions`` returns.
+The line numbers of the user's source are not part of it, so that a program survives an edit above
+it; if a program with other lines was loaded, its optimised text is compiled when asked for.
+Problems with files are never errors: they are logged, once for each kind, and programs are
+compiled. Next, read ``store``.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _LINES = re.compile(r"^#u\d+ = loc\(.*\)\n", re.MULTILINE)
 """The positions in the user's source, as ``lower.stablehlo`` writes them at the end."""
 
 _DIGEST = hashlib.sha256().digest_size
-_said: set[bool] = set()
-"""Whether it was said that files are unsafe, and that they cannot be written."""
+_warned: set[bool] = set()
+"""Which warnings were given: that files are unsafe (True), that they cannot be written (False)."""
 _processor = functools.cache(processor)
 _logging = LazyModule("logging")
 
 
 class FromDisk(Executable):
-    """A compiled program that another process may have compiled, from elsewhere in a source."""
+    """A compiled program from disk, perhaps compiled for code on other lines of a source file."""
 
     __slots__ = ("_options", "_same_lines")
 
@@ -62,7 +63,7 @@ class FromDisk(Executable):
 
 
 class Place(NamedTuple):
-    """Where a program is kept."""
+    """Where a program is kept on disk."""
 
     folder: str
     key: str
@@ -74,7 +75,7 @@ class Place(NamedTuple):
         try:
             content = store.read(self.folder, self.key, config.disk_cache_size)
         except OSError as error:
-            _remark(self.folder, error)
+            _warn(self.folder, error)
             return None
         if content is None:
             return None
@@ -85,7 +86,7 @@ class Place(NamedTuple):
         return FromDisk(loaded, out_types, self.text, self.options, same_lines)
 
     def keep(self, executable: Executable) -> None:
-        """Keep the program, unless the runtime has no bytes for it, or there is no space."""
+        """Keep the program, unless the runtime cannot serialize it, or there is no space."""
         content = pjrt.serialised(executable)
         if content is None:
             return
@@ -93,17 +94,17 @@ class Place(NamedTuple):
             data = _digest(self.text) + content
             store.write(self.folder, self.key, data, config.disk_cache_size)
         except OSError as error:
-            _remark(self.folder, error)
+            _warn(self.folder, error)
 
 
 def folder() -> str | None:
-    """Where programs are kept; ``None``: nowhere."""
+    """The folder where programs are kept; ``None`` if nowhere."""
     base = cache_directory()
     return os.path.join(base, "programs") if base else None
 
 
 def place_of(text: str, options: Options) -> Place | None:
-    """Where the program of this text is kept; ``None`` where it is not to be."""
+    """Where the program of this text is kept; ``None`` if it is not to be kept."""
     at = folder() if config.disk_cache else None
     conditions = pjrt.conditions(text, options) if at else None
     if at is None or conditions is None:
@@ -117,16 +118,18 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _remark(folder: str, error: OSError) -> None:
-    """Say what is wrong with the files, and the way out; of each kind of trouble the first."""
+def _warn(folder: str, error: OSError) -> None:
+    """Log what is wrong with the files, and the way out; once for each kind of problem."""
     unsafe = isinstance(error, store.Unsafe)
-    if unsafe in _said:
+    if unsafe in _warned:
         return
-    _said.add(unsafe)
+    _warned.add(unsafe)
     if unsafe:
-        said = f"compiled programs on disk are used where only you can have written them: {error}"
+        problem = (
+            f"compiled programs on disk are used where only you can have written them: {error}"
+        )
         way = "or set STRETTO_CACHE_DIR to a folder that only you can write"
     else:
-        said = f"compiled programs cannot be kept in {folder}: {error.strerror}"
+        problem = f"compiled programs cannot be kept in {folder}: {error.strerror}"
         way = "set STRETTO_CACHE_DIR to a folder that you can write, or STRETTO_DISK_CACHE to 0"
-    _logging.getLogger("stretto").warning("%s; %s", said, way)
+    _logging.getLogger("stretto").warning("%s; %s", problem, way)

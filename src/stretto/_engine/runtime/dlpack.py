@@ -1,7 +1,7 @@
 """Memory shared with other libraries, by the DLPack protocol.
 
-Layer 6 (runtime). NumPy reads and writes the protocol's structures; jaxlib those of the dtypes that
-NumPy has no code for, such as bfloat16. Next, read ``pjrt``.
+Layer 6 (runtime). NumPy reads and writes the protocol's structures, and jaxlib those for dtypes
+that NumPy does not know, such as bfloat16. Next, read ``pjrt``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from stretto._engine.runtime import pjrt
 __all__ = ["CPU_PAIR", "UNSAID", "export", "read_only", "take"]
 
 CPU_PAIR = (1, 0)
-"""The protocol's number for the CPU, and which of them."""
+"""The protocol's device type for the CPU, and the device's number."""
 
-_READ_ONLY_SINCE = (1, 0)  # the first version that can say so
+_READ_ONLY_SINCE = (1, 0)  # the first version that can mark memory as read-only
 
 
 UNSAID: Any = object()
@@ -36,12 +36,13 @@ def export(
     copy: bool | None,
     caller: CodeType,
 ) -> Any:
-    """A capsule of the protocol, as the array API standard's ``__dlpack__`` gives it.
+    """A capsule of the protocol, as ``__dlpack__`` of the array API standard returns it.
 
-    A copy, said to be one, unless the array's own memory can be lent, marked read-only: to NumPy,
-    which heeds the mark, and to whoever asks for it with ``copy=False``. Others may write what they
-    are lent, as PyTorch does. ``caller`` is the code that called. Raises ``ValueError`` for a
-    stream, ``BufferError`` for another device, and where ``copy=False`` and a copy is needed.
+    It holds a copy, marked as one, unless the array's own memory can be shared, marked read-only:
+    with NumPy, which respects the mark, and with callers that pass ``copy=False``. Others may write
+    to shared memory, as PyTorch does. ``caller`` is the code that called ``__dlpack__``. Raises
+    ``ValueError`` for a stream, ``BufferError`` for another device, or if ``copy=False`` and a copy
+    is needed.
     """
     by_numpy = _is_numpy(stream, dl_device, copy, caller)
     stream = None if stream is UNSAID else stream
@@ -50,13 +51,13 @@ def export(
     if stream is not None:
         raise ValueError(f"__dlpack__: stream must be None on the CPU; got {stream!r}")
     if dl_device is not None and tuple(map(int, dl_device)) != CPU_PAIR:
-        raise BufferError(f"__dlpack__: the array lies on the CPU, {CPU_PAIR}; got {dl_device}")
-    foreign = host.dtype.isbuiltin != 1  # of ml_dtypes
+        raise BufferError(f"__dlpack__: the array is on the CPU, {CPU_PAIR}; got {dl_device}")
+    foreign = host.dtype.isbuiltin != 1  # a dtype of ml_dtypes
     markable = max_version is not None and max_version >= _READ_ONLY_SINCE
     if copy is False and (foreign or not markable):
         raise BufferError(
             f"__dlpack__: {type} cannot be shared without a copy: "
-            + ("NumPy has no code for its dtype" if foreign else
+            + ("NumPy cannot export its dtype" if foreign else
                "the consumer asks for a version that cannot mark memory as read-only")
         )  # fmt: skip
     if foreign:
@@ -67,19 +68,20 @@ def export(
 
 
 def _is_numpy(stream: Any, dl_device: Any, copy: Any, caller: CodeType) -> bool:
-    """Whether NumPy's ``from_dlpack`` asks.
+    """Whether the caller is NumPy's ``from_dlpack``.
 
-    It hands on its own arguments, ``None`` or not, where others leave out what their users did; and
-    it is written in C, so that the code that called it does not name the method.
+    It passes its own arguments on, ``None`` or not, while others leave out what their users did;
+    and it is written in C, so the calling Python code does not contain the method's name.
     """
-    said = stream is UNSAID and dl_device is not UNSAID and copy is not UNSAID
-    return said and "__dlpack__" not in caller.co_names
+    like_numpy = stream is UNSAID and dl_device is not UNSAID and copy is not UNSAID
+    return like_numpy and "__dlpack__" not in caller.co_names
 
 
 def read_only(host: np.ndarray) -> np.ndarray:
-    """A view that cannot be written, nor made writable.
+    """A view that is read-only and cannot be made writable.
 
-    NumPy lets a view be written where any array is that it is a view of.
+    NumPy allows a view to be made writable if any array that it is a view of is writable, so all of
+    them are made read-only.
     """
     owner: Any = host
     while isinstance(owner, np.ndarray):
@@ -90,9 +92,9 @@ def read_only(host: np.ndarray) -> np.ndarray:
 
 
 def _unchanging(x: Any) -> bool:
-    """Whether memory marked read-only stays as it is.
+    """Whether memory marked read-only really never changes.
 
-    NumPy marks a view by itself: what it is a view of may be written all the same.
+    NumPy marks only the view: the array that it is a view of may be writable.
     """
     while isinstance(x, np.ndarray):
         if x.flags.writeable:
@@ -106,11 +108,11 @@ def _unchanging(x: Any) -> bool:
 
 
 def take(x: Any, copy: bool | None) -> np.ndarray:
-    """The elements of another library's array, in memory that nobody else may write.
+    """The elements of another library's array, in memory that nobody else writes to.
 
-    It is the other's own memory where that is marked read-only, or where ``copy=False``: later
-    writes are seen then. Raises ``BufferError`` for another device, and where ``copy=False`` and a
-    copy is needed.
+    They are copied, unless the memory is marked read-only, or ``copy=False``, in which case later
+    writes show through. Raises ``BufferError`` for another device, or if ``copy=False`` and a copy
+    is needed.
     """
     refuse_masked(x, "from_dlpack", "x")
     kind, number = x.__dlpack_device__()

@@ -1,7 +1,8 @@
-"""Eager evaluation: the interpreter at rest.
+"""Eager evaluation: the interpreter that is current outside any transformation.
 
-Layer 6 (runtime). An operation on concrete arrays runs its NumPy reference rule, or a cached
-program of that one operation where the primitive says that XLA is clearly faster.
+Layer 6 (runtime). An operation on concrete arrays runs its NumPy reference rule or, where the
+primitive says that XLA is clearly faster, a cached program of that one operation. Next, read
+``cache`` for those programs, and ``ops/thresholds`` for when that is.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ __all__ = ["EAGER", "Eager", "quiet", "wide"]
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _MANY = 1 << 10
-"""So many elements take longer than converting them, by a call each."""
+"""From this many elements on, computing in bfloat16 takes longer than converting to float32."""
 
 
 def wide(type: ArrayType) -> bool:
-    """Whether elements are many, and of a dtype in which NumPy is slower than in float32."""
+    """Whether this is bfloat16, which is slow in NumPy, and so large that float32 is faster."""
     return type.dtype is _BFLOAT16 and type.size >= _MANY
 
 
 quiet = ErrorState(all="ignore")
-"""Arrays hold infinities and NaN without NumPy's warnings."""
+"""Runs functions without NumPy's floating-point warnings: arrays may hold infinities and NaN."""
 
 
 class Eager(Interpreter):
@@ -46,7 +47,7 @@ class Eager(Interpreter):
     ended = False
 
     def constant(self, host: np.ndarray, type: ArrayType) -> Array:
-        """The array that holds this NumPy array, which nobody else may write."""
+        """The array that holds this NumPy array, which must not be written to afterwards."""
         return Array(host, type)
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
@@ -60,8 +61,8 @@ class Eager(Interpreter):
                 outs = run_primitive(primitive, types, out_types, args)
                 return tuple(outs) if primitive.multiple else outs[0]
             hosts = [a.to_host() for a in args]
-            many = primitive.widens and wide(types[0])
-            rule = primitive.widely if many else primitive.reference
+            widen = primitive.widens and wide(types[0])
+            rule = primitive.widely if widen else primitive.reference
         except AttributeError:
             self._refuse(args)
             raise
@@ -73,7 +74,7 @@ class Eager(Interpreter):
         return _wrap(result, out_types[0])
 
     def _control(self, primitive: Any, types: Any, out_types: Any, args: Sequence[Any]) -> Any:
-        """An operation that holds programs, or calls Python: compiled, or step by step."""
+        """Run an operation that holds programs or calls Python: compiled, or step by step."""
         if primitive.compiled(types) and (config.eager_compiled or primitive.only_compiled):
             called = primitive.called()
             if called is not None:
@@ -97,12 +98,12 @@ def _wrap(result: Any, type: ArrayType) -> Array:
 
 
 _table: dict[Any, Any] = {}
-"""What operations with one result were met: by primitive, then by the type of each argument, the
-reference rule, and the type and dtype of the result. For ``process`` in C."""
+"""For ``process`` in C: by primitive, then by the type of each argument in turn, the reference rule
+and the type and dtype of the result. For operations with one result that were run before."""
 
 
 def _keep(primitive: Any, types: tuple[ArrayType, ...], out: ArrayType) -> None:
-    """Let operations with these types go the short way from now on."""
+    """Let operations with these types take the fast path, in C, from now on."""
     if not primitive.interned or (primitive.widens and wide(types[0])):
         return
     record = (primitive.reference, out, out.dtype)
@@ -113,7 +114,7 @@ def _keep(primitive: Any, types: tuple[ArrayType, ...], out: ArrayType) -> None:
     for type in types[:-1]:
         row = row.setdefault(type, {})
         if row.__class__ is not dict:
-            return  # known with fewer operands: one number of them goes the short way
+            return  # there is a record for fewer operands, and only one number of them is supported
     room(row).setdefault(types[-1], record)
 
 

@@ -1,6 +1,6 @@
-"""``print_environment_info``: where this runs, and with what settings, for reports of faults.
+"""``print_environment_info``: versions, platform and settings, for bug reports.
 
-Layer 6 (runtime). It starts no runtime, so that it also helps where that does not start.
+Layer 6 (runtime). It does not start XLA, so that it also helps if XLA does not start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMES = (
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print versions, platform, devices, settings and environment variables: for reports of faults.
+    """Print versions, platform, devices, settings and environment variables, for bug reports.
 
     Settings are those of this thread that are not as by default; environment variables are those
     that Stretto, XLA and NumPy's libraries read.
@@ -47,14 +47,14 @@ def print_environment_info(return_string: bool = False) -> str | None:
     numpy:        ...
     ...
     """
-    said = "\n".join(f"{f'{name}:':<13} {value}" for name, value in _found().items())
+    text = "\n".join(f"{f'{name}:':<13} {value}" for name, value in _environment().items())
     if return_string:
-        return said
-    print(said)
+        return text
+    print(text)
     return None
 
 
-def _found() -> dict[str, str]:
+def _environment() -> dict[str, str]:
     settings = [f"{name}={value!r}" for name, value in changed().items()]
     variables = [
         f"{name}={os.environ[name]}"
@@ -74,8 +74,8 @@ def _found() -> dict[str, str]:
     }
 
 
-def _lines(several: list[str]) -> str:
-    return ("\n" + " " * 14).join(several)
+def _lines(entries: list[str]) -> str:
+    return ("\n" + " " * 14).join(entries)
 
 
 def _jaxlib() -> str:

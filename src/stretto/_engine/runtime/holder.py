@@ -1,7 +1,7 @@
-"""What an array holds: a NumPy face, a device face, or both, and a type.
+"""What an array holds: a NumPy array, a device buffer, or both, and a type.
 
-Layer 6 (runtime). In C where the extension was built, since every result is one. Next, read
-``array``.
+Layer 6 (runtime). The base class of ``Array``; the C extension has its own version, since every
+result is one. Next, read ``array``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Holder"]
 
 
 class _Holder:
-    """The three, as slots."""
+    """The three attributes, as slots."""
 
     __slots__ = ("_buffer", "_host", "type")
 

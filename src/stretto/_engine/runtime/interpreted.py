@@ -1,7 +1,7 @@
-"""A program run in NumPy, operation by operation, by the reference rules.
+"""Run a program in NumPy, operation by operation, by the reference rules.
 
-Layer 6 (runtime). What small programs have in the place of an executable; see
-``plan/interpreting``. Next, read ``eager``.
+Layer 6 (runtime). Small programs have this instead of an executable; ``plan/interpreting`` says
+which. Next, read ``eager``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ __all__ = ["Interpreted"]
 
 
 class Interpreted:
-    """A program of operations with one result each, resolved to calls of NumPy and places.
+    """A program of operations with one result each, as a list of NumPy calls.
 
-    Called with arrays, it gives the arrays of the program's outputs.
+    Values are numbered in the order in which they are computed, and each step knows the numbers of
+    its operands. Called with arrays, it returns the arrays of the program's outputs.
     """
 
     __slots__ = ("_literals", "_outputs", "_steps")
@@ -39,7 +40,7 @@ class Interpreted:
         self._steps: list[tuple[Callable[..., Any], Callable[[Any], Any], np.dtype]] = []
         for e in program.equations:
             (out,) = e.outputs
-            inputs = _several([places[a] for a in e.inputs])
+            inputs = _getter([places[a] for a in e.inputs])
             places[out] = len(places)
             self._steps.append((e.primitive.reference, inputs, out.type.dtype))
         self._outputs = [(places[a], a.type) for a in program.outputs]
@@ -53,16 +54,16 @@ class Interpreted:
 
     def _evaluate(self, values: list[Any]) -> None:
         for function, inputs, dtype in self._steps:
-            made = function(*inputs(values))
-            if made.__class__ is not np.ndarray:
-                made = np.asarray(made)
-            if made.dtype is not dtype and made.dtype != dtype:
-                made = made.astype(dtype)
-            values.append(made)
+            result = function(*inputs(values))
+            if result.__class__ is not np.ndarray:
+                result = np.asarray(result)
+            if result.dtype is not dtype and result.dtype != dtype:
+                result = result.astype(dtype)
+            values.append(result)
 
 
-def _several(places: Sequence[int]) -> Callable[[Any], Any]:
-    """What takes the values at these places, as a sequence."""
+def _getter(places: Sequence[int]) -> Callable[[Any], Any]:
+    """A function that returns the values at these places, as a sequence."""
     if len(places) > 1:
         return itemgetter(*places)
     return itemgetter(slice(places[0], places[0] + 1)) if places else lambda values: ()

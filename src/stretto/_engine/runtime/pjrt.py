@@ -1,8 +1,8 @@
 """The boundary to jaxlib: StableHLO text in, executables out, buffers both ways.
 
-Layer 6 (runtime). The only module that imports jaxlib; it sets nothing global, so that other users
-of jaxlib in the process go undisturbed. jaxlib is loaded when the first program is compiled.
-Next, read ``array``.
+Layer 6 (runtime). This is the only module that imports jaxlib, and it does so when the first
+program is compiled. It sets nothing global, so that other users of jaxlib in the process are not
+disturbed. Next, read ``array``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
-"""Options of the compiler by name, in the order of the names."""
+"""Options of the compiler as pairs of name and value, sorted by name."""
 
 TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
@@ -56,21 +56,21 @@ _lock = lock()
 
 def check_version(version: str) -> tuple[int, ...]:
     """The version's numbers; ``ImportError``, in one sentence, outside the tested range."""
-    numbers = re.match(r"\d+(\.\d+){0,2}", version)  # of 0.11.0rc1 and 0.11.0.dev2 the numbers
+    numbers = re.match(r"\d+(\.\d+){0,2}", version)  # only the numbers of 0.11.0rc1, 0.11.0.dev2
     parts = tuple(map(int, numbers[0].split("."))) if numbers else ()
     if not TESTED[0] <= parts < TESTED[1]:
         low, high = (".".join(map(str, v)) for v in TESTED)
         raise ImportError(
-            f"stretto needs jaxlib >= {low} and < {high}; installed is jaxlib {version}: "
+            f"stretto needs jaxlib >= {low} and < {high}, but jaxlib {version} is installed: "
             f"pip install 'jaxlib>={low},<{high}'"
         )
     return parts
 
 
 _LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
-"""XLA's option for the work that goes to YNNPACK; by default products and convolutions too.
+"""XLA's option for which work goes to YNNPACK; by default also products and convolutions.
 
-For these Eigen takes down to half the time (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
+For these Eigen is up to twice as fast (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
 """
 
 _DUMPS = (
@@ -87,7 +87,7 @@ _DUMPS = (
 """XLA's options that make it write files, or print, when it compiles."""
 
 _EXTREMA = re.compile(r'"stablehlo\.(?:maximum|minimum|clamp)"\([^)]*\) : \(tensor<(?:\d+x)*b?f')
-"""Extrema of floats, which YNNPACK takes into the sums that follow them, and there loses NaN."""
+"""Extrema of floats: YNNPACK fuses them into sums that follow, and then loses NaN."""
 
 
 def _processors() -> int:
@@ -97,11 +97,11 @@ def _processors() -> int:
 
 
 class _Runtime:
-    """The client, its first device, and what buffers are made with."""
+    """An XLA client, its device, and what is needed to make buffers."""
 
     def __init__(self) -> None:
         version = check_version(importlib.import_module("jaxlib.version").__version__)
-        # Up to 0.11.0 a handler must be told that results need no checks; later it never checks.
+        # Up to 0.11.0 a handler must be told not to check results; later ones never do.
         self.skip_checks = (True,) if version <= (0, 11, 0) else ()
         quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL")
         try:
@@ -114,7 +114,7 @@ class _Runtime:
             if quiet is None:
                 os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
         self._lapack = False
-        # As the client saw them: the number of its threads is compiled into programs.
+        # As they were when the client started: its number of threads is compiled into programs.
         self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), _processors()]
         self.version = version
         self.device = self.client.local_devices()[0]
@@ -124,7 +124,7 @@ class _Runtime:
         self.copies = self.jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
     def compile_options(self, text: str, options: Options) -> Any:
-        """XLA's options for this text: ours, where ``XLA_FLAGS`` does not say, and these."""
+        """XLA's options for this text: our defaults, unless ``XLA_FLAGS`` sets them, and these."""
         ours = {}
         if _LIBRARY not in os.environ.get("XLA_FLAGS", ""):
             ours[_LIBRARY] = "" if _EXTREMA.search(text) else "LIBRARY_FUSION_TYPE_REDUCE"
@@ -139,9 +139,9 @@ class _Runtime:
             return sorted(file.stat().st_size for file in files if file.is_file())
 
     def provide(self, text: str) -> None:
-        """Let programs call what this text calls: LAPACK, as SciPy brings it, by jaxlib's names.
+        """Register the functions that this text calls: SciPy's LAPACK, under jaxlib's names.
 
-        To register a function once more, as another user of jaxlib may have, changes nothing.
+        If another user of jaxlib has registered them as well, that changes nothing.
         """
         if '"lapack_' not in text and '"tridiagonal_' not in text:
             return
@@ -156,7 +156,7 @@ class _Runtime:
             self._lapack = True
 
     def parse(self, text: str) -> Any:
-        """The module that StableHLO text says, which programs with callbacks are compiled from."""
+        """The MLIR module for StableHLO text; programs with callbacks are compiled from one."""
         ir = importlib.import_module("jaxlib.mlir.ir")
         registry, context = ir.DialectRegistry(), ir.Context()
         importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
@@ -171,7 +171,7 @@ class _Runtime:
         device = self.device
 
         class OneDevice(self.jax.SingleDeviceSharding):  # type: ignore[name-defined]
-            """The questions jaxlib asks of a sharding, for all data on one device."""
+            """What jaxlib asks a sharding, answered for data on a single device."""
 
             memory_kind = None
             device_set = frozenset((device,))
@@ -186,26 +186,26 @@ class _Runtime:
 _runtime: _Runtime | None = None
 _others: dict[int, _Runtime] = {}
 _starting = False
-"""Whether a runtime is being made, so that some of its threads may be there."""
+"""Whether a runtime is being made, so that some of its threads may exist already."""
 _left_behind: list[Any] = []
-"""In a forked child, what was the runtime, and that of calls, in the process that it was forked
-from. Empty elsewhere."""
+"""In a forked child, the runtimes of the parent process, which do not work in the child. Empty in
+other processes."""
 
 
 def runtime() -> _Runtime:
     """The runtime of the process, made when first asked for.
 
-    Raises ``ForkedProcessError`` where the process was forked from one that had a runtime.
+    Raises ``ForkedProcessError`` if the process was forked from one that had a runtime.
     """
     global _runtime  # noqa: PLW0603
     if _runtime is None:
         with _lock:
             if _runtime is None:
-                _runtime = _made()
+                _runtime = _start()
     return _runtime
 
 
-def _made() -> _Runtime:
+def _start() -> _Runtime:
     global _starting  # noqa: PLW0603
     if _left_behind:
         _refuse_fork()
@@ -218,20 +218,20 @@ def _made() -> _Runtime:
 
 def _refuse_fork() -> NoReturn:
     raise ForkedProcessError(
-        "this process was forked from one that had used XLA, and XLA's threads stay with that one: "
-        "a compiled program would wait for them for ever. Let processes start afresh, with "
-        "multiprocessing.get_context('spawn') or 'forkserver' in the place of 'fork', as in "
+        "this process was forked from one that had used XLA, whose threads are not copied by a "
+        "fork: a compiled program would wait for them for ever. Start processes with "
+        "multiprocessing.get_context('spawn') or 'forkserver' instead of 'fork', as in "
         "ProcessPoolExecutor(mp_context=multiprocessing.get_context('spawn')); or fork before "
-        "anything is compiled. What runs in NumPy alone goes on in this process"
+        "anything is compiled. What runs in NumPy alone still works in this process"
     )
 
 
 def _forked() -> None:
-    """In a child: do without the runtime, if there was one."""
+    """In a forked child: put the parent's runtime aside, if there was one."""
     global _runtime, _starting
     if _runtime is not None or _others or _starting:
         _left_behind.extend([_runtime, *_others.values()])
-        # For good: to take a client down is to wait for its threads, too.
+        # Never to be freed: destroying a client waits for its threads, too.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(_left_behind))
         _runtime, _starting = None, False
         _others.clear()
@@ -242,18 +242,18 @@ in_child(_forked)
 
 
 def runtime_of_calls(depth: int) -> _Runtime:
-    """The runtime, with threads of its own, of programs that call Python functions at this depth.
+    """The runtime for programs that call Python functions, at this depth of nesting.
 
-    See ``callbacks``.
+    It has its own threads; see ``callbacks``.
     """
     with _lock:
         if depth not in _others:
-            _others[depth] = _made()
+            _others[depth] = _start()
         return _others[depth]
 
 
 class _Aval:
-    """What jaxlib asks of an abstract value."""
+    """What jaxlib needs to know about an abstract value."""
 
     __slots__ = ("dtype", "ndim", "shape", "weak_type")
 
@@ -274,8 +274,8 @@ def _handler(type: ArrayType, at: _Runtime) -> Any:
 def to_device(array: np.ndarray, type: ArrayType, own: bool, at: _Runtime | None = None) -> Any:
     """A device buffer with the contents of a NumPy array.
 
-    ``own`` promises that nobody will write the array any more: then it is used where it lies, if it
-    is aligned.
+    ``own`` promises that nobody will write to the array any more: then its memory is used without a
+    copy, if it is aligned.
     """
     at = at or _runtime or runtime()
     if not array.flags.c_contiguous:
@@ -296,19 +296,19 @@ def to_device(array: np.ndarray, type: ArrayType, own: bool, at: _Runtime | None
 def to_host(buffer: Any) -> np.ndarray:
     """A read-only NumPy view of a buffer, once it is computed.
 
-    By Python's buffer protocol: the other way tries to import jax each time, some 50 µs where it is
-    not installed.
+    It uses Python's buffer protocol: jaxlib's own method tries to import jax at each call, which
+    takes some 50 µs if that is not installed.
     """
     if _left_behind and not buffer.is_ready():
         _refuse_fork()
     try:
         return np.asarray(memoryview(buffer))
-    except BufferError:  # the protocol has no name for bfloat16 and its like
+    except BufferError:  # the protocol has no code for bfloat16 and the like
         return buffer._single_device_array_to_np_array_did_copy()[0]
 
 
 def to_dlpack(buffer: Any) -> Any:
-    """A DLPack capsule of a buffer's memory, which whoever takes it may write."""
+    """A DLPack capsule of a buffer's memory, to which its consumer may write."""
     return runtime().jax.buffer_to_dlpack_managed_tensor(buffer)
 
 
@@ -319,14 +319,14 @@ def from_dlpack(capsule: Any) -> np.ndarray:
 
 
 def wait(buffer: Any) -> None:
-    """Return when the buffer is computed; errors of the computation are raised here."""
+    """Wait until the buffer is computed; raise the errors of the computation."""
     if _left_behind and not buffer.is_ready():
         _refuse_fork()
     buffer.block_until_ready()
 
 
 def wait_for_all(buffers: Sequence[Any]) -> None:
-    """The same for several; the first error is raised."""
+    """Wait for several buffers; the first error is raised."""
     if _left_behind:
         for buffer in buffers:
             wait(buffer)
@@ -335,10 +335,10 @@ def wait_for_all(buffers: Sequence[Any]) -> None:
 
 
 def tidy() -> None:
-    """Let go of what the runtime keeps of past calls: it notes where each was made.
+    """Free what the runtime keeps about past calls: it notes where each was made.
 
-    Else every call and every wait keeps some 90 bytes, until an importer of the ``jax`` package
-    lets go of them.
+    Otherwise every call and every wait would keep some 90 bytes; the ``jax`` package has Python's
+    garbage collector free them.
     """
     runtime().jax.collect_garbage()
 
@@ -363,7 +363,7 @@ class Executable:
         self.handlers = [_handler(t, at or runtime()) for t in out_types]
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
-        """Run on these buffers; buffers for the outputs."""
+        """Run on these buffers; return the buffers of the outputs."""
         tidy()
         return self.run(buffers).consume_with_handlers(self.handlers)
 
@@ -415,11 +415,11 @@ def compile_text(
 
 
 def conditions(text: str, options: Options) -> bytes | None:
-    """All that decides, beside text and processor, what the text is compiled to.
+    """Everything besides text and processor that decides what the text is compiled to.
 
-    The options as XLA has them, with what it took from ``XLA_FLAGS``; the runtime, by version and
-    build; and its number of threads. ``None`` where XLA is to write down what it compiles, so that
-    it must.
+    That is: XLA's options, including those it took from ``XLA_FLAGS``; the version and build of the
+    runtime; and its number of threads. ``None`` if XLA is asked to dump what it compiles, since
+    then it has to compile.
     """
     at = runtime()
     chosen = at.compile_options(text, options)
@@ -430,7 +430,7 @@ def conditions(text: str, options: Options) -> bytes | None:
 
 
 def serialised(executable: Executable) -> bytes | None:
-    """A compiled program as bytes; ``None`` where the runtime has no bytes for it."""
+    """A compiled program as bytes; ``None`` if the runtime cannot serialize it."""
     try:
         return executable.loaded.serialize()
     except runtime().jax.JaxRuntimeError:
@@ -438,9 +438,9 @@ def serialised(executable: Executable) -> bytes | None:
 
 
 def deserialised(content: bytes, text: str, options: Options) -> Any | None:
-    """What the runtime makes of ``serialised`` bytes; ``None`` where it refuses them.
+    """The loaded program for ``serialised`` bytes; ``None`` if the runtime refuses them.
 
-    They are native code, which will be run: nobody else may have been able to write them.
+    They are native code that will be run, so nobody else must have been able to write them.
     """
     at = runtime()
     at.provide(text)
@@ -460,14 +460,14 @@ def cost_of_text(text: str) -> dict[str, float]:
 
 def profiler() -> Any:
     """jaxlib's profiler: a module."""
-    runtime()  # first, since what is loaded first decides how much is logged
+    runtime()  # first, since the part of jaxlib that is loaded first decides what is logged
     return importlib.import_module("jaxlib._profiler")
 
 
 def start_profile(name: str) -> Any:
-    """Begin to note what runs.
+    """Start profiling; return the session.
 
-    ``stop_and_export(folder)`` of what this gives ends it, and writes to ``plugins/profile/name``.
+    Its ``stop_and_export(folder)`` ends it, and writes to ``plugins/profile/name``.
     """
     options = profiler().ProfileOptions()
     options.python_tracer_level = 0
@@ -481,16 +481,16 @@ _OP_NAME = re.compile(r'^\s*(?:ROOT )?%?([\w.-]+) = .*op_name="([^"]*)"', re.MUL
 def op_names(modules: Collection[str]) -> dict[tuple[str, str], str]:
     """The ``op_name`` of each instruction of compiled programs, by module and instruction.
 
-    What programs of one name do not agree on is left out.
+    Instructions on which programs of the same name disagree are left out.
     """
-    found: dict[tuple[str, str], str] = {}
-    doubtful = set()
+    names: dict[tuple[str, str], str] = {}
+    ambiguous = set()
     clients = [at.client for at in (runtime(), *_others.values())]
     for loaded in [loaded for client in clients for loaded in client.live_executables()]:
         for module in loaded.hlo_modules():
             if module.name in modules:
                 for instruction, name in _OP_NAME.findall(module.to_string()):
                     key = (module.name, instruction)
-                    if found.setdefault(key, name) != name:
-                        doubtful.add(key)
-    return {key: name for key, name in found.items() if key not in doubtful}
+                    if names.setdefault(key, name) != name:
+                        ambiguous.add(key)
+    return {key: name for key, name in names.items() if key not in ambiguous}

@@ -1,13 +1,14 @@
-"""Bytes by key in a folder: files that nobody else can have written, whole or not at all, bounded.
+"""Bytes by key in a folder, bounded in size: files that nobody else can have written.
 
-Layer 6 (runtime). Of the standard library alone, and of nothing that knows what the bytes are.
+Layer 6 (runtime). It uses the standard library alone, and knows nothing about what the bytes are.
 
-What another user could have written is never read: folder and files must belong to the effective
-user, and be writable to nobody else. The folder is opened once, what was opened is checked, and
-files are reached through it, so that no name is looked up twice. A file is written beside and
-renamed, and says its key, length and checksum. No more is read than may be written. There are no
-locks: of several writers of a key the last one stays. The least lately used files go when there are
-too many bytes. Next, read ``disk``.
+Files that another user could have written are never read: folder and files must belong to the
+effective user, and be writable for nobody else. The folder is opened once, what was opened is
+checked, and files are reached through it, so that no name is looked up twice. A file is written
+under a temporary name and renamed, so it is whole or not there; it contains its key, length and
+checksum. No more is read than may be written. There are no locks: if several processes write a key,
+the last one wins. When there are too many bytes, the least recently used files are removed. Next,
+read ``disk``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import NamedTuple
 __all__ = ["Kept", "Unsafe", "clear", "kept", "read", "write"]
 
 _HEADER = struct.Struct("<8s32sQ32s")
-"""What a file is, its key, the length of its content, and the SHA-256 of that."""
+"""A magic number, the key, the length of the content, and the SHA-256 of the content."""
 _MAGIC = b"stretto\x01"  # the last byte: the version of the format
 
 _FILE, _BESIDE, _WRITTEN = ".program", ".beside", "written"
@@ -33,13 +34,13 @@ _OURS = re.compile(rf"[0-9a-f]{{64}}(\{_FILE}|\.[0-9a-f]{{16}}\{_BESIDE})")
 _HOUR = 3600.0
 
 _PART = 64
-"""Files are counted, and some removed, when this part of the limit was written since they were."""
+"""After each such part of the limit is written, files are counted, and old ones removed."""
 _UNIT = 1024
-"""What was written is noted as one byte for each of so many, at the end of the file ``written``."""
+"""The file ``written`` grows by one byte for each of so many that are written."""
 
 
 class Unsafe(OSError):
-    """Another user could have written this; says what, why, and what to do."""
+    """Another user could have written this; the message says what, why, and what to do."""
 
 
 class Kept(NamedTuple):
@@ -51,14 +52,14 @@ class Kept(NamedTuple):
 
 
 def read(folder: str, key: str, limit: int) -> bytes | None:
-    """The content of this key, 64 hexadecimal digits; ``None`` where there is none that is whole.
+    """The content for this key, 64 hexadecimal digits; ``None`` if there is none that is whole.
 
-    A file that is larger than ``write`` makes them, with this ``limit``, is not read. Raises
-    ``Unsafe`` where somebody else could have written it, ``OSError`` where it cannot be read.
+    A file larger than ``write`` makes with this ``limit`` is not read. Raises ``Unsafe`` if
+    somebody else could have written it, ``OSError`` if it cannot be read.
     """
     try:
         with _opened(folder) as at:
-            # Not blocking: were it a pipe, opening it would wait for ever.
+            # Without O_NONBLOCK, opening a pipe would wait for a writer.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             with _handle(key + _FILE, flags, at) as handle:
                 status = os.fstat(handle)
@@ -67,7 +68,7 @@ def read(folder: str, key: str, limit: int) -> bytes | None:
                     return None
                 content = _content(_all_of(handle, status.st_size), key)
                 if content is not None and abs(time.time() - status.st_mtime) > _HOUR:
-                    with contextlib.suppress(OSError):  # it may be there to be read only
+                    with contextlib.suppress(OSError):  # the file system may be read-only
                         os.utime(handle)
                 return content
     except FileNotFoundError:
@@ -75,10 +76,10 @@ def read(folder: str, key: str, limit: int) -> bytes | None:
 
 
 def write(folder: str, key: str, content: bytes, limit: int) -> None:
-    """Keep this content, where all that is kept may take ``limit`` bytes.
+    """Keep this content; all contents together may take ``limit`` bytes.
 
-    It is left out where it takes more than an eighth of them. Raises ``Unsafe`` where somebody else
-    could write it, ``OSError`` where it cannot be written; then nothing is left of it.
+    It is not kept if it takes more than an eighth of that. Raises ``Unsafe`` if somebody else could
+    write to it, ``OSError`` if it cannot be written; then no part of it is left behind.
     """
     header = _HEADER.pack(
         _MAGIC, bytes.fromhex(key), len(content), hashlib.sha256(content).digest()
@@ -92,15 +93,15 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
     with _opened(folder) as at:
         name = key + _FILE
         with contextlib.suppress(FileNotFoundError):
-            there = os.stat(name, dir_fd=at, follow_symlinks=False)
-            _check_file(there, os.path.join(folder, name))  # what is not ours stays
+            existing = os.stat(name, dir_fd=at, follow_symlinks=False)
+            _check_file(existing, os.path.join(folder, name))  # never replace another user's file
         part = limit // _PART
         if _note(at, size) > part:
             _sweep(at, limit - part - size)
         beside = f"{key}.{os.urandom(8).hex()}{_BESIDE}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:
-            # Not synced: if the machine stops, what is left of the file fails its checksum.
+            # Not flushed to the disk: if the machine stops, what is left fails the checksum.
             with _handle(beside, flags, at) as handle, open(handle, "wb", closefd=False) as file:
                 file.write(header)
                 file.write(content)
@@ -111,7 +112,7 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
 
 
 def kept(folder: str) -> list[Kept]:
-    """What is kept there. Raises ``Unsafe`` and ``OSError`` as ``read`` does."""
+    """The files that are kept. Raises ``Unsafe`` and ``OSError`` as ``read`` does."""
     try:
         with _opened(folder) as at:
             return [file for file in _files(at) if file.name.endswith(_FILE)]
@@ -120,7 +121,7 @@ def kept(folder: str) -> list[Kept]:
 
 
 def clear(folder: str) -> list[Kept]:
-    """Remove what is kept, and give what was removed. Files of other users stay."""
+    """Remove what is kept, and return what was removed. Files of other users stay."""
     try:
         with _opened(folder) as at:
             return _sweep(at, -1)
@@ -130,7 +131,7 @@ def clear(folder: str) -> list[Kept]:
 
 @contextlib.contextmanager
 def _opened(folder: str) -> Iterator[int]:
-    """A descriptor of the folder, which nobody else can write."""
+    """A descriptor of the folder; raises ``Unsafe`` if anybody else can write to it."""
     with _handle(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW) as at:
         _check_owned(os.fstat(at), folder)
         above = os.path.realpath(folder)
@@ -138,14 +139,14 @@ def _opened(folder: str) -> Iterator[int]:
             mode = os.stat(above).st_mode
             if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
                 raise Unsafe(
-                    f"{folder} is in {above}, which everybody can write: chmod o-w {above}"
+                    f"{folder} is in {above}, which everybody can write to: chmod o-w {above}"
                 )
         yield at
 
 
 @contextlib.contextmanager
 def _handle(name: str, flags: int, at: int | None = None) -> Iterator[int]:
-    """A descriptor, which is closed wherever an interruption falls."""
+    """A descriptor, which is closed wherever an interrupt comes."""
     handle = -1
     try:
         handle = os.open(name, flags, 0o600, dir_fd=at)
@@ -156,7 +157,7 @@ def _handle(name: str, flags: int, at: int | None = None) -> Iterator[int]:
 
 
 def _most(limit: int) -> int:
-    """How many bytes a file may have, where all may have so many."""
+    """How many bytes one file may have if all together may have ``limit``."""
     return limit // 8
 
 
@@ -170,7 +171,7 @@ def _check_owned(status: os.stat_result, path: str) -> None:
 
 def _check_file(status: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise Unsafe(f"{path} is not a plain file: remove it")
+        raise Unsafe(f"{path} is not a regular file: remove it")
     _check_owned(status, path)
 
 
@@ -190,10 +191,10 @@ def _content(data: bytes, key: str) -> bytes | None:
 
 
 def _note(at: int, size: int) -> int:
-    """Note that so much is being written; how much was since files were last counted.
+    """Note that so many bytes are being written; return how many were since the last count.
 
-    A file that only grows, with one short write at its end: writers need not wait for each other,
-    and those that are killed have said what they may have left.
+    The note is a file to which each writer appends with one short write. So writers need not wait
+    for each other, and those that are killed have already noted what they may leave behind.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     with _handle(_WRITTEN, flags, at) as handle:
@@ -202,7 +203,7 @@ def _note(at: int, size: int) -> int:
 
 
 def _sweep(at: int, limit: int) -> list[Kept]:
-    """Remove the least lately used above the limit, and what killed writers left an hour ago."""
+    """Remove the least recently used files above the limit, and old files of killed writers."""
     flags = os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     with _handle(_WRITTEN, flags, at):
         pass
@@ -225,7 +226,7 @@ def _sweep(at: int, limit: int) -> list[Kept]:
 
 
 def _files(at: int) -> Iterator[Kept]:
-    """Our files in the folder, written and being written."""
+    """Our files in the folder: those that are kept, and those being written."""
     for name in os.listdir(at):
         if _OURS.fullmatch(name):
             try:
@@ -237,7 +238,7 @@ def _files(at: int) -> Iterator[Kept]:
 
 
 def _remove(at: int, name: str) -> bool:
-    """Remove a file, unless another process was quicker; whether this one did."""
+    """Remove a file; return False if another process was quicker."""
     try:
         os.unlink(name, dir_fd=at)
     except FileNotFoundError:

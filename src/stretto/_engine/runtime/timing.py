@@ -1,6 +1,6 @@
-"""How long a program takes: compiled, and run on numbers made up for it.
+"""Measure how long a program takes, compiled and run on random numbers.
 
-Layer 6 (runtime). What the planner measures formulations with.
+Layer 6 (runtime). ``wiring`` gives this to ``plan/measured``, which measures formulations with it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _ROUNDS = 5
 
 
 def seconds_of(program: Program) -> float:
-    """The median time of a run, in seconds, after one to warm up."""
+    """The median time of a run, in seconds, after one run to warm up."""
     run = executable(program)
     random = np.random.default_rng(0)
-    buffers = [Array(_made_up(t, random), t).to_buffer() for t in program.in_types]
+    buffers = [Array(_numbers(t, random), t).to_buffer() for t in program.in_types]
     times = []
     for _ in range(_ROUNDS + 1):
         start = time.perf_counter()
@@ -33,8 +33,8 @@ def seconds_of(program: Program) -> float:
     return float(np.median(times[1:]))
 
 
-def _made_up(type: ArrayType, random: np.random.Generator) -> np.ndarray:
-    """Small numbers around zero; zeros for integers, which may be indices."""
+def _numbers(type: ArrayType, random: np.random.Generator) -> np.ndarray:
+    """Small random numbers around zero; zeros for integers, which may be indices."""
     if not is_inexact(type.dtype):
         return np.zeros(type.shape, type.dtype)
     return (0.1 * random.standard_normal(type.shape)).astype(type.dtype)

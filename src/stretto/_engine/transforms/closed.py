@@ -1,7 +1,8 @@
-"""Recording programs that need nothing from outside.
+"""Record programs that need nothing from outside.
 
-Layer 3 (transforms). What is derived from a program is kept with it and must not depend on where it
-was first needed.
+Layer 3 (transforms). What is derived from a program, such as its derivative, is cached with it, so
+it must not depend on the call that first needed it. The transformations of whole programs
+(``jvp_program``, ``transpose_program``, ...) record their results here. Next, read ``jvp``.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ __all__ = ["record_closed"]
 def record_closed(
     fun: Callable[..., Any], types: Sequence[ArrayType], name: str
 ) -> tuple[Program, Any]:
-    """Record what outputs need, with the arrays that were captured as constants of the program.
+    """Trace ``fun`` as ``record`` does; captured arrays become constants, and dead work is dropped.
 
-    Raises ``EscapedTracerError`` where a traced value was captured.
+    Raises ``EscapedTracerError`` if a traced value was captured.
     """
     program, extra, captured = record(fun, types, name=name)
     if not captured:

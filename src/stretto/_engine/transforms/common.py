@@ -1,9 +1,10 @@
-"""Equal work done once, detours left out, and work on small constants done beforehand.
+"""Simplify a program: equal work done once, detours left out, small constants folded.
 
-Layer 3 (transforms). One walk over a program, in its order. Where the primitive of an equation
-knows something simpler that gives the same bits, that is taken; where the same was computed before,
-the earlier result is. Programs that operations hold are walked by themselves: nothing moves into
-them, or out. Next, read ``folding``.
+Layer 3 (transforms). One walk over the equations, in order. An equation is replaced by something
+simpler if its primitive knows something that gives the same bits (``Primitive.simpler``), and by an
+earlier equation that computes the same. Programs that operations hold are simplified separately:
+nothing moves into them or out of them. ``plan/prepare`` does this before a program is lowered.
+Next, read ``folding``.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ __all__ = ["simplified"]
 
 
 def simplified(program: Program) -> Program:
-    """The program without work that is not needed; itself where nothing changes.
+    """The program without unnecessary work; the same object if there is none.
 
-    Inputs and outputs are the same, bit by bit. What is seen from outside stays, and so does what
-    is there to keep work apart: barriers, and what a checkpoint computes again, which is in a
-    program of its own.
+    The outputs for given inputs are the same, bit by bit. Observable effects stay, and so does what
+    exists to keep work apart: barriers, and what a checkpoint computes again, which is in a program
+    of its own.
     """
     return remembered(program, "simplified", _simplified)
 
 
 class _Literals(dict[Atom, Atom]):
-    """The first of equal literals, for each."""
+    """Maps each literal to the first one equal to it, so that equal literals compare as objects."""
 
     def __init__(self) -> None:
         self._first: dict[Any, Atom] = {}
 
     def __missing__(self, atom: Any) -> Atom:
-        found = self[atom] = self._first.setdefault(literal_key(atom), atom)
-        return found
+        first = self[atom] = self._first.setdefault(literal_key(atom), atom)
+        return first
 
 
 def _simplified(program: Program) -> Program:
@@ -53,11 +54,11 @@ def _simplified(program: Program) -> Program:
             equation = _with(equation, equation.primitive, inputs)
         primitive: Any = equation.primitive
         if constants or primitive.reducible or primitive.holds_programs or not equation.inputs:
-            found = _reduced(equation, makers, constants)
-            if isinstance(found, (Var, Literal)):
-                renamed[equation.outputs[0]] = found
+            reduced = _reduced(equation, makers, constants)
+            if isinstance(reduced, (Var, Literal)):
+                renamed[equation.outputs[0]] = reduced
                 continue
-            equation, primitive = found, found.primitive
+            equation, primitive = reduced, reduced.primitive
         atoms = equation.inputs
         for a in atoms:
             if a.__class__ is Literal:
@@ -65,7 +66,8 @@ def _simplified(program: Program) -> Program:
                 break
         if primitive.commutative and id(atoms[0]) > id(atoms[1]) and _either_way(atoms):
             atoms = atoms[::-1]
-        # Programs are compared only where the rest is equal.
+        # Comparing programs is slow, so at first only the class and the operands are compared, and
+        # programs only if those are equal.
         which = type(primitive) if primitive.holds_programs else primitive
         first = seen.setdefault((which, *atoms), equation)
         if first is not equation:
@@ -88,32 +90,36 @@ def _with(equation: Equation, primitive: Any, inputs: Sequence[Atom]) -> Equatio
 def _reduced(
     equation: Equation, makers: dict[Atom, Equation], constants: Constants
 ) -> Equation | Atom:
-    """The simplest that primitives know to give the output, or a value that it is."""
+    """The simplest equation for the same outputs that is known, or the atom that equals them."""
     primitive: Any = equation.primitive
     if primitive.holds_programs:
         changed = primitive.with_programs(simplified)
         return equation if changed is primitive else _with(equation, changed, equation.inputs)
     while equation.primitive.reducible:
         (x,) = equation.inputs
-        found = equation.primitive.simpler(x, makers.get(x))
-        if found is None:
+        simpler = equation.primitive.simpler(x, makers.get(x))
+        if simpler is None:
             makers[equation.outputs[0]] = equation
             break
-        if not isinstance(found, tuple):
-            return found
-        equation = _with(equation, *found)
+        if not isinstance(simpler, tuple):
+            return simpler
+        equation = _with(equation, *simpler)
     return folded(equation, constants)
 
 
 def _either_way(atoms: Sequence[Atom]) -> bool:
-    """Whether the bits are the same in either order: parts of complex numbers may be fused."""
+    """Whether the bits are the same in either order.
+
+    Not for complex numbers: the compiler may fuse a product of parts with an addition, and which
+    product it is depends on the order.
+    """
     return atoms[0].type.kind != "complex"
 
 
 def _first_equal(
     first: Equation, equation: Equation, atoms: Sequence[Atom], seen: dict[Any, Equation]
 ) -> Equation:
-    """The first equation that does the same, where ``first`` has the same class and operands."""
+    """The first equation that does the same; ``first`` has the same class and operands."""
     primitive: Any = equation.primitive
     if not primitive.mergeable or observable(primitive.effects):
         return equation

@@ -1,7 +1,8 @@
 """Run a program on values, operation by operation, under the current interpreter.
 
-Layer 3 (transforms). The plainest thing to do with a program: whatever interpreter is current
-decides what each operation means.
+Layer 3 (transforms). The current interpreter decides what happens: at rest the program is executed,
+under a recorder it is written into another program, under a differentiator it is differentiated.
+That is how transformations apply to programs. Next, read ``closed``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["evaluate", "replay", "standing_at"]
 
 
 def standing_at(recorder: Recorder, equation: Equation, fun: Callable[..., Any], *args: Any) -> Any:
-    """What ``fun(*args)`` gives; what it records is at the place of this equation."""
+    """Return ``fun(*args)``; what it records gets the source place and scope of this equation."""
     place = equation.place
     path = joined(scope.path, place[2] if place else "")
     with standing(recorder, place):
@@ -27,7 +28,7 @@ def standing_at(recorder: Recorder, equation: Equation, fun: Callable[..., Any],
 
 
 def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[Any]:
-    """As ``evaluate``; what ``recorder`` records of it has the positions of the equations."""
+    """As ``evaluate``, but what ``recorder`` records keeps the source places of the equations."""
     literals, _ = _prepared(program)
     known: dict[Atom, Any] = {**literals, **dict(zip(program.inputs, args, strict=True))}
     for equation in program.equations:
@@ -45,7 +46,7 @@ def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[An
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     """The program's outputs for these arguments.
 
-    Operations are in the named scopes of their equations, inside that of the caller.
+    Each operation runs in the named scope of its equation, inside that of the caller.
     """
     literals, has_scopes = _prepared(program)
     known: dict[Atom, Any] = dict(literals)
@@ -65,12 +66,12 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
 
 
 def _prepared(program: Program) -> tuple[dict[Atom, Any], bool]:
-    """The value of each literal in the program, and whether an equation is in a named scope.
+    """The value of each literal in the program, and whether any equation is in a named scope.
 
-    Found once, for loops that run the program many times.
+    Computed once, since a loop may run the program many times.
     """
-    found = program.cache.get("prepared")
-    if found is None:
+    prepared = program.cache.get("prepared")
+    if prepared is None:
         atoms = [a for e in program.equations for a in e.inputs]
         literals: dict[Atom, Any] = {
             a: constant(a.array(), a.type.weak_type)
@@ -78,5 +79,5 @@ def _prepared(program: Program) -> tuple[dict[Atom, Any], bool]:
             if type(a) is Literal
         }
         has_scopes = any([e.place is not None and e.place[2] for e in program.equations])
-        found = program.cache["prepared"] = literals, has_scopes
-    return found
+        prepared = program.cache["prepared"] = literals, has_scopes
+    return prepared

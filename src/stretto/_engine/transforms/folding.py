@@ -1,8 +1,9 @@
-"""Work on small constants, done before anything is compiled.
+"""Constant folding: operations on small constant arrays are done before anything is compiled.
 
-Layer 3 (transforms). Literals fold while a program is recorded; here the same is done for counts
-(``iota``) and small arrays. Results are the compiler's, bit by bit: functions of floats, which it
-may round otherwise, are left to it. Next, read ``core/recorder``, which folds literals.
+Layer 3 (transforms). Operations on literals already fold while a program is recorded
+(``core/recorder``); here the same is done for ``iota`` and small arrays, in the walk of ``common``.
+Results must equal the compiled program's, bit by bit, so functions of floats, which the compiler
+may round differently, are left to it.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ from stretto._engine.ops.elementwise import Elementwise
 __all__ = ["Constants", "folded"]
 
 _MOST_ELEMENTS = 256
-"""Of a result: as text, a kilobyte or two."""
+"""The largest result that is folded: written into the lowered text it takes a kilobyte or two."""
 
 _INEXACT = ("float", "complex")
 
 
 class Constants(dict[Atom, np.ndarray]):
-    """The arrays that variables stand for, where known; ``atoms`` has the first for each array."""
+    """Maps variables to their constant values, if known."""
 
     def __init__(self) -> None:
         self.atoms: dict[Any, Atom] = {}
+        """The first variable for each value, by its type and bytes."""
 
 
 def folded(equation: Equation, known: Constants) -> Equation | Atom:
-    """An equation that holds the result, or what is equal to it, where all operands are known.
+    """If all operands are known: an equation that holds the result, or an atom equal to it.
 
-    Else the equation itself.
+    Otherwise the equation itself.
     """
     if any([a not in known and type(a) is not Literal for a in equation.inputs]):
         return equation
@@ -45,10 +47,10 @@ def folded(equation: Equation, known: Constants) -> Equation | Atom:
         return equation
     arrays = [a.array() if isinstance(a, Literal) else known[a] for a in equation.inputs]
     with np.errstate(all="ignore"):
-        made = np.asarray(equation.primitive.reference(*arrays))
-    value = np.ascontiguousarray(made.astype(out.type.dtype, copy=False))
+        result = np.asarray(equation.primitive.reference(*arrays))
+    value = np.ascontiguousarray(result.astype(out.type.dtype, copy=False))
     bits = value.tobytes()
-    if bits == bits[: value.itemsize] * value.size:
+    if bits == bits[: value.itemsize] * value.size:  # all elements are the same
         literal = as_literal(value.reshape(-1)[:1], out.type)
         assert literal is not None
         return literal

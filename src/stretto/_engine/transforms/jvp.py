@@ -1,8 +1,8 @@
-"""Forward differentiation: values travel with their tangents.
+"""Forward differentiation: each value travels with its tangent.
 
-Layer 3 (transforms). A ``Dual`` pairs a value with its tangent; each primitive's jvp rule says how
-they go through it. What has no tangent is not wrapped, so work that does not depend on the
-variables is not done twice. Next, read ``linearize``.
+Layer 3 (transforms). A ``Dual`` pairs a value with its tangent, and the jvp rule of each primitive
+maps duals to duals. A value that does not depend on the variables has no tangent and is not
+wrapped, so the operations on it are handed on and done once. Next, read ``linearize``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Differentiator", "Dual", "instantiate", "jvp_flat", "jvp_program"]
 
 
 class Dual(Tracer):
-    """A value and its tangent, of one shape and dtype."""
+    """A value and its tangent, which has the same shape and dtype."""
 
     __slots__ = ("primal", "tangent")
 
@@ -36,22 +36,22 @@ class Dual(Tracer):
     position = None  # type: ignore[assignment]
 
     def origin(self) -> str:
-        """Where the value beneath comes from."""
+        """Where the primal value comes from."""
         if isinstance(self.primal, Tracer):
             return self.primal.origin()
         return "a value being differentiated"
 
     def concrete(self) -> Any:
-        """The value beneath where it is concrete: Python may branch on it."""
+        """The primal value if it is concrete: Python may branch on it."""
         return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
 
 
 class Differentiator(Interpreter):
     """Applies jvp rules; ``rules`` is the interpreter under which they run.
 
-    For ``jvp`` that is the interpreter the transformation was called under. For ``linearize`` it is
-    one that hands on what depends on primals alone, and records what depends on tangents. Where
-    what is differentiated is known to be ``linear``, no forward rules of the user's are asked.
+    For ``jvp`` that is the interpreter that the transformation was called under. For ``linearize``
+    it is one that hands on what depends on primals alone and records what depends on tangents. If
+    the function is known to be ``linear``, the user's own forward rules are not called.
     """
 
     __slots__ = ("ended", "parent", "recorder", "rule", "rules")
@@ -64,7 +64,7 @@ class Differentiator(Interpreter):
         self.ended = False
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Apply the rule to the duals; hand on what has none."""
+        """Apply the jvp rule if any argument is a dual; otherwise hand the operation on."""
         primals, tangents, active = [], [], False
         for a in args:
             if a.__class__ is Dual and a.interpreter is self:
@@ -79,8 +79,8 @@ class Differentiator(Interpreter):
         outer = state.interpreter
         try:
             state.interpreter = self.rules
-            # Only operations that hold programs have a rule for linearization of their own, and
-            # may call the user's functions.
+            # Only operations that hold programs have their own rule for linearization. They may
+            # also call functions of the user's, so their equations do not share one place.
             if primitive.holds_programs:
                 out, tangent = getattr(primitive, self.rule)(primals, tangents)
             elif self.recorder is None:
@@ -95,7 +95,7 @@ class Differentiator(Interpreter):
         return self.wrap(out, tangent)
 
     def run(self, fun: Callable[..., Any], duals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """What ``fun`` gives for these under this interpreter: values, and their tangents."""
+        """The values that ``fun`` returns for these under this interpreter, and their tangents."""
         try:
             return holding(state, "interpreter", self, self._unwrapped, fun, duals)
         finally:
@@ -110,13 +110,13 @@ class Differentiator(Interpreter):
         return outs, douts
 
     def wrap(self, primal: Any, tangent: Any) -> Any:
-        """A dual; the value alone where the tangent is zero."""
+        """A dual; the value alone if the tangent is zero, or the dtype has no derivative."""
         if tangent is None or primal.type.kind not in ("float", "complex"):
             return primal
         return Dual(self, primal, tangent)
 
     def unwrap(self, value: Any) -> tuple[Any, Any]:
-        """Value and tangent, ``None`` for zero."""
+        """A value and its tangent, ``None`` for zero."""
         if type(value) is Dual and value.interpreter is self:
             return value.primal, value.tangent
         return value, None
@@ -125,7 +125,7 @@ class Differentiator(Interpreter):
 def jvp_flat(
     fun: Callable[..., Sequence[Value]], primals: Sequence[Value], tangents: Sequence[Any]
 ) -> tuple[list[Value], list[Any]]:
-    """Outputs and their tangents (``None``: zero) of a function of values to values."""
+    """The outputs of ``fun``, and their tangents (``None``: zero); all lists are flat."""
     interpreter = Differentiator()
     interpreter.begin(fun)
     duals = [interpreter.wrap(p, t) for p, t in zip(primals, tangents, strict=True)]
@@ -135,17 +135,18 @@ def jvp_flat(
 def jvp_program(
     program: Program, active: tuple[bool, ...], force: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
-    """The program that gives outputs, then the tangents of those that have one.
+    """The program that computes the outputs, then the tangents of those that have one.
 
-    Its inputs are the program's, then the tangents of the ``active`` ones. ``force`` marks outputs
-    whose tangent must be given even where it is zero. The second result says which are given.
+    Its inputs are those of ``program``, then the tangents of the ``active`` ones. ``force`` marks
+    outputs whose tangent must be there even if it is zero. The second result says which outputs
+    have a tangent.
     """
     key = ("jvp", active, force, settings.key)
     if key not in program.cache:
 
         def fun(*values: Any) -> Any:
-            primals, given = values[: len(active)], iter(values[len(active) :])
-            tangents = [next(given) if a else None for a in active]
+            primals, nonzero = values[: len(active)], iter(values[len(active) :])
+            tangents = [next(nonzero) if a else None for a in active]
             outs, douts = jvp_flat(lambda *xs: evaluate(program, xs), primals, tangents)
             douts = instantiate(outs, douts, force)
             mask = tuple(t is not None for t in douts)
@@ -153,15 +154,14 @@ def jvp_program(
 
         types = program.in_types
         extra = [t for t, a in zip(types, active, strict=True) if a]
-        made, mask = record_closed(fun, [*types, *extra], f"jvp_{program.name}")
-        program.cache[key] = made, mask
+        program.cache[key] = record_closed(fun, [*types, *extra], f"jvp_{program.name}")
     return program.cache[key]
 
 
 def instantiate(
     values: Sequence[Any], tangents: Sequence[Any], force: Sequence[bool] | None
 ) -> list[Any]:
-    """The tangents, with zeros written out where ``force`` asks for one."""
+    """The tangents, with ``None`` replaced by an array of zeros where ``force`` asks for one."""
     must = force or (False,) * len(tangents)
     return [
         zeros_like(v) if t is None and f else t

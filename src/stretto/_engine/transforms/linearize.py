@@ -1,8 +1,9 @@
-"""Linearisation: a function's value, and its derivative there as a linear program.
+"""Linearisation: a function's value at a point, and its derivative there as a linear program.
 
-Layer 3 (transforms). The jvp rules run once. What they compute from primals alone is computed at
-once; what involves tangents is recorded, with the primal values it needs as captured inputs (the
-residuals). Next, read ``transpose``.
+Layer 3 (transforms). The jvp rules run once, under an interpreter that sorts their operations. What
+depends on primals alone is computed immediately; what involves tangents is recorded, and the primal
+values that it needs become captured inputs, the residuals. For reverse differentiation the recorded
+program is then run backwards. Next, read ``transpose``.
 """
 
 from __future__ import annotations
@@ -35,12 +36,16 @@ __all__ = [
 
 
 def _scope_alone() -> Place | None:
-    """Nowhere, but for a named scope: running these equations backwards gives those lowered."""
+    """No place, except inside a named scope.
+
+    Looking for the place takes time, and nobody reads these: the equations that get lowered are
+    recorded when the linear program is evaluated or run backwards. Only the scope must be kept.
+    """
     return place() if scopes.entered and scope.path else None
 
 
 class _LinearRecorder(Recorder):
-    """Records what involves tangents; hands on the rest to the interpreter around it."""
+    """Records what involves tangents; hands the rest to the interpreter around it."""
 
     __slots__ = ("parent",)
 
@@ -51,11 +56,11 @@ class _LinearRecorder(Recorder):
 
     @property
     def recorder(self) -> Any:
-        """That of what it hands on."""
+        """The recorder that the operations handed on end up in, if any."""
         return self.parent.recorder
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Record if any argument is linear, else hand on."""
+        """Record the operation if any argument is linear; otherwise hand it on."""
         for a in args:
             if a.__class__ is Traced and a.interpreter is self:
                 if primitive.holds_programs:
@@ -64,13 +69,13 @@ class _LinearRecorder(Recorder):
         return self.parent.process(primitive, args)
 
     record = Recorder.process
-    """Record as it stands an operation that is linear as a whole."""
+    """Record an operation that is linear as a whole, as it is."""
 
     def _in_parts(self, primitive: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Outputs of an operation that a rule applied to values and tangents together.
+        """The outputs of an operation that holds programs, which a rule applied to tangents too.
 
-        f(x, t), linear in t: what does not depend on t is f(x, 0); the rest is the derivative of f
-        at (x, 0) along t.
+        For f(x, t), linear in t: the outputs that do not depend on t are those of f(x, 0); the
+        others are the derivative of f at (x, 0) along t.
         """
         is_linear = [type(a) is Traced and a.interpreter is self for a in args]
         primals = [
@@ -84,9 +89,10 @@ class _LinearRecorder(Recorder):
 
 
 def apply_linear(primitive: Any, *args: Any) -> Any:
-    """Apply a primitive that is linear as a whole in the tangents among its arguments.
+    """Apply a primitive that, as a whole, is linear in the tangents among its arguments.
 
-    For the ``linearize`` rules of operations that hold programs.
+    The ``linearize`` rules of operations that hold programs call this, so that the operation is
+    recorded as it is instead of being split again.
     """
     interpreter = state.interpreter
     if type(interpreter) is _LinearRecorder:
@@ -95,7 +101,7 @@ def apply_linear(primitive: Any, *args: Any) -> Any:
 
 
 class LinearMap(NamedTuple):
-    """A linear program, with the values of its inputs after the tangents."""
+    """A linear program, with the values of those inputs that come after the tangents."""
 
     program: Program
     residuals: list[Value]
@@ -109,9 +115,9 @@ def linearize_flat(
     active: Sequence[bool],
     linear: bool = False,
 ) -> tuple[list[Value], LinearMap]:
-    """Outputs, and the linear map from tangents of the active inputs to those of active outputs.
+    """The outputs, and the linear map from tangents of active inputs to those of active outputs.
 
-    ``linear`` says that the function is linear in the active inputs.
+    ``linear`` promises that the function is linear in the active inputs.
     """
     types = [p.type for p, a in zip(primals, active, strict=True) if a]
     recorder = _LinearRecorder(types)
@@ -126,7 +132,7 @@ def linearize_flat(
         outs, douts = interpreter.run(fun, duals)
     finally:
         recorder.ended = True
-    # Only what was recorded is linear in the tangents; a constant is a known zero.
+    # A tangent that was not recorded does not depend on the input tangents, so it is zero.
     atoms = [t.atom if t.__class__ is Traced and t.interpreter is recorder else None for t in douts]
     program = Program(
         [*recorder.inputs, *recorder.captured_vars.values()],
@@ -140,23 +146,23 @@ def linearize_flat(
 
 
 def taken_as_linear(program: Program) -> Program:
-    """The program, of which it is known that it is linear in whatever it is linearized by."""
+    """The program, marked as linear in whichever inputs it will be linearized with respect to."""
 
     def marked(program: Program) -> Program:
-        made = Program(program.inputs, program.equations, program.outputs, program.name)
-        made.cache["linear"] = True
-        return made
+        copy = Program(program.inputs, program.equations, program.outputs, program.name)
+        copy.cache["linear"] = True
+        return copy
 
     return remembered(program, "taken as linear", marked)
 
 
 class Linearized(NamedTuple):
-    """A program split in two."""
+    """A program split into a primal and a linear half."""
 
     primal: Program
-    """Gives the program's outputs, then the residuals."""
+    """Computes the program's outputs, then the residuals."""
     linear: Program
-    """From the tangents of the active inputs, then the residuals, to those of active outputs."""
+    """From the tangents of active inputs, then the residuals, to the tangents of active outputs."""
     active_out: tuple[bool, ...]
 
     @property
@@ -168,9 +174,10 @@ class Linearized(NamedTuple):
 def linearize_program(
     program: Program, active: tuple[bool, ...], force: tuple[bool, ...] | None = None
 ) -> Linearized:
-    """The program split into values with residuals, and the linear map of tangents.
+    """The program split into one for values and residuals, and a linear one for tangents.
 
-    ``force`` marks outputs whose tangent must be given even where it is zero.
+    ``active`` marks the inputs that have tangents; ``force`` marks outputs whose tangent must be
+    there even if it is zero.
     """
     key = ("linearize", active, force, settings.key)
     if key not in program.cache:
@@ -180,18 +187,18 @@ def linearize_program(
             outs, linear = linearize_flat(lambda *xs: evaluate(program, xs), primals, active, known)
             return [*outs, *linear.residuals], linear
 
-        made, linear = record_closed(fun, program.in_types, program.name)
+        primal, linear = record_closed(fun, program.in_types, program.name)
         mask, outputs = linear.active_out, iter(linear.program.outputs)
         must = force or (False,) * len(mask)
         atoms: list[Atom] = []
-        for given, forced, out in zip(mask, must, program.outputs, strict=True):
-            if given:
+        for has_tangent, forced, out in zip(mask, must, program.outputs, strict=True):
+            if has_tangent:
                 atoms.append(next(outputs))
             elif forced:
                 atoms.append(literal(0, out.type))
         linear_program = Program(
             linear.program.inputs, linear.program.equations, atoms, f"linear_{program.name}"
         )
-        active_out = tuple(g or f for g, f in zip(mask, must, strict=True))
-        program.cache[key] = Linearized(made, linear_program, active_out)
+        active_out = tuple(m or f for m, f in zip(mask, must, strict=True))
+        program.cache[key] = Linearized(primal, linear_program, active_out)
     return program.cache[key]

@@ -1,6 +1,7 @@
-"""Dead work: drop the equations whose results nobody uses, or that are only to be seen.
+"""Dead work: drop equations whose results nobody uses, and restrict programs to what is needed.
 
-Layer 3 (transforms). Next, read ``common``.
+Layer 3 (transforms). What is derived from a program here is cached with it (``remembered``). Next,
+read ``common``.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ __all__ = [
 
 
 def drop_dead(program: Program) -> Program:
-    """The program without equations that no output depends on and nobody would miss.
+    """The program without equations that no output depends on and that have no observable effect.
 
-    Operations that hold programs are asked to give no more than what is needed of them, and to take
-    no more than they need for it. Nothing is left to drop then.
+    Operations that hold programs are trimmed to the outputs that are needed and to the inputs that
+    those need. Applying this twice changes nothing more.
     """
     needed: set[Any] = set(program.outputs)
     kept = []
@@ -53,24 +54,25 @@ def drop_dead(program: Program) -> Program:
 
 
 def remembered(program: Program, key: Any, derive: Callable[[Program], Program]) -> Program:
-    """``derive(program)``, found once, and kept with the program."""
+    """``derive(program)``, computed once and cached with the program."""
     if key not in program.cache:
-        made = derive(program)
-        # A program that its own cache held would not be freed at once.
-        program.cache[key] = None if made is program else made
-    found = program.cache[key]
-    return program if found is None else found
+        derived = derive(program)
+        # None stands for the program itself: holding itself, it would be freed by the garbage
+        # collector only.
+        program.cache[key] = None if derived is program else derived
+    cached = program.cache[key]
+    return program if cached is None else cached
 
 
 def live(program: Program) -> Program:
-    """The program without dead work, found once."""
-    found = remembered(program, "live", drop_dead)
-    found.cache["live"] = None  # nothing is left to drop
-    return found
+    """The program without dead work; see ``drop_dead``."""
+    result = remembered(program, "live", drop_dead)
+    result.cache["live"] = None  # it is its own live program: nothing is left to drop
+    return result
 
 
 def restricted(program: Program, wanted: Sequence[bool]) -> Program:
-    """The program with these outputs alone, and what they need; the same inputs."""
+    """The program of the wanted outputs, and of what they need; its inputs are the same."""
     if all(wanted):
         return live(program)
 
@@ -82,7 +84,7 @@ def restricted(program: Program, wanted: Sequence[bool]) -> Program:
 
 
 def with_inputs(program: Program, kept: Sequence[bool]) -> Program:
-    """The program without the other inputs, which it does not read."""
+    """The program with only the ``kept`` inputs; it must not read the others."""
     if all(kept):
         return program
 
@@ -95,12 +97,12 @@ def with_inputs(program: Program, kept: Sequence[bool]) -> Program:
 
 def used_inputs(program: Program) -> tuple[bool, ...]:
     """Which inputs an equation or an output reads."""
-    found = program.cache.get("used")
-    if found is None:
+    used = program.cache.get("used")
+    if used is None:
         needed = {a for e in program.equations for a in e.inputs}
         needed.update(program.outputs)
-        found = program.cache["used"] = tuple([v in needed for v in program.inputs])
-    return found
+        used = program.cache["used"] = tuple([v in needed for v in program.inputs])
+    return used
 
 
 def depending(program: Program, inputs: Sequence[bool]) -> list[bool]:
@@ -113,9 +115,9 @@ def depending(program: Program, inputs: Sequence[bool]) -> list[bool]:
 
 
 def silenced(program: Program) -> Program:
-    """The program for running once more: without operations that are there for their effect alone.
+    """The program for computing its values once more, without operations that only have an effect.
 
-    Those with results stay, and what holds programs holds silenced ones.
+    Operations with results stay, and those that hold programs hold silenced ones.
     """
     if not observable(program.effects):
         return program

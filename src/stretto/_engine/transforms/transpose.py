@@ -1,8 +1,8 @@
-"""Transposition: a linear program run backwards.
+"""Transposition: run a linear program backwards.
 
-Layer 3 (transforms). Cotangents of the outputs flow back through each equation's transpose rule
-and add up where a variable was used more than once. With ``linearize`` this is reverse
-differentiation.
+Layer 3 (transforms). Cotangents of the outputs flow back through the transpose rule of each
+equation, and are added where a variable is used more than once. After ``linearize`` this is reverse
+differentiation; ``api/derivatives`` puts the two together. Next, read ``vmap``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def backward(
 ) -> list[Any]:
     """The cotangents of the ``linear`` inputs (``None``: zero).
 
-    ``known`` holds the values of the other inputs, in order; ``cotangents`` one for each output,
-    ``None`` for zero.
+    ``known`` holds the values of the other inputs, in order; ``cotangents`` has one for each
+    output, ``None`` for zero.
     """
     recorder = state.interpreter.recorder
     if recorder is None:
@@ -53,11 +53,11 @@ def _backward(
         primitive, place = equation.primitive, equation.place
         if primitive.multiple:
             ct = [sums.pop(v, None) for v in equation.outputs]
-            none = all([part is None for part in ct])
+            is_zero = all([part is None for part in ct])
         else:
             ct = sums.pop(equation.outputs[0], None)
-            none = ct is None
-        if none:
+            is_zero = ct is None
+        if is_zero:
             continue
         args = [ct]
         for a in equation.inputs:
@@ -74,11 +74,11 @@ def _backward(
 def _accumulate(
     sums: dict[Any, Any], varying: set[Any], atoms: Sequence[Any], cts: Sequence[Any]
 ) -> None:
-    """Add to the cotangents of those atoms that are linear."""
+    """Add these cotangents to the sums of those atoms that depend on a linear input."""
     for atom, ct in zip(atoms, cts, strict=True):
         if ct is not None and atom in varying:
-            sofar = sums.get(atom)
-            sums[atom] = ct if sofar is None else ADD(sofar, ct)
+            sum_so_far = sums.get(atom)
+            sums[atom] = ct if sum_so_far is None else ADD(sum_so_far, ct)
 
 
 def _known(
@@ -87,12 +87,12 @@ def _known(
     """The values that depend on no linear input, the variables that do, and their equations."""
     values: dict[Any, Any] = {}
     varying: set[Any] = set()
-    given = iter(known)
+    known_values = iter(known)
     for v, is_linear in zip(program.inputs, linear, strict=True):
         if is_linear:
             varying.add(v)
         else:
-            values[v] = next(given)
+            values[v] = next(known_values)
     pending = []
     for equation in program.equations:
         if varying.isdisjoint(equation.inputs):
@@ -109,14 +109,17 @@ def _known(
 
 def _read(values: dict[Any, Any], atom: Any) -> Any:
     """The value of an atom; that of a literal is made when it is first read."""
-    found = values.get(atom)
-    if found is None:
-        found = values[atom] = constant(atom.array(), atom.type.weak_type)
-    return found
+    value = values.get(atom)
+    if value is None:
+        value = values[atom] = constant(atom.array(), atom.type.weak_type)
+    return value
 
 
 def _run(primitive: Any, rule: Any, args: Sequence[Any], here: standing | None) -> Any:
-    """What a rule of the primitive gives; one that may be the user's own has places of its own."""
+    """Apply a rule of the primitive.
+
+    Its equations share the place ``here``, unless the rule may run a function of the user's.
+    """
     if here is None or not primitive.holds_programs:
         return rule(*args)
     with here.apart():
@@ -131,8 +134,8 @@ def transpose_program(
 ) -> tuple[Program, tuple[bool, ...]]:
     """The program that runs this one backwards.
 
-    Its inputs are the values of the inputs that are not ``linear``, then the cotangents of the
-    ``active`` outputs; its outputs the cotangents of those linear inputs that get one or that
+    Its inputs are those of the program that are not ``linear``, then the cotangents of the
+    ``active`` outputs. Its outputs are the cotangents of those linear inputs that get one or that
     ``force`` marks; the second result says which.
     """
     key = ("transpose", linear, active, force, settings.key)
@@ -142,14 +145,13 @@ def transpose_program(
         outs = [t for t, a in zip(program.out_types, active, strict=True) if a]
 
         def fun(*values: Any) -> Any:
-            known, given = values[: len(fixed)], iter(values[len(fixed) :])
-            cts = [next(given) if a else None for a in active]
+            known, nonzero = values[: len(fixed)], iter(values[len(fixed) :])
+            cts = [next(nonzero) if a else None for a in active]
             back = backward(program, linear, known, cts)
             for i, t in enumerate(varying):
                 if back[i] is None and force and force[i]:
                     back[i] = full(t.shape, 0, t.dtype)
             return [ct for ct in back if ct is not None], tuple(ct is not None for ct in back)
 
-        made, mask = record_closed(fun, [*fixed, *outs], f"transpose_{program.name}")
-        program.cache[key] = made, mask
+        program.cache[key] = record_closed(fun, [*fixed, *outs], f"transpose_{program.name}")
     return program.cache[key]

@@ -1,7 +1,9 @@
 """Vectorisation: operations on one example become operations on all of them.
 
-Layer 3 (transforms). A ``Batched`` stands for one example and holds all, with the axis they lie
-along. What is not mapped is not wrapped, so work that no example changes is done once.
+Layer 3 (transforms). A ``Batched`` stands for one example, and holds the array of all with the axis
+along which they lie; the vmap rule of each primitive works on the whole arrays. A value that is the
+same for all examples is not wrapped, so the operations on it are handed on and done once. Next,
+read ``simplify``.
 """
 
 from __future__ import annotations
@@ -24,22 +26,23 @@ __all__ = ["AxisSize", "Batched", "Vectorizer", "to_axis", "vmap_flat", "vmap_pr
 
 
 class AxisSize(int):
-    """The number of examples, and the name under which collectives know their axis.
+    """The number of examples, and the name by which collectives refer to their axis.
 
-    Rules of operations that hold programs hand it on to ``vmap_program``, so that what is inside
-    knows the name too; those of other operations get a plain ``int``.
+    The vmap rules of operations that hold programs pass it on to ``vmap_program``, so that
+    collectives inside find their axis; those of other operations get a plain ``int``.
     """
 
     name: Any
 
     def __new__(cls, size: int, name: Any) -> AxisSize:
-        """An integer that knows a name."""
-        made = super().__new__(cls, size)
-        made.name = name
-        return made
+        """Make the integer, and give it the name."""
+        new = super().__new__(cls, size)
+        new.name = name
+        return new
 
 
-# The type of one example, by that of all and the axis along which they lie. Types are never freed.
+# The type of one example, by the type of all and the axis along which they lie. It needs no bound,
+# since types are never freed anyway.
 _OF_ONE: dict[tuple[ArrayType, int], ArrayType] = {}
 
 
@@ -49,7 +52,7 @@ def _type_of_one(whole: ArrayType, axis: int) -> ArrayType:
 
 
 class Batched(Tracer):
-    """One example of many: the whole, and the axis along which the examples lie."""
+    """One example of many: the array of all, and the axis along which they lie."""
 
     __slots__ = ("axis", "value")
 
@@ -63,13 +66,13 @@ class Batched(Tracer):
     position = None  # type: ignore[assignment]
 
     def origin(self) -> str:
-        """That it is mapped, and where the whole comes from."""
+        """That it is mapped, and where the array of all examples comes from."""
         whole = f", {self.value.origin()}" if isinstance(self.value, Tracer) else ""
         return f"one of {self.interpreter.size} examples that vmap maps over{whole}"
 
 
 class Vectorizer(Interpreter):
-    """Applies vmap rules."""
+    """Applies vmap rules, and takes the collectives that name its axis."""
 
     __slots__ = ("ended", "name", "named_size", "parent", "recorder", "size")
 
@@ -82,7 +85,7 @@ class Vectorizer(Interpreter):
         self.ended = False
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Apply the rule to what is mapped; hand on what is not."""
+        """Apply the vmap rule if any argument is mapped; otherwise hand the operation on."""
         values, axes, mapped = [], [], False
         for a in args:
             if a.__class__ is Batched and a.interpreter is self:
@@ -122,7 +125,7 @@ class Vectorizer(Interpreter):
     def run(
         self, fun: Callable[..., Any], args: Sequence[Any]
     ) -> tuple[list[Any], list[int | None]]:
-        """What ``fun`` gives for these under this interpreter: wholes, and their mapped axes."""
+        """The arrays that ``fun`` returns under this interpreter, and their mapped axes."""
         try:
             return holding(state, "interpreter", self, self._unwrapped, fun, args)
         finally:
@@ -137,18 +140,18 @@ class Vectorizer(Interpreter):
         return values, places
 
     def wrap(self, value: Any, axis: int | None) -> Any:
-        """A batched value; the value alone where it is not mapped."""
+        """A batched value; the value alone if it is not mapped."""
         return value if axis is None else Batched(self, value, axis)
 
     def unwrap(self, value: Any) -> tuple[Any, int | None]:
-        """The whole, and the mapped axis or ``None``."""
+        """The array of all examples, and its mapped axis; the value and ``None`` if not mapped."""
         if type(value) is Batched and value.interpreter is self:
             return value.value, value.axis
         return value, None
 
 
 def _problem_of_one(primitive: Any, args: Sequence[Any]) -> Exception | None:
-    """What is wrong with the types of one example, which says it better than those of all."""
+    """The error for the types of one example, which reads better than that for all of them."""
     try:
         primitive.out_types(tuple([a.type for a in args]))
     except (TypeError, ValueError, IndexError) as problem:
@@ -157,7 +160,7 @@ def _problem_of_one(primitive: Any, args: Sequence[Any]) -> Exception | None:
 
 
 def to_axis(value: Any, size: int, axis: int | None, wanted: int | None) -> Any:
-    """The whole with its mapped axis where it is wanted, repeated there if it is not mapped."""
+    """The array with its mapped axis at ``wanted``; one that is not mapped is repeated there."""
     if wanted is None:
         return value
     if axis is None:
@@ -171,9 +174,9 @@ def vmap_flat(
     args: Sequence[Value],
     axes: Sequence[int | None],
 ) -> tuple[list[Value], list[int | None]]:
-    """Outputs for all examples, each with its mapped axis (``None``: the same for all).
+    """The outputs for all examples, and the mapped axis of each (``None``: the same for all).
 
-    An ``AxisSize`` binds its name while the function runs.
+    If ``size`` is an ``AxisSize``, its name is bound while the function runs.
     """
     interpreter = Vectorizer(size)
     interpreter.begin(fun)
@@ -189,10 +192,10 @@ def vmap_program(
     mapped: tuple[bool, ...],
     force: tuple[bool, ...] | None = None,
 ) -> tuple[Program, tuple[bool, ...]]:
-    """The program for ``size`` examples, mapped inputs and outputs along axis 0.
+    """The program for ``size`` examples, which lie along axis 0 of mapped inputs and outputs.
 
-    ``force`` marks outputs that must be mapped, whether or not they vary. The second result says
-    which are.
+    ``force`` marks outputs that must be mapped whether or not they vary; the second result says
+    which are mapped.
     """
     key = ("vmap", size, getattr(size, "name", None), mapped, force, settings.key)
     if key not in program.cache:
@@ -213,6 +216,5 @@ def vmap_program(
             t.with_shape((int(size), *t.shape)) if m else t
             for t, m in zip(program.in_types, mapped, strict=True)
         ]
-        made, mask = record_closed(fun, types, f"vmap_{program.name}")
-        program.cache[key] = made, mask
+        program.cache[key] = record_closed(fun, types, f"vmap_{program.name}")
     return program.cache[key]

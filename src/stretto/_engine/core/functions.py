@@ -1,0 +1,34 @@
+"""A user's function: its name for programs and messages, and its signature.
+
+Layer 1 (core). Used by everything that wraps a function; see ``control/custom_function`` and
+``api/arguments``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["name_of", "signature_of"]
+
+
+def name_of(fun: Callable[..., Any]) -> str:
+    """The function's name; of a partial one, that of the function inside.
+
+    >>> name_of(functools.partial(max, 1)), name_of(lambda x: x)
+    ('max', 'function')
+    """
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    name = getattr(fun, "__name__", None) or type(fun).__name__
+    return "function" if name == "<lambda>" else name
+
+
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The function's signature; None if Python does not know it, as for some written in C."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
