@@ -76,7 +76,7 @@ def test_a_loop_that_reads_another_copy_by_copy():
             y = y * value
         return y
 
-    first, second, one, other = linked(f, (0, 6), (6, 12))
+    first, _, one, other = linked(f, (0, 6), (6, 12))
     ((given, link),) = other.links.items()
     assert isinstance(given, Given)
     assert (link.loop, link.kept, link.copies) == (first, (0, 0, ()), (0, 1, 2, 3, 4, 5))
