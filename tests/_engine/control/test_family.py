@@ -134,8 +134,8 @@ def test_dead_work_inside_is_trimmed():
 def test_on_arrays_it_is_interpreted():
     equation = held(branches, np.float32(1))
     for x in (1.0, -2.0):
-        arrays = [np.int32(x > 0) if v.type.dtype.kind in "iu" else np.float32(x)
-                  if v.type.dtype.kind == "f" else np.bool_(x > 0) for v in equation.inputs]  # fmt: skip
-        (out,) = equation.primitive.reference(*map(np.asarray, arrays))
+        values = [x if v.type.kind == "float" else x > 0 for v in equation.inputs]
+        arrays = [np.asarray(v, t.type.dtype) for v, t in zip(values, equation.inputs, strict=True)]
+        (out,) = equation.primitive.reference(*arrays)
         assert isinstance(out, np.ndarray)
         np.testing.assert_allclose(out, np.sin(x) + np.cos(x) if x > 0 else -x, rtol=1e-6)

@@ -24,7 +24,7 @@ def closed(f, *types):
 
 
 def test_without_captured_arrays():
-    program = closed(lambda x: snp.sin(x), F32)
+    program = closed(snp.sin, F32)
     assert [e.primitive.name for e in program.equations] == ["sin"]
 
 
