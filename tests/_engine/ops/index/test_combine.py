@@ -91,5 +91,5 @@ def test_what_is_not_linear_is_not_transposed():
     np.testing.assert_array_equal(back, [1, 3])
     with pytest.raises(TypeError, match="scatter_mul is not linear in its updates"):
         st.linear_transpose(lambda u: times(x, u), u)(x)
-    with pytest.raises(TypeError, match="scatter_max .*is not linear"):
+    with pytest.raises(TypeError, match=r"scatter_max .*is not linear"):
         st.linear_transpose(lambda x: at(ScatterMax, [1])(x, u), x)(x)

@@ -110,7 +110,7 @@ def test_modes_by_any_of_their_names(default, outside):
         assert mode(name) == outside
     assert mode("clip") == mode(GatherScatterMode.CLIP) == "clip"
     assert mode("promise_in_bounds") == mode(GatherScatterMode.PROMISE_IN_BOUNDS)
-    with pytest.raises(ValueError, match="f: mode must be 'clip', .* got 'wrap'"):
+    with pytest.raises(ValueError, match=r"f: mode must be 'clip', .* got 'wrap'"):
         mode("wrap")
 
 
