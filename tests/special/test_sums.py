@@ -24,8 +24,14 @@ def test_great_and_small_numbers(shift):
 
 @pytest.mark.parametrize(
     "x, want",
-    [([-INF, -INF], -INF), ([-INF, 1.0], 1.0), ([INF, 1.0], INF), ([NAN, 1.0], NAN), ([INF, -INF], INF)],
-)  # fmt: skip
+    [
+        ([-INF, -INF], -INF),
+        ([-INF, 1.0], 1.0),
+        ([INF, 1.0], INF),
+        ([NAN, 1.0], NAN),
+        ([INF, -INF], INF),
+    ],
+)
 def test_infinities(x, want):
     np.testing.assert_array_equal(special.logsumexp(np.array(x)), want)
     np.testing.assert_array_equal(jit(special.logsumexp)(np.array(x)), want)
