@@ -27,7 +27,7 @@ def test_values_of_one_inexact_dtype():
     (z,) = arguments.inexact_values("f", z=3)
     assert z.dtype == np.float32
     assert arguments.inexact_values("f", z=1j)[0].dtype == np.complex64
-    with pytest.raises(TypeError, match="f: .*y"):
+    with pytest.raises(TypeError, match=r"f: .*y"):
         arguments.inexact_values("f", x=1.0, y="text")
 
 

@@ -27,7 +27,7 @@ def test_numbers_of_64_bits():
 
 
 def test_refusals():
-    with pytest.raises(TypeError, match="x must have __dlpack__ and .* got builtins.list; use"):
+    with pytest.raises(TypeError, match=r"x must have __dlpack__ and .* got builtins\.list; use"):
         snp.from_dlpack([1.0])
     with pytest.raises(ValueError, match="from_dlpack"):
         snp.from_dlpack(np.ones(2), device="tpu")

@@ -1,5 +1,7 @@
 """What each distribution obeys, beside SciPy's and by its own laws."""
 
+import itertools
+
 import numpy as np
 from scipy import integrate, stats
 
@@ -16,8 +18,7 @@ def check_density(name, shapes, low, high, breaks=()):
         pdf = lambda x: np.asarray(f.pdf(x, *shapes))
         ends = [low, *breaks, high]
         total = sum(
-            integrate.quad_vec(pdf, a, b, epsabs=1e-10)[0]
-            for a, b in zip(ends, ends[1:], strict=False)
+            integrate.quad_vec(pdf, a, b, epsabs=1e-10)[0] for a, b in itertools.pairwise(ends)
         )
         np.testing.assert_allclose(total, 1, rtol=1e-8)
 

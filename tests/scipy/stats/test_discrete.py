@@ -60,9 +60,17 @@ def test_certain_outcomes():
         np.testing.assert_array_equal(ours.poisson.pmf(np.array([0, 1]), 0.0), [1, 0])
 
 
-@pytest.mark.parametrize("name, bad", [("bernoulli", (1.1,)), ("binom", (-1.0, 0.3)), ("geom", (0.0,)),
-                                       ("betabinom", (9.0, -1.0, 1.0)), ("nbinom", (0.0, 0.5)),
-                                       ("poisson", (-0.1,))])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, bad",
+    [
+        ("bernoulli", (1.1,)),
+        ("binom", (-1.0, 0.3)),
+        ("betabinom", (9.0, -1.0, 1.0)),
+        ("geom", (0.0,)),
+        ("nbinom", (0.0, 0.5)),
+        ("poisson", (-0.1,)),
+    ],
+)
 def test_parameters_out_of_range_are_nan(name, bad):
     assert np.isnan(float(getattr(ours, name).pmf(1, *bad)))
 

@@ -56,7 +56,8 @@ def test_slopes_in_the_parameters():
     with st.enable_x64():
         for name, x in (("gamma", 1.7), ("chi2", 1.7), ("t", 0.8), ("gennorm", 0.8)):
             (shape,), theirs = CASES[name][0], getattr(stats, name)
-            slope = st.grad(lambda a, x=x, f=getattr(ours, name): f.logpdf(x, a))(shape)
+            f = getattr(ours, name)
+            slope = st.grad(lambda a, x=x, f=f: f.logpdf(x, a))(shape)
             ends = [theirs.logpdf(x, shape + s * step) for s in (1, -1)]
             np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=1e-6)
 

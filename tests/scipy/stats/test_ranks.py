@@ -58,7 +58,7 @@ def test_standard_errors(axis):
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="rankdata: method must be 'average', .* got 'mean'"):
+    with pytest.raises(ValueError, match=r"rankdata: method must be 'average', .* got 'mean'"):
         ours.rankdata(X, "mean")
     with pytest.raises(
         NotImplementedError, match="mode: nan_policy must be 'propagate', got 'omit'"
