@@ -24,7 +24,7 @@ TESTS = (
     "tests/native/test_faults.py",
     "tests/_engine/api/test_dispatch.py",
     "tests/_engine/api/test_donation.py",
-    "tests/_engine/api/test_interpreted.py",
+    "tests/_engine/runtime/test_interpreted.py",
     "tests/_engine/api/test_jit.py",
     "tests/_engine/api/test_jit_threads.py",
     "tests/numpy/test_quick.py",

@@ -64,34 +64,6 @@ def test_messages():
         snp.isin([1], B)
 
 
-def test_unique_parts_at_a_static_size():
-    rows = np.array([[1, 2], [1, 2], [0, 3]], np.int32)
-    asked = {"return_index": True, "return_inverse": True, "return_counts": True}
-
-    def sized(x):
-        return (
-            snp.unique(x, axis=0, size=4, **asked),
-            snp.unique(x, axis=0, size=1, **asked),
-            snp.unique(x, axis=0, size=4, fill_value=9),
-            snp.unique(x.T, axis=1, size=3),
-            snp.unique(x, size=2, **asked),
-        )
-
-    wanted = (
-        ([[0, 3], [1, 2], [0, 3], [0, 3]], [2, 0, 2, 2], [1, 1, 0], [1, 2, 0, 0]),
-        ([[0, 3]], [2], [1, 1, 0], [1]),
-        [[0, 3], [1, 2], [9, 9], [9, 9]],
-        [[0, 1, 0], [3, 2, 3]],
-        ([0, 1], [4, 0], [[1, 2], [1, 2], [0, 3]], [1, 2]),
-    )
-    for out in (sized(snp.array(rows)), st.jit(sized)(rows)):
-        assert st.tree.map(lambda x: x.tolist(), out) == wanted
-    assert snp.unique(snp.zeros(0), size=2, fill_value=3).tolist() == [3, 3]
-    assert snp.unique(snp.zeros((3, 0)), axis=0, size=2).shape == (2, 0)
-    with pytest.raises(ValueError, match="no elements to fill 2 places with; give fill_value="):
-        snp.unique(snp.zeros(0), size=2)
-
-
 @pytest.mark.parametrize("kind", [int, float])
 def test_what_is_assumed_unique_and_is_not(kind):
     nan = [np.nan] if kind is float else []

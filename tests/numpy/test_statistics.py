@@ -114,33 +114,6 @@ def test_quantiles(agree):
         snp.median(snp.zeros(0))
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanmedian"]
-)
-@pytest.mark.parametrize("axis", [None, 0, 1])
-def test_without_nan(agree, name, axis):
-    agree(name, HOLES, axis=axis, dtype="float32", rtol=1e-5)
-    agree(name, INTS, axis=axis)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_nan_quantile_and_places(agree):
-    agree("nanquantile", HOLES, 0.25, axis=1, rtol=1e-5)
-    agree("nanargmax", HOLES[[0, 2]], axis=1, dtype="int32")
-    agree("nanargmin", HOLES[[0, 2]], axis=1, dtype="int32")
-    assert snp.nanargmax(snp.array(HOLES), axis=1).tolist() == [2, -1, 1]
-
-
-def test_derivatives_pass_over_nan():
-    slope = st.grad(snp.nanmean)(snp.array([1.0, np.nan, 3.0]))
-    np.testing.assert_allclose(slope, [0.5, 0, 0.5])
-    slope = st.grad(snp.nanvar)(snp.array([1.0, np.nan, 3.0]))
-    np.testing.assert_allclose(slope, [-1, 0, 1])
-    slope = st.grad(lambda x: snp.quantile(x, 0.25))(snp.array([1.0, 2.0, 4.0]))
-    np.testing.assert_allclose(slope, [0.5, 0.5, 0])
-
-
 def test_the_derivative_of_a_deviation_of_zero_is_zero():
     for f in (snp.std, snp.nanstd, lambda x: snp.sum(snp.std(x, axis=0, where=x >= 0))):
         for x in (snp.ones(3), snp.zeros(3)):
@@ -157,21 +130,6 @@ def test_what_a_mask_leaves_out_has_no_part_in_derivatives(name, bad):
     for g in (st.grad(f), st.jit(st.grad(f)), st.hessian(f)):
         np.testing.assert_allclose(g(other), g(x), rtol=1e-6)
     assert st.grad(f)(other)[2] == 0
-
-
-@pytest.mark.parametrize(
-    "name", ["sum", "prod", "mean", "var", "std", "max", "min", "median", "cumsum", "cumprod"]
-)
-def test_functions_without_nan_have_derivatives_without_it(name):
-    f = lambda x: snp.sum(getattr(snp, f"nan{name}")(x) * 2)
-    plain = lambda x: snp.sum(getattr(snp, name)(x) * 2)
-    x = snp.array([1.0, np.nan, 2.5, 4.0])
-    rest = st.grad(plain)(x[np.array([0, 2, 3])])
-    if name.startswith("cum"):
-        rest = st.grad(lambda x: plain(x) + 2 * getattr(snp, name)(x)[0])(x[np.array([0, 2, 3])])
-    want = np.insert(np.asarray(rest), 1, 0)
-    for g in (st.grad(f), st.jit(st.grad(f))):
-        np.testing.assert_allclose(g(x), want, rtol=1e-6)
 
 
 def test_lists_are_refused():

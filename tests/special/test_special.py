@@ -82,16 +82,6 @@ def test_special_values(name):
     check_special(functions, special_values(name)[:-17])  # few that overflow a square
 
 
-def test_accurate_where_scipy_s_is_not():
-    """A divergence of two close numbers, and a beta function of one small number: by mpmath."""
-    with enable_x64():
-        for f in (special.kl_div, jit(special.kl_div)):
-            np.testing.assert_allclose(f(1.0, 1.00001), 4.99996666698217605e-11, rtol=1e-14)
-        for f in (special.betaln, jit(special.betaln)):
-            got = f(0.16533044770396832, 32256.59968019291)
-            np.testing.assert_allclose(got, 0.00885577610464367549, rtol=1e-13)
-
-
 def test_derivatives_by_rules_of_their_own():
     with enable_x64():
         np.testing.assert_allclose(grad(special.entr)(0.5), np.log(2) - 1)
@@ -106,58 +96,6 @@ def test_derivatives_by_rules_of_their_own():
             up[i], down[i] = up[i] + step, down[i] - step
             want = (sp.hyp2f1(*up) - sp.hyp2f1(*down)) / (2 * step)
             np.testing.assert_allclose(slope, want, rtol=1e-8)
-
-
-def test_harmonics_at_the_pole_and_their_derivative():
-    with enable_x64():
-        got = grad(lambda t: st.numpy.real(special.sph_harm_y(2, 1, t, 0.5)))(0.0)
-        # Y = -√(15 / 8π) sin θ cos θ e^(iφ)
-        np.testing.assert_allclose(got, -np.sqrt(15 / (8 * np.pi)) * np.cos(0.5), rtol=1e-13)
-        clipped = special.sph_harm_y(10, 2, 0.3, 0.4, n_max=6)
-        np.testing.assert_allclose(clipped, special.sph_harm_y(6, 2, 0.3, 0.4))
-
-
-def test_harmonics_beyond_the_poles():
-    """As functions of cos(theta): with n_max and without, where the sine is negative too."""
-    n, m = np.array([(n, m) for n in range(4) for m in range(-n, n + 1)]).T
-    with enable_x64():
-        for theta in (-0.5, 3.5, 5.0, 7.0):
-            want = sp.sph_harm_y(n, m, theta, 0.3)
-            for options in ({}, {"n_max": 5}):
-                f = lambda t, o=options: special.sph_harm_y(n, m, t, 0.3, **o)
-                np.testing.assert_allclose(f(theta), want, atol=1e-12)
-                np.testing.assert_allclose(jit(f)(theta), want, atol=1e-12)
-            slope = st.jvp(
-                lambda t: st.numpy.real(special.sph_harm_y(n, m, t, 0.3)), (theta,), (1.0,)
-            )[1]
-            ends = [sp.sph_harm_y(n, m, theta + h, 0.3).real for h in (1e-6, -1e-6)]
-            np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-6, atol=1e-8)
-
-
-def test_combinations_with_repetition():
-    n, k = (v.ravel() for v in np.meshgrid([0.0, 0.5, 1.0, 2.0, 5.0], [0.0, 1.0, 2.0, 3.5]))
-    with enable_x64():
-        want = sp.comb(n, k, repetition=True)
-        f = lambda n, k: special.comb(n, k, repetition=True)
-        np.testing.assert_allclose(f(n, k), want, atol=1e-12)
-        np.testing.assert_allclose(jit(f)(n, k), want, atol=1e-12)
-        assert float(special.comb(0, 0, repetition=True)) == 1.0
-
-
-def test_bessel_functions_far_out():
-    x = np.array([0.0, 1e-3, 30.0, 1e4])
-    with enable_x64():
-        for f in (special.bessel_jn, jit(special.bessel_jn, static_argnames="v")):
-            got = f(x, v=12)
-            np.testing.assert_allclose(got, [sp.jv(n, x) for n in range(13)], rtol=1e-9, atol=1e-14)
-
-
-def test_bernoulli_numbers():
-    with enable_x64():
-        got = special.bernoulli(30)
-    want = [1, -1 / 2, 1 / 6, 0, -1 / 30, 0, 1 / 42]
-    np.testing.assert_allclose(got[:7], want, rtol=1e-15)
-    np.testing.assert_allclose(got[30], 8615841276005 / 14322, rtol=1e-14)
 
 
 def test_errors():
@@ -185,18 +123,6 @@ def test_one_namespace_under_two_names():
         st.specials  # noqa: B018
 
 
-def test_a_factor_of_zero_has_mixed_derivatives():
-    # d^2/dx dy of x log y is 1 / y, and of x log(1 + y) it is 1 / (1 + y), at x = 0 too.
-    for f, want in ((special.xlogy, 1 / 2), (special.xlog1py, 1 / 3)):
-        for first, second in ((0, 1), (1, 0)):
-            mixed = grad(grad(f, first), second)
-            for g in (mixed, jit(mixed)):
-                np.testing.assert_allclose(g(0.0, 2.0), want, rtol=1e-6)
-        assert [float(d) for d in grad(f, (0, 1))(0.0, 2.0)][1] == 0
-    for f in (special.rel_entr, special.kl_div):  # d/dq is -p / q, and 1 - p / q
-        np.testing.assert_allclose(grad(grad(f, 1), 0)(0.0, 2.0), -1 / 2)
-
-
 def test_derivatives_at_zero():
     with enable_x64():
         # Si(x) = x - x^3 / 18 + x^5 / 600
@@ -208,20 +134,6 @@ def test_derivatives_at_zero():
         for f, zero in ((special.boxcox, 0.0), (special.boxcox1p, -1.0)):
             np.testing.assert_allclose(grad(f, 1)(zero, 0.5), 4, rtol=1e-12)
             assert float(grad(f)(zero, 2.0)) == 0
-
-
-def test_the_riemann_zeta_function_has_derivatives_everywhere_but_at_one():
-    # ζ'(0) = -log(2π) / 2, ζ'(-1) = 1/12 - log A, ζ'(-2) = -ζ(3) / (4π^2)
-    known = {0.0: -0.918938533204672742, -1.0: -0.165421143700450929, -2.0: -0.030448457058393271,
-             2.0: -0.937548254315843754}  # fmt: skip
-    with enable_x64():
-        for f in (grad(special.zeta), jit(grad(special.zeta))):
-            for s, want in known.items():
-                np.testing.assert_allclose(f(s), want, rtol=1e-12)
-        for s in (-3.3, -0.5, 0.5, 1.5, 4.0):
-            h = 1e-5
-            between = (grad(special.zeta)(s + h) - grad(special.zeta)(s - h)) / (2 * h)
-            np.testing.assert_allclose(grad(grad(special.zeta))(s), between, rtol=1e-7)
 
 
 @pytest.mark.parametrize("name", ["gamma", "digamma", "erf", "erfc", "erfcx"])

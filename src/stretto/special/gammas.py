@@ -31,7 +31,7 @@ from stretto._engine.ops.special.gamma_formulas import (
     log_gamma_formula,
     stirling_remainder,
 )
-from stretto._engine.ops.special.zeta import euler_maclaurin
+from stretto._engine.ops.special.zeta import LEAST_SUMMED, euler_maclaurin
 from stretto._engine.ops.trigonometric import cos as cos_of
 from stretto._engine.ops.trigonometric import sin as sin_of
 from stretto._engine.ops.written import (
@@ -99,8 +99,8 @@ def _sign(x: Number) -> Number:
 
 
 def _riemann_formula(s: Number) -> Number:
-    """ζ(s): the sum for s > 1, and by the functional equation (DLMF 25.4.1) for s < 0."""
-    mirrored = s < 0.0
+    """ζ(s): by the functional equation (DLMF 25.4.1) where it is mirrored, else the sum."""
+    mirrored = s < LEAST_SUMMED
     t = where(mirrored, 1.0 - s, s)
     out = euler_maclaurin(t, 0.0 * t + 1.0)
     nearest = floor(0.5 * s + 0.5)
@@ -131,10 +131,10 @@ class RiemannZeta(Written):
 
 
 def _riemann_slope(s: Any) -> Any:
-    """ζ'(s): the sum for s >= 0, below by the functional equation (DLMF 25.4.1)."""
+    """ζ'(s): by the functional equation (DLMF 25.4.1) where it is mirrored, else the sum."""
     # ζ(s) = 2 (2π)^-t sin(πs/2) Γ(t) ζ(t), t = 1 - s
     one, half_pi = full_like(s, 1), full_like(s, 0.5 * math.pi)
-    mirrored = lt(s, zeros_like(s))
+    mirrored = lt(s, full_like(s, LEAST_SUMMED))
     t = select(mirrored, one - s, s)
     slope = zeta_ops.ZetaSlope(1)(t, one)
     beyond = select(mirrored, t, one + one)

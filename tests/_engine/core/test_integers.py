@@ -40,6 +40,7 @@ def test_integers_are_taken_as_python_has_them():
         (lambda: sizes_of((2, True), "f"), TypeError, "f: shape must be an integer, got the bool"),
         (lambda: sizes_of((2, -1), "f"), ValueError, r"f: sizes must not be negative, got \(2, -1"),
         (lambda: sizes_of((HUGE,), "f"), ValueError, "f: shape .* 1329 bits.* more elements than"),
+        (lambda: pairs_of(3, "f", "p"), TypeError, r"f: p must be \(low, high\) pairs, got 3"),
         (lambda: pairs_of([(1, 2, 3)], "f", "p"), ValueError, r"f: p must be \(low, high\) pairs"),
     ],
 )

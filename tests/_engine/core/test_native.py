@@ -15,7 +15,7 @@ from stretto._engine.core.native import native
 ROOT = Path(__file__).parents[3]
 BOTH = (
     "tests/_engine/api/test_dispatch.py",
-    "tests/_engine/api/test_interpreted.py",
+    "tests/_engine/runtime/test_interpreted.py",
     "tests/_engine/runtime/test_array.py",
     "tests/numpy/test_quick.py",
 )

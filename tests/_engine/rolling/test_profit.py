@@ -5,9 +5,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.plan.prepare import prepare
-from stretto._engine.rolling.compiling import compiling, may_pay
-from stretto._engine.rolling.stretches import Stretch
-from tests._engine.rolling.test_rolling import array, gradient, layers, lengths, power, straight
+from tests._engine.rolling.test_rolling import array, gradient, layers, lengths, power
 
 
 def chosen(f, *args):
@@ -105,17 +103,6 @@ def test_what_repeats_in_a_refused_loop_is_looked_at():
         return x
 
     assert chosen(f, weights, array(64, 128)) == [16] * 6
-
-
-def test_what_compiling_takes():
-    program = straight(lambda x: snp.tanh(x) * snp.sum(x) + snp.sort(x) + x[1], array(4))
-    times = {e.primitive.name: compiling(e.primitive, False) for e in program.equations}
-    assert times["mul"] < times["tanh"] < times["sort"] < times["reduce_sum"]
-    (cut,) = [e.primitive for e in program.equations if e.primitive.name == "slice"]
-    assert compiling(cut, False) < compiling(cut, True)
-    copy = list(program.equations)
-    assert may_pay(copy * 20, Stretch(0, len(copy), 20 * len(copy)))
-    assert not may_pay(copy * 2, Stretch(0, len(copy), 2 * len(copy)))
 
 
 @pytest.mark.parametrize("f", [recurrent, gradient(recurrent, 0, 1)], ids=["there", "back"])

@@ -72,8 +72,8 @@ def record_like(
 
     def flat(*leaves: Any) -> Any:
         trees = [
-            tree.unflatten(structure, leaves[i : i + len(types)])
-            for i in range(0, arguments * len(types), len(types) or 1)
+            tree.unflatten(structure, leaves[i * len(types) : (i + 1) * len(types)])
+            for i in range(arguments)
         ]
         result, aux = fun(*trees), ()
         if has_aux:

@@ -126,8 +126,16 @@ def sizes_of(values: Any, caller: str, argument: str = "shape") -> tuple[int, ..
 
 def pairs_of(values: Any, caller: str, argument: str) -> tuple[tuple[int, int], ...]:
     """The argument as (low, high) pairs of integers; raises ``TypeError`` and ``ValueError``."""
+    try:
+        parts = tuple(values)
+    except TracedValueError:
+        raise
+    except TypeError:
+        raise TypeError(
+            f"{caller}: {argument} must be (low, high) pairs, got {_description(values)}"
+        ) from None
     pairs = []
-    for part in values:
+    for part in parts:
         pair = integers(part, caller, argument)
         if len(pair) != 2:
             raise ValueError(f"{caller}: {argument} must be (low, high) pairs, got {part!r}")

@@ -108,8 +108,10 @@ class Cauchy(Invertible):
         return arctan2(1.0, y) / math.pi
 
     def ppf_formula(self, q: Any) -> Any:
-        """-cot(π q), as a tangent."""
-        return tan(math.pi * (q - 0.5))
+        """-cot(π q), as a tangent in the middle; exact in both tails."""
+        tail = minimum(q, 1 - q)
+        far = 1 / tan(math.pi * tail)
+        return where(tail < 0.25, where(q < 0.5, -far, far), tan(math.pi * (q - 0.5)))
 
     def isf_formula(self, q: Any) -> Any:
         """By symmetry."""

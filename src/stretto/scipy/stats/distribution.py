@@ -268,7 +268,7 @@ class Discrete(Distribution):
         """The logarithm of the probability of ``k``: -inf where it is none of the values."""
         k = k - loc
         low, high = self.support(*shapes)
-        inside = (k >= low) & (k <= high) & (k == floor(k))
+        inside = (k >= low) & (k <= high) & (k < math.inf) & (k == floor(k))
         safe = where(inside, k, self.inner(*shapes))
         out = where(inside, self.logpmf_formula(safe, *shapes), -math.inf)
         return where(self.allowed(*shapes) & ~isnan(k), out, math.nan)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto._engine.core.integers import pairs_of
+from stretto._engine.core.integers import integers, pairs_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import transpose
@@ -163,19 +163,23 @@ def conv_transpose(
             raise ValueError(f"{caller}: give dimension_numbers for lhs: {x.type}")
         dimension_numbers = _CHANNELS_LAST[n]
     dims = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    strides = integers(strides, caller, "strides", 1)
     rhs_dilation = ones_or(rhs_dilation, n, caller, "rhs_dilation")
+    pairs = None if isinstance(padding, str) else pairs_of(padding, caller, "padding")
+    for name, values in (("strides", strides), ("rhs_dilation", rhs_dilation), ("padding", pairs)):
+        if values is not None and len(values) != n:
+            raise ValueError(f"{caller}: {name} {values} must have {n} entries for lhs: {x.type}")
     if isinstance(padding, str):
-        pairs = []
-        for a, d, s in zip(dims.rhs_spec[2:], rhs_dilation, strides, strict=True):
-            pairs.append(transposed_pad(dilated(y.shape[a], d), s, padding.upper()))
-        padding = pairs
-    elif use_consistent_padding:
+        padding = [
+            transposed_pad(dilated(y.shape[a], d), s, padding.upper())
+            for a, d, s in zip(dims.rhs_spec[2:], rhs_dilation, strides, strict=True)
+        ]
+    elif pairs and use_consistent_padding:
         extents = [
             dilated(y.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
         ]
         padding = [
-            (k - 1 - low, k - 1 - high)
-            for k, (low, high) in zip(extents, pairs_of(padding, caller, "padding"), strict=True)
+            (k - 1 - low, k - 1 - high) for k, (low, high) in zip(extents, pairs, strict=True)
         ]
     if transpose_kernel:
         o, i, *spatial = dims.rhs_spec

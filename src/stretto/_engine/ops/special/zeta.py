@@ -20,6 +20,7 @@ from stretto._engine.ops.special.gamma_formulas import digamma_formula, gamma_fo
 from stretto._engine.ops.written import Number, Written, absolute, floor, is_nan, log, power, where
 
 __all__ = [
+    "LEAST_SUMMED",
     "ZetaSlope",
     "euler_maclaurin",
     "polygamma",
@@ -46,6 +47,12 @@ _BERNOULLI = (
     -1.3954464685812522e-19,
 )
 _TERMS = 10
+
+LEAST_SUMMED = -0.25
+"""From here on ζ(s) is found by Euler and Maclaurin's formula, below from that of 1 - s.
+
+Nearer to zero 1 - s is so near to the pole that its distance from it is lost.
+"""
 
 
 def refused_partial(what: str) -> Any:
@@ -151,14 +158,14 @@ class Zeta(Written):
 class ZetaSlope(Written):
     """A derivative of ζ(s, q) in s, (-1)^n Σ log^n(q + k) (q + k)^-s; NaN for q <= 0.
 
-    Continued to 0 <= s < 1, where the sum has no value.
+    Continued to ``LEAST_SUMMED`` <= s < 1, where the sum has no value.
     """
 
     order: int
 
     def formula(self, s: Number, q: Number) -> Number:  # type: ignore[override]
         """By Euler and Maclaurin's formula."""
-        inside = (q > 0.0) & (s >= 0.0)
+        inside = (q > 0.0) & (s >= LEAST_SUMMED)
         out = euler_maclaurin(where(inside, s, 2.0), where(inside, q, 1.0), self.order)
         return where(inside, out, math.nan)
 

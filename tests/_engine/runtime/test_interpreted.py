@@ -7,7 +7,6 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.plan.interpreting import MOST_ELEMENTS, MOST_EQUATIONS, interpretable
 from tests._engine.api.test_entry import entry_of
 
 
@@ -24,10 +23,6 @@ def repeated(n):
         return x
 
     return f
-
-
-def program_of(f, *args):
-    return st.jit(f).trace(*args).program
 
 
 SMALL = {
@@ -66,23 +61,6 @@ def test_small_programs_are_not_compiled_and_give_the_same(name):
             np.testing.assert_allclose(
                 np.asarray(ours, np.complex64), np.asarray(xlas, np.complex64), rtol=1e-5
             )
-
-
-def test_the_rule():
-    x, large = snp.ones(4), snp.ones(MOST_ELEMENTS + 1)
-    assert interpretable(program_of(repeated(MOST_EQUATIONS), x))
-    assert not interpretable(program_of(repeated(MOST_EQUATIONS + 1), x))
-    assert interpretable(program_of(repeated(2), large[1:]))
-    assert not interpretable(program_of(repeated(2), large))
-    assert not interpretable(program_of(lambda x: snp.outer(x, x), snp.ones(33)))  # its result
-    assert not interpretable(program_of(snp.sort, x))
-    assert not interpretable(program_of(snp.fft.fft, x))
-    assert not interpretable(program_of(snp.linalg.inv, snp.eye(2)))
-    assert not interpretable(program_of(lambda x: st.lax.fori_loop(0, 3, lambda i, c: c, x), x))
-    assert not interpretable(program_of(lambda x: st.lax.cond(x[0] > 0, snp.sin, snp.cos, x), x))
-    a, b = snp.ones((32, 32)), snp.ones((32, 32))
-    assert interpretable(program_of(lambda a, b: a @ b, a, b))
-    assert not interpretable(program_of(lambda a, b: a @ b @ a @ b @ a @ b @ a @ b, a, b))
 
 
 def test_equal_bits_each_time():

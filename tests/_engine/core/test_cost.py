@@ -1,0 +1,49 @@
+"""The costs of a machine: units, limits of the caches, and what must grow with what."""
+
+import os
+
+import pytest
+
+from stretto._engine.core.cost import CPU
+
+SIZES = [1.0, 1e3, CPU.near_bytes, CPU.near_bytes + 1, CPU.shared_bytes, CPU.shared_bytes + 1,
+         CPU.fresh_bytes, CPU.fresh_bytes + 1, 1e9]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["copying", "moving", "passing", "fresh_memory"])
+def test_more_bytes_never_take_less_time(name):
+    times = [getattr(CPU, name)(size) for size in SIZES]
+    assert times == sorted(times)
+    assert getattr(CPU, name)(0) == 0
+
+
+def test_a_copy_reads_and_writes():
+    assert CPU.copying(300) == 2 * 300 / CPU.near
+    assert CPU.copying(CPU.near_bytes) == 2 * CPU.near_bytes / CPU.near
+    beyond = CPU.near_bytes + 1
+    assert CPU.copying(beyond) == 2 * beyond / CPU.shared
+    large = CPU.fresh_bytes + 1  # more than the last cache
+    assert CPU.copying(large) == 2 * large / CPU.far + large * CPU.fresh
+
+
+def test_what_is_made_on_the_way_passes_faster_than_a_copy():
+    for size in SIZES:
+        assert CPU.passing(size) < CPU.copying(size)
+
+
+def test_memory_is_fresh_only_beyond_a_limit():
+    assert CPU.fresh_memory(CPU.fresh_bytes) == 0
+    assert CPU.fresh_memory(2 * CPU.fresh_bytes) == 2 * CPU.fresh_bytes * CPU.fresh
+
+
+def test_products():
+    assert CPU.product(1e6, 0.5) == 1e6 / (CPU.products * 0.5)
+    fractions = [CPU.fraction(n) for n in (1, 1e6, 1e7, 1e9)]
+    assert fractions == sorted(fractions)
+    assert 0 < fractions[0] == CPU.batched < fractions[-1] <= CPU.wide < 1
+
+
+def test_all_cores_that_this_process_may_use_multiply():
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert CPU.products == cores * CPU._replace(products=CPU.products / cores).products
+    assert CPU.products / cores == 50e3

@@ -1,0 +1,86 @@
+"""What gathers fill with, which scatters write no element twice, and what scatters refuse."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core.types import array_type
+from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
+from stretto._engine.ops.index.primitives import (
+    ScatterAdd,
+    ScatterSet,
+    ScatterSub,
+    fill_bytes,
+    fill_element,
+    or_zeros,
+)
+
+ELEMENTS = ScatterDimensionNumbers((), (0,), (0,))
+F32 = array_type((4,), np.dtype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "dtype, value",
+    [("int8", -128), ("uint8", 255), ("int64", -(2**63)), ("uint64", 2**64 - 1), ("bool", True)],
+)
+def test_what_is_read_out_of_bounds_by_default(dtype, value):
+    assert fill_element(np.dtype(dtype), fill_bytes(np.dtype(dtype), None)) == value
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16, np.complex64])
+def test_floats_out_of_bounds_are_nan(dtype):
+    assert np.isnan(fill_element(np.dtype(dtype), fill_bytes(np.dtype(dtype), None)))
+
+
+def test_elements_to_fill_with_are_kept_to_the_bit():
+    for dtype, value in [("float64", 0.1), ("float32", -0.0), ("uint64", 2**64 - 3)]:
+        element = fill_element(np.dtype(dtype), fill_bytes(np.dtype(dtype), value))
+        assert element == value and np.signbit(element) == np.signbit(np.float64(value))
+
+
+@pytest.mark.parametrize(
+    "kind, operand, updates, message",
+    [
+        (ScatterAdd, F32, array_type((3,), np.dtype(np.float32)),
+         r"scatter_add: expected updates of type float32\[2\], got float32\[3\]"),
+        (ScatterSet, F32, array_type((2,), np.dtype(np.int32)), "scatter: expected updates"),
+        (ScatterSub, array_type((4,), np.dtype(bool)), array_type((2,), np.dtype(bool)),
+         r"scatter_sub: not defined for bool\[4\]"),
+    ],
+)  # fmt: skip
+def test_refusals(kind, operand, updates, message):
+    indices = array_type((2, 1), np.dtype(np.int32))
+    with pytest.raises(TypeError, match=message):
+        kind(ELEMENTS).infer(operand, indices, updates)
+
+
+def test_when_no_element_is_written_twice():
+    indices = lambda *shape: np.zeros((*shape, 1), np.int32)
+    assert ScatterSet(ELEMENTS).distinct(indices(1))
+    assert ScatterSet(ELEMENTS).distinct(indices(0))
+    assert not ScatterSet(ELEMENTS).distinct(indices(2))
+    assert ScatterSet(ELEMENTS, unique_indices=True).distinct(indices(2))
+    # Clamped ones may meet though they were not one.
+    assert not ScatterSet(ELEMENTS, "clip", unique_indices=True).distinct(indices(2))
+    in_step = ScatterDimensionNumbers((), (1,), (1,), (0,), (0,))
+    assert ScatterSet(in_step).distinct(indices(5, 1))
+    assert not ScatterSet(in_step).distinct(indices(5, 2))
+
+
+def test_the_tangent_of_an_element_is_that_of_what_it_was_set_by():
+    x, indices = np.zeros(4, np.float32), np.array([[1], [1], [3], [9]], np.int32)
+    f = lambda x, u: ScatterSet(ELEMENTS)(x, snp.array(indices), u)
+    updates = snp.array([1.0, 2.0, 3.0, 4.0])
+    for g in (f, st.jit(f)):
+        out, pull = st.vjp(g, snp.array(x), updates)
+        np.testing.assert_array_equal(out, [0, 2, 0, 3])
+        to_x, to_updates = pull(snp.array([1.0, 10.0, 100.0, 1000.0]))
+        np.testing.assert_array_equal(to_x, [1, 0, 100, 0])
+        np.testing.assert_array_equal(to_updates, [0, 10, 1000, 0])
+
+
+def test_zeros_for_no_tangent():
+    x = snp.ones(3)
+    assert not np.any(np.asarray(or_zeros(None, x))) and or_zeros(x, None) is x

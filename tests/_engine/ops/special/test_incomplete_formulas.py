@@ -1,0 +1,76 @@
+"""The formulas of the incomplete gamma function in NumPy: each where it meets the next."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from stretto._engine.ops.special import incomplete_formulas as formulas
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+GRID = [v.ravel() for v in np.meshgrid(
+    [1e-6, 0.1, 0.45, 1.0, 3.0, 50.0, 199.0, 201.0, 5e3],
+    [1e-9, 0.3, 0.499, 0.501, 1.09, 1.11, 3.5, 60.0, 139.0, 141.0, 261.0, 6e3],
+)]  # fmt: skip
+
+
+def test_both_halves():
+    a, x = GRID
+    p, q = formulas.incomplete_gamma_formula(a, x)
+    np.testing.assert_allclose(p + q, 1, rtol=1e-14)
+    some = special.gammainc(a, x) > 1e-290
+    np.testing.assert_allclose(p[some], special.gammainc(a, x)[some], rtol=3e-12)
+    some = special.gammaincc(a, x) > 1e-290
+    np.testing.assert_allclose(q[some], special.gammaincc(a, x)[some], rtol=3e-12)
+
+
+def test_on_the_border():
+    inf, nan = np.inf, np.nan
+    a = np.array([0.0, 2.0, inf, 2.0, 0.0, -1.0, 2.0, inf, nan])
+    x = np.array([3.0, 0.0, 3.0, inf, 0.0, 3.0, -1.0, inf, 1.0])
+    p, q = formulas.incomplete_gamma_formula(a, x)
+    np.testing.assert_array_equal(p, [1, 0, 0, 1, nan, nan, nan, nan, nan])
+    np.testing.assert_array_equal(q, [0, 1, 1, 0, nan, nan, nan, nan, nan])
+
+
+def test_the_density():
+    a, x = GRID
+    with np.errstate(all="ignore"):
+        want = np.exp(special.xlogy(a - 1, x) - x - special.gammaln(a))
+    some = (want > 1e-290) & (a < 100)
+    got = formulas.gamma_density_formula(a, x)
+    np.testing.assert_allclose(got[some], want[some], rtol=1e-12)
+    ends = formulas.gamma_density_formula(
+        np.array([0.5, 1.0, 2.0, 2.0]), np.array([0.0, 0, 0, np.inf])
+    )
+    np.testing.assert_array_equal(ends, [np.inf, 1, 0, 0])
+
+
+def test_logarithms_that_cancel():
+    x = np.array([1e-12, -1e-5, 0.3, 0.349, 0.351, 2.0, -0.9])
+    got = formulas.log_excess(x, 1 + x)
+    near = np.abs(x) < 1e-4
+    series = -x * x / 2 + x**3 / 3
+    np.testing.assert_allclose(got[near], series[near], rtol=1e-9)
+    np.testing.assert_allclose(got[~near], (np.log1p(x) - x)[~near], rtol=1e-13)
+
+
+def test_the_scale_on_both_sides_of_eight():
+    a = np.array([1e-8, 1.0, 7.999, 8.0, 8.001, 100.0])
+    want = np.exp(special.xlogy(a, a) - a - special.gammaln(a))
+    np.testing.assert_allclose(formulas.gamma_scale(a), want, rtol=1e-13)
+    np.testing.assert_allclose(formulas.gamma_scale(1e10), np.sqrt(1e10 / (2 * np.pi)), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "a, x", [(0.7, 0.2), (3.0, 1.0), (3.0, 9.0), (250.0, 240.0), (250.0, 400.0)]
+)
+def test_how_a_variate_moves(a, x):
+    """-(dP/da) / (dP/dx), by differences of P itself."""
+    moved, slope = (float(v) for v in formulas.random_gamma_grad_formula(np.array(a), np.array(x)))
+    step = 1e-4 * a
+    half = [special.gammainc(a + s * step, x) for s in (1, -1)]
+    by_a = (half[0] - half[1]) / (2 * step)
+    assert slope == pytest.approx(-by_a, rel=1e-5)
+    density = float(formulas.gamma_density_formula(np.array(a), np.array(x)))
+    assert moved * density == pytest.approx(slope, rel=1e-12)

@@ -1,0 +1,35 @@
+"""Checksums: of everything in a file, in no particular order, and not of themselves."""
+
+from stretto.files.checksums import CHECKSUM, checksum
+
+TYPES = {"w": ("F32", (2, 3)), "b": ("F32", (3,))}
+WORDS = {"epoch": "7", "note": "é"}
+BYTES = {"w": b"\x01" * 24, "b": b"\x02" * 12}
+
+
+def digest(types=TYPES, words=WORDS, data=BYTES):
+    return checksum(types, words, data.__getitem__)
+
+
+def test_the_order_and_the_checksum_itself_do_not_count():
+    assert len(digest()) == 64 and digest() == digest()
+    assert digest(dict(reversed(TYPES.items())), dict(reversed(WORDS.items()))) == digest()
+    assert digest(words={**WORDS, CHECKSUM: "old"}) == digest()
+
+
+def test_everything_else_does():
+    others = [
+        digest({**TYPES, "w": ("F32", (3, 2))}),
+        digest({**TYPES, "w": ("I32", (2, 3))}),
+        digest({"w": TYPES["w"]}),
+        digest({"v": TYPES["w"], "b": TYPES["b"]}, data={**BYTES, "v": BYTES["w"]}),
+        digest(words={**WORDS, "epoch": "8"}),
+        digest(words={"epoch": "7"}),
+        digest(data={**BYTES, "b": b"\x02" * 11 + b"\x03"}),
+        digest(data={"w": BYTES["w"][:-1], "b": BYTES["b"]}),
+    ]
+    assert len({digest(), *others}) == len(others) + 1
+
+
+def test_files_of_nothing():
+    assert digest({}, {}) != digest({}, WORDS)

@@ -1,0 +1,50 @@
+"""Tests mirror sources: every module has a test file of its name, or is listed here with a reason.
+
+A new module takes a test file in the mirrored folder: ``src/stretto/nn/linear.py`` has
+``tests/nn/test_linear.py``; an underscore in front of a name is left out.
+"""
+
+import pathlib
+
+ROOT = pathlib.Path(__file__).parent.parent
+SOURCES, TESTS = ROOT / "src" / "stretto", ROOT / "tests"
+
+EXPORTS = "only names of other modules"
+TYPES = "annotations alone, which pyright checks"
+DEMO = "demo/test_run runs the whole command"
+
+WITHOUT = {
+    "__main__.py": "one call; test_main runs it",
+    "_engine/core/array_updates.py": TYPES,
+    "_engine/core/typing.py": TYPES,
+    "_engine/core/version.py": "one constant",
+    "ad_checkpoint.py": EXPORTS,
+    "demo/classifier.py": DEMO,
+    "demo/errors.py": "a class without a body",
+    "demo/scoring.py": DEMO,
+    "demo/timing.py": DEMO,
+    "fft.py": EXPORTS,
+    "info_command.py": "one call; test_main runs it",
+    "lax/linalg.py": EXPORTS,
+    "linalg.py": EXPORTS,
+    "numpy/constants.py": "constants",
+    "ops.py": EXPORTS,
+    "scipy/integrate.py": EXPORTS,
+    "scipy/special.py": EXPORTS,
+    "stages.py": EXPORTS,
+    "wiring.py": EXPORTS,
+}
+"""The modules without a test file of their own, and why."""
+
+
+def test_every_module_has_a_test_file_of_its_name_or_a_reason():
+    missing = set()
+    for path in SOURCES.rglob("*.py"):
+        module = path.relative_to(SOURCES)
+        mirrored = TESTS / module.with_name(f"test_{module.name.lstrip('_')}")
+        if module.name != "__init__.py" and not mirrored.is_file():
+            missing.add(module.as_posix())
+    assert not sorted(missing - WITHOUT.keys()), "these modules need a test file of their name"
+    assert not sorted(WITHOUT.keys() - missing), (
+        "these are listed, but have a test file, or are gone"
+    )
