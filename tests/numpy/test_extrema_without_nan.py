@@ -34,3 +34,20 @@ def test_an_initial_value_counts():
 def test_slopes_go_to_the_extremum():
     slope = st.grad(snp.nanmax)(snp.asarray(X))
     np.testing.assert_array_equal(slope, [[0, 0, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize("name", ["nanmax", "nanmin", "nanargmax", "nanargmin"])
+def test_refusals_name_the_function(name):
+    function = getattr(snp, name)
+    with pytest.raises(ValueError, match=rf"^{name}: .*out of bounds"):
+        function(snp.asarray(X), axis=5)
+    with pytest.raises(NotImplementedError, match=rf"^{name}"):
+        function(snp.asarray(X), out=X)
+    with pytest.raises(ValueError, match=rf"^{name}: {name} of an empty array"):
+        function(snp.ones((0, 3)))
+    assert function(snp.ones((0, 3)), axis=1).shape == (0,)
+
+
+def test_a_mask_needs_an_initial_value():
+    with pytest.raises(ValueError, match="^nanmax: where= may leave no element"):
+        snp.nanmax(snp.asarray(X), where=X > 0)

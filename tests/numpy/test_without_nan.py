@@ -99,3 +99,18 @@ def test_refusals():
         snp.nanmean(snp.ones(2), out=np.ones(()))
     with pytest.raises(ValueError, match="max"):
         snp.nanmax(snp.zeros((0,)))
+
+
+@pytest.mark.parametrize(
+    "name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nancumsum", "nancumprod"]
+)
+def test_refusals_name_the_function(name):
+    function, x = getattr(snp, name), snp.asarray(np.array([[1, np.nan]], np.float32))
+    for value in (x, x[:, :1]):  # with and without NaN
+        with pytest.raises(ValueError, match=rf"^{name}: .*out of bounds"):
+            function(value, axis=5)
+        with pytest.raises(NotImplementedError, match=rf"^{name}"):
+            function(value, out=x)
+        if not name.startswith("nancum"):
+            with pytest.raises(TypeError, match=rf"^{name}: where"):
+                function(value, where=x)

@@ -39,6 +39,9 @@ def _nan_extremum(
     return _masked_extremum(caller, a, axis, out, keepdims, initial, where)
 
 
+# NumPy's fmax and fmin take the other number where one is NaN.
+
+
 @eager(np.fmax.reduce, FLOAT)
 def _nanmax(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
     return _masked_extremum("nanmax", x, axis, None, keepdims, None, None)
@@ -49,19 +52,30 @@ def _nanmin(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
     return _masked_extremum("nanmin", x, axis, None, keepdims, None, None)
 
 
+def _refuse_empty(caller: str, x: Any, axis: Any) -> None:
+    if not math.prod([x.shape[d] for d in canonical_axes(axis, x.ndim, caller)]):
+        raise ValueError(
+            f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
+        )
+
+
 def _masked_extremum(
     caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:
     extremum, worst = (max_, greatest_below) if caller == "nanmax" else (min_, least_above)
-    x, numbers = numbers_of(a, caller)
+    x, numbers = numbers_of(a, caller, axis, out, where)
+    if initial is None:
+        _refuse_empty(caller, x, axis)
+    if where is not None and initial is None:
+        raise ValueError(f"{caller}: where= may leave no element, so initial= must be given")
     if numbers is None:
         return extremum(x, axis, out, keepdims, initial, where)
     x = masked(caller, x, numbers, worst(x.dtype))
-    found = extremum(x, axis, out, keepdims, initial, where)
+    result = extremum(x, axis, out, keepdims, initial, where)
     if initial is not None:
-        return found
+        return result
     some = any_(numbers, axis, keepdims=keepdims, where=where)
-    return choose(some, found, full_like(found, math.nan))
+    return choose(some, result, full_like(result, math.nan))
 
 
 def nanmax(
@@ -137,7 +151,8 @@ def nanmin(
 
 
 def _nan_arg_extremum(caller: str, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
-    x, numbers = numbers_of(a, caller)
+    x, numbers = numbers_of(a, caller, axis, out)
+    _refuse_empty(caller, x, axis)
     find, worst = (argmax, greatest_below) if caller == "nanargmax" else (argmin, least_above)
     if numbers is None:
         return find(x, axis, out, keepdims)

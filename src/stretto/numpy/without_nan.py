@@ -10,6 +10,8 @@ from typing import Any
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
+from stretto._engine.ops.broadcast import canonical_axes
+from stretto.numpy.arguments import refuse_out
 from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumprod, cumsum
 from stretto.numpy.indices import concrete_of
@@ -29,9 +31,17 @@ __all__ = [
 ]
 
 
-def numbers_of(a: Any, caller: str) -> tuple[Any, Any]:
-    """The array and where it is a number; ``None`` where it always is."""
+def numbers_of(a: Any, caller: str, axis: Any, out: Any, where: Any = None) -> tuple[Any, Any]:
+    """The array, and a mask of what is not NaN; None where all of it is known to be numbers.
+
+    Refuses what the reductions would refuse in their own names.
+    """
     x = as_value(a, caller, "a")
+    refuse_out(caller, out)
+    if axis is not None:
+        canonical_axes(axis, x.ndim, caller)
+    if where is not None:
+        mask_of_where(where, caller)
     if not is_inexact(x.dtype):
         return x, None
     missing: Any = isnan(x)
@@ -75,7 +85,7 @@ def nansum(
     >>> snp.nansum(snp.array([1.0, snp.nan]))
     Array(1., dtype=float32)
     """
-    x, numbers = numbers_of(a, "nansum")
+    x, numbers = numbers_of(a, "nansum", axis, out, where)
     x = x if numbers is None else masked("nansum", x, numbers, 0)
     return sum_(x, axis, dtype, out, keepdims, initial, where)
 
@@ -114,7 +124,7 @@ def nanprod(
     >>> snp.nanprod(snp.array([2.0, snp.nan]))
     Array(2., dtype=float32)
     """
-    x, numbers = numbers_of(a, "nanprod")
+    x, numbers = numbers_of(a, "nanprod", axis, out, where)
     x = x if numbers is None else masked("nanprod", x, numbers, 1)
     return prod(x, axis, dtype, out, keepdims, initial, where)
 
@@ -157,7 +167,7 @@ def nanmean(
     >>> snp.nanmean(snp.array([1.0, snp.nan, 3.0]))
     Array(2., dtype=float32)
     """
-    x, numbers = numbers_of(a, "nanmean")
+    x, numbers = numbers_of(a, "nanmean", axis, out, where)
     return mean(x, axis, dtype, out, keepdims, where=_both(numbers, where, "nanmean"))
 
 
@@ -200,7 +210,7 @@ def nanvar(
     >>> snp.nanvar(snp.array([1.0, snp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    x, numbers = numbers_of(a, "nanvar")
+    x, numbers = numbers_of(a, "nanvar", axis, out, where)
     clean = x if numbers is None else masked("nanvar", x, numbers, 0)
     return var(
         clean,
@@ -254,7 +264,7 @@ def nanstd(
     >>> snp.nanstd(snp.array([1.0, snp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    x, numbers = numbers_of(a, "nanstd")
+    x, numbers = numbers_of(a, "nanstd", axis, out, where)
     clean = x if numbers is None else masked("nanstd", x, numbers, 0)
     return std(
         clean,
@@ -296,7 +306,7 @@ def nancumsum(
     >>> snp.nancumsum(snp.array([1.0, snp.nan, 2.0]))
     Array([1., 1., 3.], dtype=float32)
     """
-    x, numbers = numbers_of(a, "nancumsum")
+    x, numbers = numbers_of(a, "nancumsum", axis, out)
     return cumsum(x if numbers is None else masked("nancumsum", x, numbers, 0), axis, dtype, out)
 
 
@@ -325,5 +335,5 @@ def nancumprod(
     >>> snp.nancumprod(snp.array([2.0, snp.nan, 3.0]))
     Array([2., 2., 6.], dtype=float32)
     """
-    x, numbers = numbers_of(a, "nancumprod")
+    x, numbers = numbers_of(a, "nancumprod", axis, out)
     return cumprod(x if numbers is None else masked("nancumprod", x, numbers, 1), axis, dtype, out)
