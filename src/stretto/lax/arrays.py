@@ -16,17 +16,12 @@ from stretto._engine.core.interpreter import as_value, type_of
 from stretto._engine.core.types import as_dtype, is_inexact, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops import elementwise
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    broadcast_to,
-    canonical_axis,
-    expand_dims,
-    reshape,
-)
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full as full_of_type
 from stretto._engine.ops.comparison import lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import sort_operands

@@ -15,7 +15,6 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import move_axis, reshape, transpose
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert_element_type
@@ -25,6 +24,7 @@ from stretto._engine.ops.convolution.general import (
     ones_or,
 )
 from stretto._engine.ops.convolution.geometry import dilated, pads, transposed_pad
+from stretto._engine.ops.layout import move_axis, reshape, transpose
 from stretto._engine.ops.reducing.window_geometry import AxisWindow, patches
 
 __all__ = [

@@ -16,9 +16,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    broadcast_to,
+from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
+from stretto._engine.ops.comparison import gt, le, where
+from stretto._engine.ops.contract import dot_general
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import (
     canonical_axes,
     canonical_axis,
     expand_dims,
@@ -26,10 +30,6 @@ from stretto._engine.ops.broadcast import (
     reshape,
     transpose,
 )
-from stretto._engine.ops.comparison import bitwise_and, gt, le, where
-from stretto._engine.ops.contract import dot_general
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.sharding import refuse_sharding

@@ -17,11 +17,13 @@ from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of, real_dtype, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import log1p, sqrt
+from stretto._engine.ops.exponential import log1p
+from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.trigonometric import cos, sin
 from stretto.numpy.dtypes import as_dtype

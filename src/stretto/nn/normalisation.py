@@ -16,9 +16,10 @@ import numpy as np
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops.broadcast import reduce_sum, reshape
+from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import reshape
 from stretto.nn import init
 from stretto.nn.functional import normalisation as functions
 from stretto.nn.functional.arguments import as_float, numbers

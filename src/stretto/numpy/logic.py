@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import bitwise
 from stretto._engine.ops import comparison as ops
 from stretto._engine.ops.arithmetic import absolute, imag, is_finite, real
 from stretto._engine.ops.bitcast import bitcast_convert_type
@@ -252,7 +253,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.logical_and(snp.array([True, False]), 1)
     Array([ True, False], dtype=bool)
     """
-    return ops.bitwise_and(truth(x, "logical_and"), truth(y, "logical_and", "y"))
+    return bitwise.bitwise_and(truth(x, "logical_and"), truth(y, "logical_and", "y"))
 
 
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -274,7 +275,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.logical_or(snp.array([True, False]), 1)
     Array([ True,  True], dtype=bool)
     """
-    return ops.bitwise_or(truth(x, "logical_or"), truth(y, "logical_or", "y"))
+    return bitwise.bitwise_or(truth(x, "logical_or"), truth(y, "logical_or", "y"))
 
 
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -296,7 +297,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.logical_xor(snp.array([True, False]), 1)
     Array([False,  True], dtype=bool)
     """
-    return ops.bitwise_xor(truth(x, "logical_xor"), truth(y, "logical_xor", "y"))
+    return bitwise.bitwise_xor(truth(x, "logical_xor"), truth(y, "logical_xor", "y"))
 
 
 def logical_not(x: ArrayLike, /) -> Array:
@@ -314,15 +315,15 @@ def logical_not(x: ArrayLike, /) -> Array:
     >>> snp.logical_not(snp.array([0, 3]))
     Array([ True, False], dtype=bool)
     """
-    return ops.bitwise_not(truth(x, "logical_not"))
+    return bitwise.bitwise_not(truth(x, "logical_not"))
 
 
 # Bits
 
 
-_and = quick(ops.AND, ops.bitwise_and, operator="and")
-_or = quick(ops.OR, ops.bitwise_or, operator="or")
-_xor = quick(ops.XOR, ops.bitwise_xor, operator="xor")
+_and = quick(bitwise.AND, bitwise.bitwise_and, operator="and")
+_or = quick(bitwise.OR, bitwise.bitwise_or, operator="or")
+_xor = quick(bitwise.XOR, bitwise.bitwise_xor, operator="xor")
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -412,7 +413,7 @@ def bitwise_not(x: ArrayLike, /) -> Array:
     >>> snp.bitwise_not(snp.array([0, 5]))
     Array([-1, -6], dtype=int32)
     """
-    return ops.bitwise_not(x)
+    return bitwise.bitwise_not(x)
 
 
 invert = bitwise_invert = bitwise_not
@@ -438,7 +439,7 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.left_shift(snp.array([1, 2]), 2)
     Array([4, 8], dtype=int32)
     """
-    return ops.shift_left(x, y)
+    return bitwise.shift_left(x, y)
 
 
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -463,8 +464,8 @@ def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
     value, other = promote_values("right_shift", x, y)
     if kind_of(value.dtype) == "uint":
-        return ops.SHIFT_RIGHT_LOGICAL(value, other)
-    return ops.SHIFT_RIGHT_ARITHMETIC(value, other)
+        return bitwise.SHIFT_RIGHT_LOGICAL(value, other)
+    return bitwise.SHIFT_RIGHT_ARITHMETIC(value, other)
 
 
 bitwise_left_shift = left_shift
@@ -495,7 +496,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     value = as_value(x, "bitwise_count")
     if kind_of(value.dtype) not in INTEGRAL:
         raise TypeError(f"bitwise_count: expected integers, got {value.type}")
-    return convert(ops.population_count(absolute(value)), np.dtype(np.uint8))
+    return convert(bitwise.population_count(absolute(value)), np.dtype(np.uint8))
 
 
 # Tests of numbers
@@ -567,7 +568,7 @@ def isinf(x: ArrayLike, /) -> Array:
         return found
     value = as_value(x, "isinf")
     if is_complex(value.dtype):
-        return ops.bitwise_or(isinf(real(value)), isinf(imag(value)))
+        return bitwise.bitwise_or(isinf(real(value)), isinf(imag(value)))
     if not is_inexact(value.dtype):
         return full_like_bool(value, False)
     return ops.EQ(absolute(value), full_like(value, np.inf))
@@ -751,4 +752,4 @@ def isclose(
         value, other = (convert(v, scalar_dtype(float)) for v in (value, other))
     near = ops.le(absolute(value - other), atol + rtol * absolute(other)) & isfinite(other)
     close = near | ops.EQ(value, other)
-    return close | ops.bitwise_and(isnan(value), isnan(other)) if equal_nan else close
+    return close | bitwise.bitwise_and(isnan(value), isnan(other)) if equal_nan else close

@@ -15,11 +15,11 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, type_of
 from stretto._engine.core.types import ArrayType, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, ShapeLike
-from stretto._engine.ops import broadcast, elementwise
-from stretto._engine.ops.broadcast import canonical_axes, canonical_axis
+from stretto._engine.ops import broadcast, elementwise, layout
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import canonical_axes, canonical_axis
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
 from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
@@ -278,11 +278,11 @@ def reshape(
     refuse_sharding("reshape", out_sharding=out_sharding)
     x = a if isinstance(a, Value) else as_value(a, "reshape", "a")
     if order in ("C", "A"):
-        return broadcast.reshape(x, shape)
+        return layout.reshape(x, shape)
     if order != "F":
         raise ValueError(f"reshape: order must be 'C' or 'F'; got {order!r}")
     sizes: Any = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    return broadcast.transpose(broadcast.reshape(broadcast.transpose(x), sizes[::-1]))
+    return layout.transpose(layout.reshape(layout.transpose(x), sizes[::-1]))
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: None = None) -> Array:
@@ -330,7 +330,7 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     >>> snp.squeeze(snp.ones((1, 3, 1))).shape
     (3,)
     """
-    return broadcast.squeeze(a, axis)
+    return layout.squeeze(a, axis)
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
@@ -352,7 +352,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     >>> snp.expand_dims(snp.ones(3), (0, 2)).shape
     (1, 3, 1)
     """
-    return broadcast.expand_dims(a, axis)
+    return layout.expand_dims(a, axis)
 
 
 def _atleast(caller: str, arrays: Sequence[Any], reshaped: Any) -> Any:
@@ -393,9 +393,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     >>> snp.atleast_2d(snp.ones(3)).shape
     (1, 3)
     """
-    return _atleast(
-        "atleast_2d", arys, lambda x: broadcast.reshape(x, (1,) * (2 - x.ndim) + x.shape)
-    )
+    return _atleast("atleast_2d", arys, lambda x: layout.reshape(x, (1,) * (2 - x.ndim) + x.shape))
 
 
 def atleast_3d(*arys: ArrayLike) -> Any:
@@ -417,7 +415,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
     return _atleast(
         "atleast_3d",
         arys,
-        lambda x: broadcast.reshape(x, shapes[x.ndim](x.shape)) if x.ndim < 3 else x,
+        lambda x: layout.reshape(x, shapes[x.ndim](x.shape)) if x.ndim < 3 else x,
     )
 
 
@@ -517,7 +515,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     >>> snp.transpose(snp.ones((2, 3, 4)), (0, 2, 1)).shape
     (2, 4, 3)
     """
-    return broadcast.transpose(a, axes)
+    return layout.transpose(a, axes)
 
 
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
@@ -539,7 +537,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     >>> snp.permute_dims(snp.ones((2, 3, 4)), (0, 2, 1)).shape
     (2, 4, 3)
     """
-    return broadcast.transpose(a, axes)
+    return layout.transpose(a, axes)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
@@ -590,7 +588,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     first, second = (canonical_axis(d, x.ndim, "swapaxes") for d in (axis1, axis2))
     order = list(range(x.ndim))
     order[first], order[second] = second, first
-    return broadcast.transpose(x, order)
+    return layout.transpose(x, order)
 
 
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
@@ -624,7 +622,7 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     order = [d for d in range(x.ndim) if d not in sources]
     for place, d in sorted(zip(places, sources, strict=True)):
         order.insert(place, d)
-    return broadcast.transpose(x, order)
+    return layout.transpose(x, order)
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
@@ -786,7 +784,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
         if found is not None:
             return found
     if axis is None:
-        return broadcast.reshape(roll(ravel(x), places, 0), x.shape)
+        return layout.reshape(roll(ravel(x), places, 0), x.shape)
     axes = [canonical_axis(d, x.ndim, "roll") for d in
             (axis if isinstance(axis, (tuple, list)) else (axis,))]  # fmt: skip
     if isinstance(places, (Value, np.ndarray)) and places.ndim:
@@ -818,7 +816,7 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
         return x
     if isinstance(shift, Value):
         place = broadcasted_iota(shift.dtype, (n,), 0) - shift
-        place = broadcast.reshape(remainder(place, n), tuple(n if d == axis else 1 for d in
+        place = layout.reshape(remainder(place, n), tuple(n if d == axis else 1 for d in
                                                              range(x.ndim)))  # fmt: skip
         return take_along_axis(x, place, axis, "promise_in_bounds", wrap_negative=False)
     by = integer(shift, "roll", "shift") % n

@@ -15,20 +15,13 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import ArrayType, default_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.arithmetic import imag, real
-from stretto._engine.ops.broadcast import (
-    ReduceSum,
-    Reshape,
-    broadcast_to,
-    canonical_axes,
-    canonical_axis,
-    expand_dims,
-    reshape,
-)
+from stretto._engine.ops.broadcast import ReduceSum, broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, ne, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.reducing import cumulative, reduce
+from stretto._engine.ops.layout import Reshape, canonical_axes, canonical_axis, expand_dims, reshape
+from stretto._engine.ops.reducing import cumulative, places, reduce
 from stretto._engine.ops.shape import pad
 from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import refuse_out
@@ -497,7 +490,7 @@ def _arg_extremum(caller: str, a: Any, axis: Any, out: Any, keepdims: Any) -> An
         raise ValueError(
             f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
         )
-    find = reduce.argmax if caller == "argmax" else reduce.argmin
+    find = places.argmax if caller == "argmax" else places.argmin
     return keep(find(x, place, integer), shape, axes, bool(keepdims))
 
 

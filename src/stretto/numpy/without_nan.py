@@ -13,9 +13,9 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
-from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.layout import canonical_axes
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above
 from stretto._engine.runtime.eager import quiet
 from stretto.numpy.directly import COMPLEX, FLOAT, host_of

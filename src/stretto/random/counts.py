@@ -16,11 +16,13 @@ from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import inexact_dtype, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
-from stretto._engine.ops.arithmetic import absolute, clamp
-from stretto._engine.ops.broadcast import move_axis
+from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import full, full_like, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import log, log1p, sqrt
+from stretto._engine.ops.exponential import log, log1p
+from stretto._engine.ops.extrema import clamp
+from stretto._engine.ops.layout import move_axis
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.rounding import ceil, floor

@@ -14,22 +14,19 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
-from stretto._engine.ops.arithmetic import add, clamp, multiply, subtract
-from stretto._engine.ops.broadcast import (
-    broadcast_to,
-    canonical_axis,
-    move_axis,
-    reshape,
-    transpose,
-)
-from stretto._engine.ops.comparison import bitwise_and, full, full_like, gt, le, lt, select
+from stretto._engine.ops.arithmetic import add, multiply, subtract
+from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import full, full_like, gt, le, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import log
+from stretto._engine.ops.extrema import clamp
 from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import canonical_axis, move_axis, reshape, transpose
 from stretto._engine.ops.random.numbers import wide_remainder
 from stretto._engine.ops.reducing.cumulative import cumsum
-from stretto._engine.ops.reducing.reduce import argmax
+from stretto._engine.ops.reducing.places import argmax
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import sort_operands, top_k

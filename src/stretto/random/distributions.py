@@ -18,10 +18,8 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeL
 from stretto._engine.ops.arithmetic import (
     absolute,
     add,
-    clamp,
     complex_,
     divide,
-    maximum,
     multiply,
     negative,
     nextafter,
@@ -29,9 +27,13 @@ from stretto._engine.ops.arithmetic import (
     subtract,
 )
 from stretto._engine.ops.bitcast import bitcast_convert_type
-from stretto._engine.ops.broadcast import reduce_sum, reshape
-from stretto._engine.ops.comparison import full, full_like, ge, population_count, select, zeros_like
-from stretto._engine.ops.exponential import log, log1p, sqrt
+from stretto._engine.ops.bitwise import population_count
+from stretto._engine.ops.broadcast import reduce_sum
+from stretto._engine.ops.comparison import full, full_like, ge, select, zeros_like
+from stretto._engine.ops.exponential import log, log1p
+from stretto._engine.ops.extrema import clamp, maximum
+from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random.numbers import bits_width, unit_float
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding

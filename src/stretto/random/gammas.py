@@ -18,10 +18,13 @@ from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
-from stretto._engine.ops.arithmetic import absolute, maximum
-from stretto._engine.ops.broadcast import expand_dims, reduce_sum, reshape
+from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
-from stretto._engine.ops.exponential import exp, log, log1p, sqrt
+from stretto._engine.ops.exponential import exp, log, log1p
+from stretto._engine.ops.extrema import maximum
+from stretto._engine.ops.layout import expand_dims, reshape
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random.numbers import bits_width, unit_float
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import slice_in_dim

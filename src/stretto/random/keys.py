@@ -18,9 +18,10 @@ from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
-from stretto._engine.ops.broadcast import reshape
-from stretto._engine.ops.comparison import full_like, shift_right_logical, zeros_like
+from stretto._engine.ops.bitwise import shift_right_logical
+from stretto._engine.ops.comparison import full_like, zeros_like
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.random.arguments import static_shape

@@ -11,10 +11,10 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
 from stretto._engine.ops.arithmetic import sign
-from stretto._engine.ops.broadcast import expand_dims, squeeze
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.exponential import sqrt
+from stretto._engine.ops.layout import expand_dims, squeeze
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
 from stretto.numpy.manipulation import matrix_transpose

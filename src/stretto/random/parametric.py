@@ -10,7 +10,8 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeL
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import select
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.exponential import exp, log, sqrt
+from stretto._engine.ops.exponential import exp, log
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
 from stretto.random.discrete import rademacher

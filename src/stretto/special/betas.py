@@ -9,7 +9,8 @@ import math
 from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.comparison import bitwise_and, eq, full_like, ge, select, zeros_like
+from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
 from stretto._engine.ops.elementwise import binary, promote_values
 from stretto._engine.ops.special import incomplete_beta
 from stretto._engine.ops.special.gamma import digamma

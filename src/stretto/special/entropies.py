@@ -12,19 +12,12 @@ from typing import Any
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.comparison import (
-    bitwise_and,
-    eq,
-    full_like,
-    ge,
-    gt,
-    lt,
-    select,
-    zeros_like,
-)
+from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.comparison import eq, full_like, ge, gt, lt, select, zeros_like
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic, power
+from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic
+from stretto._engine.ops.powers import power
 
 __all__ = [
     "boxcox",

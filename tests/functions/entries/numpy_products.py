@@ -1,4 +1,4 @@
-"""Entries of products: `ops/contract.py` and `numpy/products.py`, under NumPy's names."""
+"""Entries of products: those of `numpy/products.py`, made by `ops/contract.py` and `ops/products.py`."""
 
 import numpy as np
 

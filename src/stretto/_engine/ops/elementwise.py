@@ -28,8 +28,9 @@ from stretto._engine.core.types import (
     promote,
     scalar_dtype,
 )
-from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, move_axis
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import move_axis
 from stretto._engine.ops.thresholds import NARROW, Costs
 
 __all__ = [

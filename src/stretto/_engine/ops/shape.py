@@ -17,17 +17,11 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, promote
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    canonical_axes,
-    canonical_axis,
-    check_axes,
-    move_to_front,
-    reduce_sum,
-)
+from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.comparison import full, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
+from stretto._engine.ops.layout import canonical_axes, canonical_axis, check_axes, move_to_front
 
 __all__ = [
     "concatenate",

@@ -12,12 +12,12 @@ import numpy as np
 
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import expand_dims, squeeze
 from stretto._engine.ops.comparison import eq, zeros_like
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.linalg.cholesky import Cholesky, symmetrized
 from stretto._engine.ops.linalg.lu import Lu
 from stretto._engine.ops.linalg.lu import lu as lax_lu

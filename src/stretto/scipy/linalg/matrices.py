@@ -16,11 +16,12 @@ from stretto._engine.core.types import default_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 from stretto.numpy.creation import asarray
 from stretto.numpy.linalg.arguments import floats

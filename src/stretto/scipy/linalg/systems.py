@@ -11,8 +11,9 @@ from typing import Any
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, squeeze
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import squeeze
 from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.cholesky import hermitian_from_lower
 from stretto._engine.ops.linalg.lu import PivotsToPermutation, solve_factored

@@ -15,10 +15,11 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import square
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, of_rank
+from stretto._engine.ops.broadcast import broadcast_to, of_rank
 from stretto._engine.ops.comparison import gt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.fft import complex_dtype
+from stretto._engine.ops.layout import canonical_axis, move_axis
 from stretto._engine.ops.shape import slice_in_dim
 from stretto.scipy.signal.segments import overlap_of, overlapped, window_of
 

@@ -14,8 +14,9 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
-from stretto._engine.ops.broadcast import broadcast_in_dim, move_axis, reduce_sum, reshape
+from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import move_axis, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
 
 __all__ = ["overlap_of", "overlapped", "segments", "window_of"]

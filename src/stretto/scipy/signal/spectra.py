@@ -17,10 +17,11 @@ from stretto._engine.core.types import inexact_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import square
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import canonical_axis, move_axis, of_rank
+from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import canonical_axis, move_axis
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 from stretto.scipy.signal.detrending import detrend as less_trend
 from stretto.scipy.signal.segments import overlap_of, segments, window_of

@@ -15,10 +15,10 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axis
-from stretto._engine.ops.broadcast import canonical_axis, reshape
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import root_of_squares
+from stretto._engine.ops.layout import canonical_axis, reshape
+from stretto._engine.ops.powers import root_of_squares
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import isnan

@@ -17,13 +17,7 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array
-from stretto._engine.ops.broadcast import (
-    canonical_axis,
-    move_axis,
-    move_to_front,
-    reduce_sum,
-    reshape,
-)
+from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.collective.named_axes import Axes, Groups, entry, groups_of
 from stretto._engine.ops.collective.primitives import (
     AllToAll,
@@ -34,6 +28,7 @@ from stretto._engine.ops.collective.primitives import (
 )
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, NUMERIC
+from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front, reshape
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, reduce_max, reduce_min
 
 __all__ = [

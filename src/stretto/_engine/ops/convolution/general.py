@@ -31,7 +31,6 @@ from stretto._engine.ops.bilinear import (
     precision_name,
     promote_dtypes,
 )
-from stretto._engine.ops.broadcast import move_axis
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import merge, merge_inside, split_axis
@@ -45,6 +44,7 @@ from stretto._engine.ops.convolution.geometry import (
     pads,
 )
 from stretto._engine.ops.convolution.reference import convolve
+from stretto._engine.ops.layout import move_axis
 from stretto._engine.ops.shape import rev
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.thresholds import (

@@ -11,13 +11,13 @@ from typing import Any
 from stretto._engine.core.integers import pairs_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import transpose
 from stretto._engine.ops.convolution.general import (
     conv_dimension_numbers,
     conv_general_dilated,
     ones_or,
 )
 from stretto._engine.ops.convolution.geometry import dilated, transposed_pad
+from stretto._engine.ops.layout import transpose
 from stretto._engine.ops.shape import rev
 
 __all__ = ["conv", "conv_transpose", "conv_with_general_padding"]

@@ -16,13 +16,7 @@ from stretto._engine.core.interpreter import Linear, Value, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    broadcast_to,
-    canonical_axis,
-    move_to_front,
-    reshape,
-)
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full, full_like, lt, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.gather_scatter import (
@@ -31,6 +25,7 @@ from stretto._engine.ops.index.gather_scatter import (
     gather,
     scatter,
 )
+from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
 from stretto._engine.ops.shape import concatenate
 
 __all__ = [

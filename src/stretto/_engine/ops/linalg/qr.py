@@ -16,13 +16,14 @@ from stretto._engine.core.primitive import Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.complex_parts import complex_, conj, imag
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
