@@ -52,15 +52,12 @@ from stretto._engine.ops.collective.functions import (
     all_to_all,
     axis_index,
     axis_size,
-    pmax,
-    pmean,
-    pmin,
     ppermute,
     pshuffle,
-    psum,
     psum_scatter,
     pswapaxes,
 )
+from stretto._engine.ops.collective.reductions import pmax, pmean, pmin, psum
 from stretto._engine.ops.comparison import eq, ge, gt, le, lt, ne, select
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert_element_type
@@ -137,17 +134,11 @@ from stretto.lax.arrays import (
     broadcast_shapes,
     broadcast_to_rank,
     collapse,
-    dtype,
-    empty,
-    full,
-    full_like,
     index_in_dim,
     index_take,
     select_n,
-    shape_as_value,
     sort_key_val,
     stack,
-    stage,
     tile,
     unstack,
 )
@@ -162,6 +153,7 @@ from stretto.lax.convolutions import (
     padtype_to_pads,
     reduce_window_shape_tuple,
 )
+from stretto.lax.creation import dtype, empty, full, full_like, shape_as_value, stage
 from stretto.lax.elementary import (
     RoundingMethod,
     cbrt,

@@ -1,4 +1,4 @@
-"""Arrays made, repeated, reshaped, and read at fixed places, under the names of ``jax.lax``.
+"""Arrays repeated, reshaped, and read at fixed places, under the names of ``jax.lax``.
 
 Each is written with operations of the engine; next, read ``_engine/ops/broadcast``.
 """
@@ -9,22 +9,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from stretto._engine.core.integers import integer, sizes_of
-from stretto._engine.core.interpreter import as_value, type_of
-from stretto._engine.core.types import as_dtype, is_inexact, kind_of
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import elementwise
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full as full_of_type
 from stretto._engine.ops.comparison import lt, select
-from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import sort_operands
+from stretto.lax.creation import shape_argument
 
 __all__ = [
     "broadcast",
@@ -32,175 +29,14 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_to_rank",
     "collapse",
-    "dtype",
-    "empty",
-    "full",
-    "full_like",
     "index_in_dim",
     "index_take",
     "select_n",
-    "shape_as_value",
     "sort_key_val",
     "stack",
-    "stage",
     "tile",
     "unstack",
 ]
-
-
-def _shape(shape: Sequence[int] | int, caller: str) -> tuple[int, ...]:
-    several = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return sizes_of(several, caller)
-
-
-# Made
-
-
-def dtype(x: Any) -> np.dtype:
-    """Say the dtype of an array or a number, or the one that a type or a name stands for.
-
-    Args:
-        x: an array, a number, a type, or a name such as ``"int8"``.
-
-    Returns:
-        The dtype.
-
-    Raises:
-        TypeError: ``x`` is anything else.
-
-    >>> import stretto as st
-    >>> st.lax.dtype(1.0), st.lax.dtype("int8")
-    (dtype('float32'), dtype('int8'))
-    """
-    if isinstance(x, (str, type, np.dtype)):
-        return as_dtype(x)
-    return type_of(x, "dtype").dtype
-
-
-def full(
-    shape: ShapeLike,
-    fill_value: ArrayLike,
-    dtype: DTypeLike | None = None,
-    *,
-    sharding: None = None,
-) -> Array:
-    """Make an array whose elements all are one value.
-
-    Args:
-        shape: the sizes of the axes.
-        fill_value: a scalar.
-        dtype: the dtype; by default that of the value.
-        sharding: must be None.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: ``fill_value`` is not a scalar.
-        NotImplementedError: ``sharding`` is not None.
-
-    >>> import stretto as st
-    >>> st.lax.full((2,), 3.0, "bfloat16")
-    Array([3, 3], dtype=bfloat16)
-    """
-    refuse_sharding("full", sharding=sharding)
-    value = as_value(fill_value, "full", "fill_value")
-    if value.ndim:
-        raise TypeError(f"full: fill_value must be a scalar, got {value.type}")
-    weak = dtype is None and value.weak_type
-    value = convert(value, value.dtype if dtype is None else as_dtype(dtype), weak)
-    return broadcast_to(value, _shape(shape, "full"))
-
-
-def full_like(
-    x: Any,
-    fill_value: ArrayLike,
-    dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
-    sharding: None = None,
-) -> Array:
-    """Make an array of one value, of the shape and dtype of another.
-
-    Args:
-        x: an array, or what has a shape and a dtype.
-        fill_value: a scalar.
-        dtype: another dtype.
-        shape: another shape.
-        sharding: must be None.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: ``fill_value`` is not a scalar.
-        NotImplementedError: ``sharding`` is not None.
-
-    >>> import stretto as st
-    >>> st.lax.full_like(st.numpy.ones(2), 7)
-    Array([7., 7.], dtype=float32)
-    """
-    like = type_of(x, "full_like")
-    wanted = like.dtype if dtype is None else dtype
-    sizes = like.shape if shape is None else shape
-    return full(sizes, fill_value, wanted, sharding=sharding)
-
-
-def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
-    """Make an array whose elements may be anything; here they are zeros.
-
-    Args:
-        shape: the sizes of the axes.
-        dtype: the dtype.
-        out_sharding: must be None.
-
-    Returns:
-        The array.
-
-    Raises:
-        NotImplementedError: ``out_sharding`` is not None.
-
-    >>> import stretto as st
-    >>> st.lax.empty((2,), float)
-    Array([0., 0.], dtype=float32)
-    """
-    return full(shape, 0, dtype, sharding=out_sharding)
-
-
-def shape_as_value(shape: Sequence[int]) -> Array:
-    """Make an array of the sizes of a shape.
-
-    Args:
-        shape: the sizes of the axes.
-
-    Returns:
-        The sizes, int32.
-
-    >>> import stretto as st
-    >>> st.lax.shape_as_value((2, 3))
-    Array([2, 3], dtype=int32)
-    """
-    return as_value(
-        np.asarray(_shape(shape, "shape_as_value"), np.int32), "shape_as_value", "shape"
-    )
-
-
-def stage(x: ArrayLike, /) -> Array:
-    """Make an array of this package of a number or of NumPy's array.
-
-    Args:
-        x: an array or a number.
-
-    Returns:
-        The array; one of this package as it is.
-
-    Raises:
-        TypeError: ``x`` is neither.
-
-    >>> import stretto as st
-    >>> st.lax.stage(1.0)
-    Array(1., dtype=float32, weak_type=True)
-    """
-    return as_value(x, "stage")
 
 
 # Repeated and reshaped
@@ -226,7 +62,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = 
            [1, 2]], dtype=int32)
     """
     x = as_value(operand, "broadcast", "operand")
-    first = _shape(sizes, "broadcast")
+    first = shape_argument(sizes, "broadcast")
     dims = range(len(first), len(first) + x.ndim)
     return broadcast_in_dim(x, (*first, *x.shape), dims, out_sharding=out_sharding)
 
@@ -271,7 +107,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     if not shapes:
         return ()
     return elementwise.broadcast_shapes(
-        "broadcast_shapes", *[_shape(s, "broadcast_shapes") for s in shapes]
+        "broadcast_shapes", *[shape_argument(s, "broadcast_shapes") for s in shapes]
     )
 
 
@@ -345,7 +181,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     Array([1, 2, 1, 2], dtype=int32)
     """
     x = as_value(operand, "tile", "operand")
-    counts = _shape(reps, "tile")
+    counts = shape_argument(reps, "tile")
     if len(counts) != x.ndim or any(n < 0 for n in counts):
         raise ValueError(
             f"tile: reps must have a number, 0 or more, for each axis of {x.type}; got {counts}"
