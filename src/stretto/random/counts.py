@@ -96,7 +96,7 @@ def geometric(
     refuse_sharding("random.geometric", out_sharding=out_sharding)
     target, chance = integer_dtype(dtype, "geometric"), _probability(p, "geometric")
     sizes = shape_of(shape, "geometric", chance)
-    u = uniform(key, sizes, chance.dtype)
+    u = uniform(checked(key, "geometric"), sizes, chance.dtype)
     u = select(u == 0, full_like(u, 1), u)  # a logarithm of 0 is none
     per_trial = spread(log1p(-chance), sizes, "geometric", "p")
     return convert(floor(log(u) / per_trial) + 1, target)
@@ -402,12 +402,12 @@ def multinomial(
     left = cumsum(chances, 0, reverse=True)
     ratios = chances / select(left == 0, full_like(left, 1), left)
 
-    def draw(rest: Any, given: Any) -> Any:
-        ratio, key = given
+    def draw(rest: Any, step: Any) -> Any:
+        ratio, key = step
         bounded = clamp(full((), 0, common), ratio, full((), 1, common))
         count = binomial(key, rest, bounded, dtype=common)
         return rest - count, count
 
-    keys = split(key, ratios.shape[0])
+    keys = split(checked(key, caller), ratios.shape[0])
     _, counts = scan(draw, trials, (ratios, keys), unroll=unroll)
     return convert(move_axis(counts, 0, counts.ndim - 1), target)

@@ -41,7 +41,7 @@ from stretto._engine.ops.special.error_functions import erf, erf_inv
 from stretto._engine.ops.trigonometric import tan
 from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
 from stretto.random.compiling import when_large
-from stretto.random.keys import parts, random_bits
+from stretto.random.keys import checked, parts, random_bits
 
 __all__ = [
     "cauchy",
@@ -174,7 +174,7 @@ def normal(
     sizes = static_shape(shape, "normal")
     if is_complex(target):
         part = real_dtype(target)
-        re, im = (_drawn(k, sizes, part, "normal", normal_of) for k in parts(key, 2))
+        re, im = (_drawn(k, sizes, part, "normal", normal_of) for k in parts(key, 2, "normal"))
         root = full_like(re, math.sqrt(2))
         return complex_(divide(re, root), divide(im, root))
     return _drawn(key, sizes, float_dtype(target, "normal"), "normal", normal_of)
@@ -225,6 +225,7 @@ def truncated_normal(
     low, high = parameter(lower, target, caller, "lower"), parameter(upper, target, caller, "upper")
     sizes = shape_of(shape, caller, low, high)
     root = full((), math.sqrt(2), target)
+    key = checked(key, "truncated_normal")
     u = uniform(key, sizes, target, erf(divide(low, root)), erf(divide(high, root)))
     out = multiply(root, erf_inv(u))
     # Rounding must not reach the bounds.
@@ -458,5 +459,5 @@ def maxwell(
     """
     refuse_sharding("random.maxwell", out_sharding=out_sharding)
     sizes = static_shape(shape, "maxwell")
-    x = normal(key, (*sizes, 3), float_dtype(dtype, "maxwell"))
+    x = normal(checked(key, "maxwell"), (*sizes, 3), float_dtype(dtype, "maxwell"))
     return sqrt(reduce_sum(multiply(x, x), (len(sizes),)))

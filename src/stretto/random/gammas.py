@@ -35,7 +35,7 @@ from stretto.random.arguments import (
 from stretto.random.compiling import when_large
 from stretto.random.distributions import normal_of
 from stretto.random.implementations import Implementation, implementation
-from stretto.random.keys import key_data, key_impl, split
+from stretto.random.keys import checked, key_data, key_impl, split
 
 __all__ = [
     "gamma",
@@ -125,7 +125,7 @@ def _gamma(key: Any, a: Any, shape: Any, dtype: Any, caller: str, in_logs: bool)
     a = parameter(a, target, caller, "a", nonnegative=True)
     sizes = shape_of(shape, caller, a)
     a = spread(a, sizes, caller, "a")
-    words = key_data(split(key, math.prod(sizes)))
+    words = key_data(split(checked(key, caller), math.prod(sizes)))
     made = implementation(key_impl(key))
     return _differentiable(made, in_logs, reshape(words, (*sizes, made.size)), a)
 

@@ -313,9 +313,9 @@ def split(key: Key, num: int | Sequence[int] = 2) -> Any:
     return _like(key, made.split(words, shape))
 
 
-def parts(key: Any, count: int) -> list[Any]:
+def parts(key: Any, count: int, caller: str = "split") -> list[Any]:
     """The ``count`` keys of a split, each by itself."""
-    words, made = _of_data(key, "split", several=False)
+    words, made = _of_data(key, caller, several=False)
     rows = made.split(words, (count,))
     each = [reshape(slice_in_dim(rows, i, i + 1), (made.size,)) for i in range(count)]
     return [_like(key, words) for words in each]

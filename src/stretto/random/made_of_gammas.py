@@ -26,7 +26,7 @@ from stretto.random.arguments import (
 from stretto.random.discrete import rademacher
 from stretto.random.distributions import exponential, normal
 from stretto.random.gammas import gamma, loggamma
-from stretto.random.keys import parts
+from stretto.random.keys import checked, parts
 
 __all__ = [
     "ball",
@@ -77,7 +77,7 @@ def beta(
     second = parameter(b, target, "beta", "b", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "beta", first, second)
     first, second = spread(first, sizes, "beta", "a"), spread(second, sizes, "beta", "b")
-    of_first, of_second = parts(key, 2)
+    of_first, of_second = parts(key, 2, "beta")
     x, y = (loggamma(of_first, first, sizes, target), loggamma(of_second, second, sizes, target))
     greater = maximum(x, y)
     x, y = exp(x - greater), exp(y - greater)
@@ -123,7 +123,7 @@ def dirichlet(
     if not value.ndim:
         raise ValueError(f"random.{caller}: alpha must have an axis, got {value.type}")
     batch = value.shape[:-1] if shape is None else static_shape(shape, caller)
-    logs = loggamma(key, value, (*batch, value.shape[-1]), target)
+    logs = loggamma(checked(key, caller), value, (*batch, value.shape[-1]), target)
     last = (logs.ndim - 1,)
     weights = exp(logs - stop_gradient(expand_dims(reduce_max(logs, last), last)))
     return weights / expand_dims(reduce_sum(weights, last), last)
@@ -161,6 +161,7 @@ def chisquare(
     refuse_sharding("random.chisquare", out_sharding=out_sharding)
     target = float_dtype(dtype, "chisquare")
     value = parameter(df, target, "chisquare", "df", lossless=True, nonnegative=True)
+    key = checked(key, "chisquare")
     return exp(loggamma(key, value / 2, shape_of(shape, "chisquare", value), target)) * 2
 
 
@@ -200,7 +201,7 @@ def f(
     num = parameter(dfnum, target, "f", "dfnum", lossless=True, nonnegative=True)
     den = parameter(dfden, target, "f", "dfden", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "f", num, den)
-    den_key, num_key = parts(key, 2)
+    den_key, num_key = parts(key, 2, "f")
     above = chisquare(num_key, num, sizes, target) / num
     return above / (chisquare(den_key, den, sizes, target) / den)
 
@@ -238,7 +239,7 @@ def t(
     target = float_dtype(dtype, "t")
     value = parameter(df, target, "t", "df", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "t", value)
-    normal_key, gamma_key = parts(key, 2)
+    normal_key, gamma_key = parts(key, 2, "t")
     n, half = normal(normal_key, sizes, target), spread(value, sizes, "t", "df") / 2
     return n * sqrt(half / gamma(gamma_key, half, sizes, target))
 
@@ -279,7 +280,7 @@ def generalized_normal(
     refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, caller), static_shape(shape, caller)
     inverse = 1 / parameter(p, target, caller, "p", nonnegative=True)
-    length_key, sign_key = parts(key, 2)
+    length_key, sign_key = parts(key, 2, caller)
     length = gamma(length_key, inverse, sizes, target) ** inverse
     return rademacher(sign_key, sizes, target) * length
 
@@ -323,7 +324,7 @@ def ball(
     target, sizes = float_dtype(dtype, "ball"), static_shape(shape, "ball")
     (n,) = static_shape(d, "ball")
     value = parameter(p, target, "ball", "p", nonnegative=True)
-    direction_key, radius_key = parts(key, 2)
+    direction_key, radius_key = parts(key, 2, "ball")
     g = generalized_normal(direction_key, value, (*sizes, n), target)
     total = reduce_sum(absolute(g) ** value, (len(sizes),)) + exponential(radius_key, sizes, target)
     return g / expand_dims(total ** (1 / value), (len(sizes),))
