@@ -10,7 +10,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import Array, ArrayLike
@@ -167,7 +166,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     >>> st.lax.bitwise_and(st.numpy.array([6, 3]), 2)
     Array([2, 2], dtype=int32)
     """
-    return binary(AND, x, y)
+    return binary(AND, x, y, "bitwise_and")
 
 
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
@@ -190,7 +189,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     >>> st.lax.bitwise_or(st.numpy.array([6, 3]), 1)
     Array([7, 3], dtype=int32)
     """
-    return binary(OR, x, y)
+    return binary(OR, x, y, "bitwise_or")
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
@@ -213,7 +212,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     >>> st.lax.bitwise_xor(st.numpy.array([6, 3]), 2)
     Array([4, 1], dtype=int32)
     """
-    return binary(XOR, x, y)
+    return binary(XOR, x, y, "bitwise_xor")
 
 
 def bitwise_not(x: ArrayLike) -> Array:
@@ -234,7 +233,7 @@ def bitwise_not(x: ArrayLike) -> Array:
     >>> st.lax.bitwise_not(st.numpy.array([0, -1]))
     Array([-1,  0], dtype=int32)
     """
-    return NOT(as_value(x, "bitwise_not"))
+    return unary(NOT, x, "bitwise_not")
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
