@@ -18,7 +18,7 @@ from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full as full_of_type
 from stretto._engine.ops.comparison import lt, select
 from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
-from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
+from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import sort_operands
 from stretto.lax.creation import shape_argument
@@ -85,7 +85,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     Array([1., 1.], dtype=float32, weak_type=True)
     """
     like = as_value(like_arr, "broadcast_like", "like_arr")
-    return broadcast_to(as_value(arr, "broadcast_like", "arr"), like.shape)
+    return broadcast_to(as_value(arr, "broadcast_like", "arr"), like.shape, "broadcast_like")
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -291,7 +291,9 @@ def index_take(
         The ``n`` parts along a first axis, without the axes indexed.
 
     Raises:
-        ValueError: there is not one array of indices for each axis.
+        TypeError: the indices are not integer vectors.
+        ValueError: there is not one array of indices for each axis, their lengths differ, or an
+            axis is out of bounds or named twice.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x = snp.reshape(snp.arange(6), (2, 3))
@@ -299,22 +301,29 @@ def index_take(
     Array([2, 3], dtype=int32)
     """
     x = as_value(src, "index_take", "src")
-    several = idxs if isinstance(idxs, (tuple, list)) else unstack(idxs)
-    taken = [canonical_axis(a, x.ndim, "index_take") for a in axes]
-    if len(several) != len(taken):
+    taken = canonical_axes(tuple(axes), x.ndim, "index_take")
+    if isinstance(idxs, (tuple, list)):
+        arrays = idxs
+    else:
+        rows = as_value(idxs, "index_take", "idxs")
+        arrays = unstack(rows) if rows.ndim else (rows,)
+    if len(arrays) != len(taken):
         raise ValueError(
-            f"index_take: expected an array of indices for each of the axes {tuple(taken)}, got "
-            f"{len(several)}"
+            f"index_take: expected an array of indices for each of the axes {taken}, got "
+            f"{len(arrays)}"
         )
     columns = []
-    for i, (index, axis) in enumerate(zip(several, taken, strict=True)):
+    for i, (index, axis) in enumerate(zip(arrays, taken, strict=True)):
         at = as_value(index, "index_take", f"idxs[{i}]")
+        if at.ndim != 1 or kind_of(at.dtype) not in ("int", "uint"):
+            raise TypeError(f"index_take: idxs[{i}] must be integers of rank 1, got {at.type}")
         columns.append(at % x.shape[axis])
+    if len({at.shape for at in columns}) > 1:
+        types = ", ".join(str(at.type) for at in columns)
+        raise ValueError(f"index_take: idxs must have one length, got {types}")
     vectors = stack(columns, 1)
     kept = [d for d in range(x.ndim) if d not in taken]
-    numbers = GatherDimensionNumbers(
-        tuple(range(1, 1 + len(kept))), tuple(sorted(taken)), tuple(taken)
-    )
+    numbers = GatherDimensionNumbers(tuple(range(1, 1 + len(kept))), tuple(sorted(taken)), taken)
     sizes = tuple(n if d in kept else 1 for d, n in enumerate(x.shape))
     return gather(x, vectors, numbers, sizes, mode="clip")
 
@@ -397,5 +406,13 @@ def sort_key_val(
     >>> st.lax.sort_key_val(snp.array([3, 1, 2]), snp.array([1.0, 2.0, 3.0]))
     (Array([1, 2, 3], dtype=int32), Array([2., 3., 1.], dtype=float32))
     """
-    out = sort_operands((keys, values), dimension, is_stable, 1)
+    caller = "sort_key_val"
+    operands = as_value(keys, caller, "keys"), as_value(values, caller, "values")
+    if operands[0].shape != operands[1].shape:
+        raise ValueError(
+            f"{caller}: keys and values must have one shape, got {operands[0].type} and "
+            f"{operands[1].type}"
+        )
+    canonical_axis(dimension, operands[0].ndim, caller)
+    out = sort_operands(operands, dimension, is_stable, 1)
     return out[0], out[1]

@@ -23,7 +23,12 @@ from stretto._engine.ops.convolution.general import (
     conv_dimension_numbers,
     ones_or,
 )
-from stretto._engine.ops.convolution.geometry import dilated, pads, transposed_pad
+from stretto._engine.ops.convolution.geometry import (
+    dilated,
+    dimension_numbers_of,
+    pads,
+    transposed_pad,
+)
 from stretto._engine.ops.layout import move_axis, reshape, transpose
 from stretto._engine.ops.reducing.window_geometry import AxisWindow, patches
 
@@ -122,7 +127,7 @@ def conv_general_dilated_patches(
     """
     caller = "conv_general_dilated_patches"
     x = as_value(lhs, caller, "lhs")
-    dims = conv_dimension_numbers(x.shape, (1,) * x.ndim, dimension_numbers)
+    dims = dimension_numbers_of(caller, x.shape, (1,) * x.ndim, dimension_numbers)
     out = _laid_out(
         caller, x, dims, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation
     )
@@ -174,7 +179,7 @@ def conv_general_dilated_local(
     """
     caller = "conv_general_dilated_local"
     x, y = promote_dtypes(caller, lhs, rhs)
-    dims = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    dims = dimension_numbers_of(caller, x.shape, y.shape, dimension_numbers)
     windows = _laid_out(
         caller, x, dims, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation
     )

@@ -82,12 +82,16 @@ def full(
     Array([3, 3], dtype=bfloat16)
     """
     refuse_sharding("full", sharding=sharding)
-    value = as_value(fill_value, "full", "fill_value")
+    return _filled("full", shape, fill_value, dtype)
+
+
+def _filled(caller: str, shape: Any, fill_value: Any, dtype: Any) -> Any:
+    value = as_value(fill_value, caller, "fill_value")
     if value.ndim:
-        raise TypeError(f"full: fill_value must be a scalar, got {value.type}")
+        raise TypeError(f"{caller}: fill_value must be a scalar, got {value.type}")
     weak = dtype is None and value.weak_type
     value = convert(value, value.dtype if dtype is None else as_dtype(dtype), weak)
-    return broadcast_to(value, shape_argument(shape, "full"))
+    return broadcast_to(value, shape_argument(shape, caller), caller)
 
 
 def full_like(
@@ -120,7 +124,8 @@ def full_like(
     like = type_of(x, "full_like")
     wanted = like.dtype if dtype is None else dtype
     sizes = like.shape if shape is None else shape
-    return full(sizes, fill_value, wanted, sharding=sharding)
+    refuse_sharding("full_like", sharding=sharding)
+    return _filled("full_like", sizes, fill_value, wanted)
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
@@ -141,7 +146,8 @@ def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: None = None) -> A
     >>> st.lax.empty((2,), float)
     Array([0., 0.], dtype=float32)
     """
-    return full(shape, 0, dtype, sharding=out_sharding)
+    refuse_sharding("empty", out_sharding=out_sharding)
+    return _filled("empty", shape, 0, dtype)
 
 
 def shape_as_value(shape: Sequence[int]) -> Array:

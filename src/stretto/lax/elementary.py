@@ -16,6 +16,7 @@ from stretto._engine.core.types import as_dtype, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops import arithmetic, exponential, powers, rounding, trigonometric
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import FLOAT, check_kind
 from stretto._engine.ops.precision import AccuracyMode, Tolerance, check_accuracy
 
 __all__ = [
@@ -106,6 +107,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     value = as_value(x, "round")
     if method is RoundingMethod.TO_NEAREST_EVEN or not is_inexact(value.dtype):
         return rounding.round_(value)
+    check_kind("round", FLOAT, value.type)
     return rounding.ROUND_AWAY(value)
 
 

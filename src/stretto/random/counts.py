@@ -391,6 +391,8 @@ def multinomial(
     target, chance = float_dtype(dtype, caller), _probability(p, caller)
     in_range(n, caller, "n", nan=True)
     trials = as_value(n, f"random.{caller}", "n")
+    if kind_of(trials.dtype) == "complex":
+        raise TypeError(f"random.{caller}: n must be real, got {trials.type}")
     own = [(x.dtype, x.weak_type) for x in (trials, chance)]
     common = inexact_dtype(promote(own, f"random.{caller}")[0])
     if not chance.ndim:

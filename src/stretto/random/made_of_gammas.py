@@ -279,7 +279,8 @@ def generalized_normal(
     caller = "generalized_normal"
     refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, caller), static_shape(shape, caller)
-    inverse = 1 / parameter(p, target, caller, "p", nonnegative=True)
+    power = parameter(p, target, caller, "p", nonnegative=True)
+    inverse = 1 / spread(power, sizes, caller, "p")
     length_key, sign_key = parts(key, 2, caller)
     length = gamma(length_key, inverse, sizes, target) ** inverse
     return rademacher(sign_key, sizes, target) * length

@@ -92,7 +92,10 @@ def map_coordinates(
         raise ValueError(f"{caller}: expected elements to read, got {x.type}")
     given = coordinates if isinstance(coordinates, (list, tuple)) else list(coordinates)
     points = promote_values(caller, *given)
-    value = convert(as_value(cval, caller, "cval"), x.dtype)
+    outside = as_value(cval, caller, "cval")
+    if outside.ndim:
+        raise TypeError(f"{caller}: cval must be a scalar, got {outside.type}")
+    value = convert(outside, x.dtype)
     whole = points[0].shape
     total: Any = None
     for corner in itertools.product(*(_along(p, order) for p in points)):

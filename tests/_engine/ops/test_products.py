@@ -39,7 +39,7 @@ def test_products_are_numpys(ours, numpys, left, right, dtype):
 def test_refuses():
     x = np.ones((2, 3), np.float32)
     differ = r"contracted sizes differ, 3 \(axis 1 of x: float32\[2,3\]\) and 4 \(axis 0 of y"
-    with pytest.raises(ValueError, match=f"dot_general: {differ}"):
+    with pytest.raises(ValueError, match=f"tensordot: {differ}"):
         tensordot(x, np.ones((4, 5), np.float32), 1)
     with pytest.raises(ValueError, match=r"sizes differ, 6 .* and 4"):
         vdot(x, np.ones(4, np.float32))

@@ -201,22 +201,22 @@ def broadcast_in_dim(
     return BroadcastInDim(shape, tuple(broadcast_dimensions))(x)
 
 
-def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
+def broadcast_to(x: Any, shape: Sequence[int], caller: str = "broadcast_to") -> Any:
     """``x`` repeated to ``shape``: axes align from the last, and size 1 stretches (NumPy's rule).
 
-    Raises ``ValueError`` where it does not fit.
+    Raises ``ValueError``, which names the caller, where it does not fit.
 
     >>> import stretto.numpy as snp
     >>> snp.broadcast_to(snp.array([1, 2]), (2, 2))
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    x = as_value(x, "broadcast_to")
-    shape = sizes_of((shape,) if isinstance(shape, int) else shape, "broadcast_to")
+    x = as_value(x, caller)
+    shape = sizes_of((shape,) if isinstance(shape, int) else shape, caller)
     own = x.type.shape
     offset = len(shape) - len(own)
     if offset < 0 or any([n not in (1, m) for n, m in zip(own, shape[offset:], strict=True)]):
-        raise ValueError(f"broadcast_to: {x.type} does not broadcast to shape {shape}")
+        raise ValueError(f"{caller}: {x.type} does not broadcast to shape {shape}")
     return x if own == shape else BroadcastInDim(shape, tuple(range(offset, len(shape))))(x)
 
 

@@ -35,6 +35,7 @@ from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.thresholds import INTEGER_PRODUCTS, NARROW
 
 __all__ = [
+    "contracted",
     "dot",
     "dot_general",
     "matmul",
@@ -246,18 +247,23 @@ def _step(axes: tuple[int, ...], mapped: int | None) -> tuple[int, ...]:
 
 
 def _check_pairs(
-    x: ArrayType, y: ArrayType, axes_x: tuple[int, ...], axes_y: tuple[int, ...], what: str
+    x: ArrayType,
+    y: ArrayType,
+    axes_x: tuple[int, ...],
+    axes_y: tuple[int, ...],
+    what: str,
+    caller: str = "dot_general",
 ) -> None:
     if len(axes_x) != len(axes_y):
         raise ValueError(
-            f"dot_general: {what} axes come in pairs, got {axes_x} of x: {x} and {axes_y} of y: {y}"
+            f"{caller}: {what} axes come in pairs, got {axes_x} of x: {x} and {axes_y} of y: {y}"
         )
     for a, c in zip(axes_x, axes_y, strict=True):
         if not (0 <= a < x.ndim and 0 <= c < y.ndim):
-            raise ValueError(f"dot_general: there is no {what} axis {a} of x: {x} or {c} of y: {y}")
+            raise ValueError(f"{caller}: there is no {what} axis {a} of x: {x} or {c} of y: {y}")
         if x.shape[a] != y.shape[c]:
             raise ValueError(
-                f"dot_general: {what} sizes differ, {x.shape[a]} (axis {a} of x: {x}) and "
+                f"{caller}: {what} sizes differ, {x.shape[a]} (axis {a} of x: {x}) and "
                 f"{y.shape[c]} (axis {c} of y: {y})"
             )
 
@@ -304,8 +310,21 @@ def dot_general(
     (4, 2, 5)
     """
     refuse_sharding("dot_general", out_sharding=out_sharding)
-    caller = "dot_general"
-    left, right = promote_dtypes(caller, lhs, rhs)
+    left, right = promote_dtypes("dot_general", lhs, rhs)
+    return contracted(
+        "dot_general", left, right, dimension_numbers, precision, preferred_element_type
+    )
+
+
+def contracted(
+    caller: str,
+    left: Any,
+    right: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The product of two values of one dtype, as ``dot_general`` has it; errors name the caller."""
     (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
     summed = (
         canonical_axes(tuple(summed_x), left.ndim, caller),
@@ -315,6 +334,9 @@ def dot_general(
         canonical_axes(tuple(shared_x), left.ndim, caller),
         canonical_axes(tuple(shared_y), right.ndim, caller),
     )
+    if caller != "dot_general":  # which the primitive's own errors name
+        _check_pairs(left.type, right.type, *shared, "shared", caller)
+        _check_pairs(left.type, right.type, *summed, "contracted", caller)
     algorithm = algorithm_name(precision, caller)
     if algorithm is not None:
         operands, total, _ = ALGORITHMS[algorithm]
@@ -439,4 +461,4 @@ def dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = Non
     if plain is not None and precision is preferred_element_type is settings.key.precision is None:
         return plain(x, y)
     numbers = (((x.ndim - 1,), (place,)), _NONE)
-    return dot_general(x, y, numbers, precision, preferred_element_type)
+    return contracted("dot", x, y, numbers, precision, preferred_element_type)

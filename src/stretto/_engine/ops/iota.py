@@ -71,7 +71,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     >>> st.lax.iota(float, 3)
     Array([0., 1., 2.], dtype=float32)
     """
-    return broadcasted_iota(dtype, (size,), 0)
+    return broadcasted_iota(dtype, sizes_of((size,), "iota"), 0)
 
 
 def broadcasted_iota(

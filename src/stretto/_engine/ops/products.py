@@ -11,7 +11,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.arithmetic import conj, multiply
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.contract import dot, dot_general
+from stretto._engine.ops.contract import contracted, dot
 from stretto._engine.ops.layout import reshape
 
 __all__ = [
@@ -43,7 +43,8 @@ def tensordot(
         if not 0 <= n <= min(x.ndim, y.ndim):
             raise ValueError(f"tensordot: {x.type} and {y.type} do not both have {n} axes to sum")
         summed = (tuple(range(x.ndim - n, x.ndim)), tuple(range(n)))
-    return dot_general(x, y, (summed, ((), ())), precision, preferred_element_type)
+    numbers = (summed, ((), ()))
+    return contracted("tensordot", x, y, numbers, precision, preferred_element_type)
 
 
 def vdot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
@@ -71,7 +72,7 @@ def inner(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = N
     if not (x.ndim and y.ndim):
         return multiply(x, y)
     numbers = (((x.ndim - 1,), (y.ndim - 1,)), ((), ()))
-    return dot_general(x, y, numbers, precision, preferred_element_type)
+    return contracted("inner", x, y, numbers, precision, preferred_element_type)
 
 
 def outer(x: Any, y: Any) -> Any:

@@ -92,7 +92,7 @@ def cho_factor(
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
-    return cholesky(a, lower), bool(lower)
+    return cholesky(matrices("cho_factor", a, "a", square=True), lower), bool(lower)
 
 
 def lu_factor(

@@ -271,6 +271,8 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
            [0.+0.j, 3.+0.j]], dtype=complex64)
     """
     x = as_complex(matrices("funm", A, "A", square=True))
+    if not callable(func):
+        raise TypeError(f"funm: func must be a function, got {type(func).__name__}")
     n = x.shape[-1]
     if not x.size:
         return x if disp else (x, full(x.shape[:-2], 0, real_dtype(x.dtype)))

@@ -19,7 +19,7 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.elementwise import NUMERIC, broadcast_shapes, check_kind
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 from stretto.numpy.linalg.arguments import floats
@@ -208,6 +208,7 @@ def fiedler(a: ArrayLike) -> Array:
            [3, 0]], dtype=int32)
     """
     line = _line("fiedler", a, "a")
+    check_kind("fiedler", NUMERIC, line.type)
     return absolute(expand_dims(line, line.ndim) - expand_dims(line, line.ndim - 1))
 
 
@@ -319,7 +320,8 @@ def fiedler_companion(a: ArrayLike) -> Array:
     places[even & (offset == 1)] = np.arange(1, n, 2)
     places[even & (offset == -1)] = np.arange(2, n, 2)
     places[(even & (offset == 2)) | (~even & (offset == -2))] = n + 1
-    places[1:2, 0], places[:1, 0] = n + 1, 0
+    if n:
+        places[1:2, 0], places[0, 0] = n + 1, 0
     return _patterned(values, places)
 
 

@@ -95,11 +95,11 @@ def solve(
     if assume_a not in _KINDS:
         raise ValueError(f"solve: assume_a must be one of {', '.join(_KINDS)}; got {assume_a!r}")
     kind = _KINDS[assume_a]
+    matrix, right, vector = systems("solve", a, b)
     if kind == "pos":
         return cho_solve(cho_factor(a, lower), b)
     if kind in ("upper", "lower"):
         return solve_triangular(a, b, 0, kind == "lower")
-    matrix, right, vector = systems("solve", a, b)
     if kind != "gen":
         hermitian = kind == "her" and is_complex(matrix.dtype)
         matrix = matrix if lower else (adjoint(matrix) if hermitian else matrix_transpose(matrix))

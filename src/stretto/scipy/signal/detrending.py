@@ -63,6 +63,8 @@ def detrend(
         return x - snp.mean(x, axis, keepdims=True)
     x = move_axis(x, axis, x.ndim - 1)
     n = x.shape[-1]
+    if not n:
+        return move_axis(x, x.ndim - 1, axis)
     places = sorted({0, n, *integers(np.ravel(bp), "detrend", "bp")})
     if places[0] < 0 or places[-1] > n:
         raise ValueError(f"detrend: bp must be places along the axis, 0 to {n}; got {bp}")

@@ -21,7 +21,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.layout import canonical_axis, move_axis
 from stretto._engine.ops.shape import slice_in_dim
-from stretto.scipy.signal.segments import overlap_of, overlapped, window_of
+from stretto.scipy.signal.segments import overlap_of, overlapped, rate_of, window_of
 
 __all__ = ["istft"]
 
@@ -98,5 +98,5 @@ def istft(
     if boundary:
         x, norm = (slice_in_dim(v, size // 2, v.shape[-1] - size // 2, axis=-1) for v in (x, norm))
     x = x / convert(select(gt(norm, _LEAST), norm, norm * 0 + 1), x.dtype)
-    times = as_value(np.arange(x.shape[-1], dtype=dtype)) / fs
+    times = as_value(np.arange(x.shape[-1], dtype=dtype)) / rate_of(caller, fs)
     return times, move_axis(x, x.ndim - 1, time - (frequency < time))

@@ -19,7 +19,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import move_axis, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
 
-__all__ = ["overlap_of", "overlapped", "segments", "window_of"]
+__all__ = ["overlap_of", "overlapped", "rate_of", "segments", "window_of"]
 
 _windows: Any = LazyModule("scipy.signal.windows")
 
@@ -58,6 +58,14 @@ def window_of(
     if size not in (None, weights.size):
         raise ValueError(f"{caller}: nperseg {size} is not the window's size {weights.size}")
     return weights, weights.size
+
+
+def rate_of(caller: str, fs: Any) -> Any:
+    """The number of points in a unit of time, as a value."""
+    rate = as_value(fs, caller, "fs")
+    if rate.ndim:
+        raise TypeError(f"{caller}: fs must be a number, got {rate.type}")
+    return fs
 
 
 def overlap_of(caller: str, noverlap: Any, nperseg: int) -> int:

@@ -217,6 +217,9 @@ def _solve(
     kinds = [dtype if len(leaves) == 1 else inexact_dtype(v.dtype) for v in leaves]
     leaves = [convert(v, t) for v, t in zip(leaves, kinds, strict=True)]
     size = sum(v.size for v in leaves)
+    if isinstance(A, (Value, np.ndarray)) and [v.shape for v in leaves] != [(A.shape[0],)]:
+        shapes = ", ".join(str(v.type) for v in leaves)
+        raise ValueError(f"{caller}: b must be a vector of {A.shape[0]} elements, got {shapes}")
     most = 10 * size if maxiter is None else integer(maxiter, caller, "maxiter", 0)
 
     def vector(x: Any, what: str) -> Any:

@@ -191,10 +191,11 @@ def sem(
     """
     _propagates("sem", nan_policy, "omit")
     (x,) = inexact_values("sem", a=a)
+    axis = None if axis is None else canonical_axis(axis, x.ndim, "sem")
     if nan_policy == "omit":
         count = sum_(~isnan(x), axis=axis, keepdims=keepdims)
         spread = nanvar(x, axis=axis, ddof=ddof, keepdims=keepdims)
         return root_of_squares(spread / convert(count, x.dtype))
-    count = x.size if axis is None else x.shape[canonical_axis(axis, x.ndim, "sem")]
+    count = x.size if axis is None else x.shape[axis]
     spread = var(x, axis=axis, ddof=ddof, keepdims=keepdims)
     return root_of_squares(spread / convert(as_value(count), x.dtype))

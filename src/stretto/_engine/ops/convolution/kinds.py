@@ -12,11 +12,14 @@ from stretto._engine.core.integers import pairs_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.convolution.general import (
-    conv_dimension_numbers,
-    conv_general_dilated,
+    convolved,
     ones_or,
 )
-from stretto._engine.ops.convolution.geometry import dilated, transposed_pad
+from stretto._engine.ops.convolution.geometry import (
+    dilated,
+    dimension_numbers_of,
+    transposed_pad,
+)
 from stretto._engine.ops.layout import transpose
 from stretto._engine.ops.shape import rev
 
@@ -48,7 +51,8 @@ def conv(
     Raises:
         ValueError: shapes or numbers of entries do not fit.
     """
-    return conv_general_dilated(
+    return convolved(
+        "conv",
         lhs,
         rhs,
         window_strides,
@@ -88,7 +92,8 @@ def conv_with_general_padding(
         ValueError: shapes or numbers of entries do not fit, or padding by name is asked for with
             ``lhs_dilation``.
     """
-    return conv_general_dilated(
+    return convolved(
+        "conv_with_general_padding",
         lhs,
         rhs,
         window_strides,
@@ -151,7 +156,7 @@ def conv_transpose(
         if n not in _CHANNELS_LAST:
             raise ValueError(f"{caller}: give dimension_numbers for lhs: {x.type}")
         dimension_numbers = _CHANNELS_LAST[n]
-    dims = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    dims = dimension_numbers_of(caller, x.shape, y.shape, dimension_numbers)
     rhs_dilation = ones_or(rhs_dilation, n, caller, "rhs_dilation")
     if isinstance(padding, str):
         pairs = []
@@ -171,7 +176,8 @@ def conv_transpose(
         order = list(range(y.ndim))
         order[o], order[i] = i, o
         y = transpose(rev(y, spatial), order)
-    return conv_general_dilated(
+    return convolved(
+        caller,
         x,
         y,
         (1,) * n,

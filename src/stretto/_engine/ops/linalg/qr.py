@@ -117,7 +117,8 @@ class HouseholderProduct(MatrixOperation):
     def infer(self, x: ArrayType, taus: ArrayType) -> ArrayType:
         """The first operand's type."""
         *batch, m, n = check_matrix("householder_product", x)
-        if n > m or taus.dtype != x.dtype or taus.shape[:-1] != tuple(batch) or taus.shape[-1] > n:
+        fits = taus.ndim and taus.shape[:-1] == tuple(batch) and taus.shape[-1] <= n <= m
+        if not fits or taus.dtype != x.dtype:
             raise ValueError(
                 f"householder_product: expected a of no more columns than rows, and at most as "
                 f"many taus as columns, with equal leading axes and one dtype; got {x} and {taus}"
@@ -401,6 +402,8 @@ def ormqr(
     matrix, factors, other = [convert(v, dtype) for v in values]
     check_matrix("ormqr", matrix.type)
     check_matrix("ormqr", other.type)
+    if not factors.ndim:
+        raise ValueError(f"ormqr: taus must have rank 1 or more, got {factors.type}")
     batch = broadcast_shapes("ormqr", matrix.shape[:-2], other.shape[:-2])
     batch = broadcast_shapes("ormqr", batch, factors.shape[:-1])
     matrix, other = (broadcast_to(v, (*batch, *v.shape[-2:])) for v in (matrix, other))
