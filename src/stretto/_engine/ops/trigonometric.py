@@ -49,7 +49,7 @@ class Sin(Elementwise):
     partials = (lambda dx, out, x: dx * cos(x),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``sine``; of complex numbers by parts, lest small ones lose their digits."""
+        """StableHLO ``sine``; of complex numbers by parts, so that small ones keep their digits."""
         return b.inline(_complex_sin, x) if is_complex(x.type.dtype) else b.emit(self.op, x)
 
 
@@ -96,7 +96,7 @@ class Sinh(Elementwise):
     partials = (lambda dx, out, x: dx * cosh(x),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``sinh``; of complex numbers by parts, lest small ones lose their digits."""
+        """CHLO ``sinh``; of complex numbers by parts, so that small ones keep their digits."""
         if is_complex(x.type.dtype):
             return b.inline(_complex_sinh, x)
         return b.emit(self.op, x, dialect="chlo")
