@@ -21,5 +21,6 @@ from stretto.scipy.linalg.eigenvalues import eigh_tridiagonal, hessenberg, rsf2c
 from stretto.scipy.linalg.factorisations import cho_factor, lu, lu_factor, polar, qr_multiply
 from stretto.scipy.linalg.functions import *
 from stretto.scipy.linalg.matrices import *
+from stretto.scipy.linalg.named_matrices import *
 from stretto.scipy.linalg.sylvester import *
 from stretto.scipy.linalg.systems import cho_solve, lu_solve, solve_triangular

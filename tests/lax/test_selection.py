@@ -25,5 +25,5 @@ def test_refusals(find):
         find(X, 1, recall_target=0.0)
     with pytest.raises(ValueError, match="reduction_input_size_override must be -1 or at least"):
         find(X, 1, reduction_input_size_override=3)
-    with pytest.raises(ValueError, match="k <= the size"):
+    with pytest.raises(ValueError, match="k must be from 0 to the size"):
         find(X, 7)

@@ -49,5 +49,5 @@ def test_refusals_name_the_function(name):
 
 
 def test_a_mask_needs_an_initial_value():
-    with pytest.raises(ValueError, match="^nanmax: where= may leave no element"):
+    with pytest.raises(ValueError, match=r"^nanmax: where= may leave no element"):
         snp.nanmax(snp.asarray(X), where=X > 0)

@@ -6,6 +6,7 @@ import pytest
 from stretto import random as R
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
+from stretto._engine.core.config import config
 from stretto.laws import FULLY
 
 
@@ -33,3 +34,18 @@ def how(request):
 @pytest.fixture(params=[False, True], ids=["original", "partitionable"])
 def partitionable(request):
     return request.param
+
+
+@pytest.fixture
+def check(how, partitionable):
+    """Compares draws with JAX's numbers: logarithms, roots and sums differ in the last digits."""
+
+    def compare(draws, rtol, atol):
+        with config(threefry_partitionable=partitionable):
+            drawn = how(draws)
+        for name, (_, *want) in draws.items():
+            x = drawn[name]
+            wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64).reshape(-1)
+            np.testing.assert_allclose(wide, want[partitionable], rtol, atol, err_msg=name)
+
+    return compare

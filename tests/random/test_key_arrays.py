@@ -172,7 +172,7 @@ def test_axes_count_the_keys_own():
 @pytest.mark.parametrize(
     ("use", "words"),
     [
-        (lambda: st.vmap(R.normal)(KEY), r"it has 0 axes, beside that of a key's words"),
+        (lambda: st.vmap(R.normal)(KEY), r"it has 0 axes, not counting that of a key's words"),
         (lambda: st.vmap(R.normal, in_axes=1)(KEYS), "in_axes maps axis 1 of key.words"),
         (lambda: st.vmap(R.split, out_axes=2)(KEYS), "out_axes places axis 2 in a result of 2"),
         (lambda: lax.map(R.normal, KEY), "in_axes maps axis 0 of xs.words"),

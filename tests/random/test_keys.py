@@ -1,5 +1,6 @@
 """Keys and bits: published test vectors, and JAX's numbers."""
 
+import inspect
 import zlib
 
 import numpy as np
@@ -242,3 +243,62 @@ def test_shapes_are_static():
         jit(lambda n: R.bits(key, n))(3)
     with pytest.raises(TracedValueError, match="static_argnums"):
         jit(lambda n: R.bits(key, (2, n)))(3)
+
+
+ARGUMENTS = {
+    "ball": (3,),
+    "bernoulli": (),
+    "beta": (1.0, 2.0),
+    "binomial": (3, 0.5),
+    "bits": (),
+    "categorical": (np.zeros(3),),
+    "cauchy": (),
+    "chisquare": (3.0,),
+    "choice": (3,),
+    "dirichlet": (np.ones(3),),
+    "double_sided_maxwell": (0.0, 1.0),
+    "exponential": (),
+    "f": (1.0, 2.0),
+    "gamma": (2.0,),
+    "generalized_normal": (1.5,),
+    "geometric": (0.5,),
+    "gumbel": (),
+    "laplace": (),
+    "loggamma": (2.0,),
+    "logistic": (),
+    "lognormal": (),
+    "maxwell": (),
+    "multinomial": (3, np.ones(2) / 2),
+    "multivariate_normal": (np.zeros(2), np.eye(2)),
+    "normal": (),
+    "orthogonal": (2,),
+    "pareto": (2.0,),
+    "permutation": (3,),
+    "poisson": (2.0,),
+    "rademacher": (),
+    "randint": ((), 0, 3),
+    "rayleigh": (1.0,),
+    "t": (3.0,),
+    "triangular": (0.0, 0.5, 1.0),
+    "truncated_normal": (-1.0, 1.0),
+    "uniform": (),
+    "wald": (1.0,),
+    "weibull_min": (1.0, 2.0),
+}
+
+
+def test_the_draws_are_all_there():
+    functions = {name for name in R.__all__ if inspect.isfunction(getattr(R, name))}
+    draws = {
+        name
+        for name in functions
+        if next(iter(inspect.signature(getattr(R, name)).parameters)) == "key"
+    }
+    assert draws - {"clone", "fold_in", "keys", "split"} == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_draw_names_itself_where_the_key_is_none(name):
+    for key, words in (([1], "key must be an array"), (1.5, "expected a key")):
+        with pytest.raises(TypeError, match=rf"^random\.{name}: {words}"):
+            getattr(R, name)(key, *ARGUMENTS[name])

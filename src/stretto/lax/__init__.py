@@ -15,7 +15,6 @@ from stretto._engine.ops.arithmetic import absolute as abs
 from stretto._engine.ops.arithmetic import (
     add,
     ceil,
-    clamp,
     conj,
     floor,
     imag,
@@ -27,8 +26,6 @@ from stretto._engine.ops.arithmetic import (
 )
 from stretto._engine.ops.arithmetic import complex_ as complex
 from stretto._engine.ops.arithmetic import divide as div
-from stretto._engine.ops.arithmetic import maximum as max
-from stretto._engine.ops.arithmetic import minimum as min
 from stretto._engine.ops.arithmetic import negative as neg
 from stretto._engine.ops.arithmetic import remainder as rem
 from stretto._engine.ops.arithmetic import subtract as sub
@@ -39,45 +36,29 @@ from stretto._engine.ops.bits import (
     mulhi,
     reduce_precision,
 )
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    expand_dims,
-    reduce_sum,
-    reshape,
-    squeeze,
-    transpose,
+from stretto._engine.ops.bitwise import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    population_count,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
 )
+from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.collective.functions import (
     all_gather,
     all_to_all,
     axis_index,
     axis_size,
-    pmax,
-    pmean,
-    pmin,
     ppermute,
     pshuffle,
-    psum,
     psum_scatter,
     pswapaxes,
 )
-from stretto._engine.ops.comparison import (
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    eq,
-    ge,
-    gt,
-    le,
-    lt,
-    ne,
-    population_count,
-    select,
-    shift_left,
-    shift_right_arithmetic,
-    shift_right_logical,
-)
+from stretto._engine.ops.collective.reductions import pmax, pmean, pmin, psum
+from stretto._engine.ops.comparison import eq, ge, gt, le, lt, ne, select
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert_element_type
 from stretto._engine.ops.convolution.general import (
@@ -86,8 +67,9 @@ from stretto._engine.ops.convolution.general import (
     conv_general_dilated,
 )
 from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding
-from stretto._engine.ops.exponential import integer_pow, reciprocal
-from stretto._engine.ops.exponential import power as pow
+from stretto._engine.ops.extrema import clamp
+from stretto._engine.ops.extrema import maximum as max
+from stretto._engine.ops.extrema import minimum as min
 from stretto._engine.ops.fft import FftType, fft
 from stretto._engine.ops.index.dynamic import (
     dynamic_index_in_dim,
@@ -111,7 +93,11 @@ from stretto._engine.ops.index.gather_scatter import (
 from stretto._engine.ops.index.geometry import (
     GatherScatterMode,
 )
+from stretto._engine.ops.inverse_trigonometric import acos, acosh, asin, asinh, atan, atan2, atanh
 from stretto._engine.ops.iota import broadcasted_iota, iota
+from stretto._engine.ops.layout import expand_dims, reshape, squeeze, transpose
+from stretto._engine.ops.powers import integer_pow, reciprocal
+from stretto._engine.ops.powers import power as pow
 from stretto._engine.ops.precision import (
     AccuracyMode,
     DotAlgorithm,
@@ -121,9 +107,8 @@ from stretto._engine.ops.precision import (
 )
 from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, rng_bit_generator
 from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
+from stretto._engine.ops.reducing.places import argmax, argmin
 from stretto._engine.ops.reducing.reduce import (
-    argmax,
-    argmin,
     reduce_and,
     reduce_max,
     reduce_min,
@@ -141,17 +126,7 @@ from stretto._engine.ops.special.gamma import digamma, lgamma
 from stretto._engine.ops.special.incomplete import igamma, igamma_grad_a, igammac, random_gamma_grad
 from stretto._engine.ops.special.incomplete_beta import betainc
 from stretto._engine.ops.special.zeta import polygamma, zeta
-from stretto._engine.ops.trigonometric import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cosh,
-    sinh,
-)
+from stretto._engine.ops.trigonometric import cosh, sinh
 from stretto.lax import linalg, primitives
 from stretto.lax.arrays import (
     broadcast,
@@ -159,17 +134,11 @@ from stretto.lax.arrays import (
     broadcast_shapes,
     broadcast_to_rank,
     collapse,
-    dtype,
-    empty,
-    full,
-    full_like,
     index_in_dim,
     index_take,
     select_n,
-    shape_as_value,
     sort_key_val,
     stack,
-    stage,
     tile,
     unstack,
 )
@@ -184,6 +153,7 @@ from stretto.lax.convolutions import (
     padtype_to_pads,
     reduce_window_shape_tuple,
 )
+from stretto.lax.creation import dtype, empty, full, full_like, shape_as_value, stage
 from stretto.lax.elementary import (
     RoundingMethod,
     cbrt,

@@ -1,4 +1,4 @@
-"""Arrays made, repeated, reshaped, and read at fixed places, under the names of ``jax.lax``.
+"""Arrays repeated, reshaped, and read at fixed places, under the names of ``jax.lax``.
 
 Each is written with operations of the engine; next, read ``_engine/ops/broadcast``.
 """
@@ -9,27 +9,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from stretto._engine.core.integers import integer, sizes_of
-from stretto._engine.core.interpreter import as_value, type_of
-from stretto._engine.core.types import as_dtype, is_inexact, kind_of
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import elementwise
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    broadcast_to,
-    canonical_axis,
-    expand_dims,
-    reshape,
-)
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full as full_of_type
 from stretto._engine.ops.comparison import lt, select
-from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import sort_operands
+from stretto.lax.creation import shape_argument
 
 __all__ = [
     "broadcast",
@@ -37,180 +29,14 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_to_rank",
     "collapse",
-    "dtype",
-    "empty",
-    "full",
-    "full_like",
     "index_in_dim",
     "index_take",
     "select_n",
-    "shape_as_value",
     "sort_key_val",
     "stack",
-    "stage",
     "tile",
     "unstack",
 ]
-
-
-def _shape(shape: Sequence[int] | int, caller: str) -> tuple[int, ...]:
-    several = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return sizes_of(several, caller)
-
-
-# Made
-
-
-def dtype(x: Any) -> np.dtype:
-    """Say the dtype of an array or a number, or the one that a type or a name stands for.
-
-    Args:
-        x: an array, a number, a type, or a name such as ``"int8"``.
-
-    Returns:
-        The dtype.
-
-    Raises:
-        TypeError: ``x`` is anything else.
-
-    >>> import stretto as st
-    >>> st.lax.dtype(1.0), st.lax.dtype("int8")
-    (dtype('float32'), dtype('int8'))
-    """
-    if isinstance(x, (str, type, np.dtype)):
-        return as_dtype(x)
-    return type_of(x, "dtype").dtype
-
-
-def full(
-    shape: ShapeLike,
-    fill_value: ArrayLike,
-    dtype: DTypeLike | None = None,
-    *,
-    sharding: None = None,
-) -> Array:
-    """Make an array whose elements all are one value.
-
-    Args:
-        shape: the sizes of the axes.
-        fill_value: a scalar.
-        dtype: the dtype; by default that of the value.
-        sharding: must be None.
-
-    Returns:
-        The array.
-
-    Raises:
-        ValueError: a size is negative.
-        TypeError: ``fill_value`` is not a scalar.
-        NotImplementedError: ``sharding`` is not None.
-
-    >>> import stretto as st
-    >>> st.lax.full((2,), 3.0, "bfloat16")
-    Array([3, 3], dtype=bfloat16)
-    """
-    refuse_sharding("full", sharding=sharding)
-    value = as_value(fill_value, "full", "fill_value")
-    if value.ndim:
-        raise TypeError(f"full: fill_value must be a scalar, got {value.type}")
-    weak = dtype is None and value.weak_type
-    value = convert(value, value.dtype if dtype is None else as_dtype(dtype), weak)
-    return broadcast_to(value, _shape(shape, "full"))
-
-
-def full_like(
-    x: Any,
-    fill_value: ArrayLike,
-    dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
-    sharding: None = None,
-) -> Array:
-    """Make an array of one value, of the shape and dtype of another.
-
-    Args:
-        x: an array, or what has a shape and a dtype.
-        fill_value: a scalar.
-        dtype: another dtype.
-        shape: another shape.
-        sharding: must be None.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: ``fill_value`` is not a scalar.
-        NotImplementedError: ``sharding`` is not None.
-
-    >>> import stretto as st
-    >>> st.lax.full_like(st.numpy.ones(2), 7)
-    Array([7., 7.], dtype=float32)
-    """
-    like = type_of(x, "full_like")
-    wanted = like.dtype if dtype is None else dtype
-    sizes = like.shape if shape is None else shape
-    return full(sizes, fill_value, wanted, sharding=sharding)
-
-
-def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
-    """Make an array whose elements may be anything; here they are zeros.
-
-    Args:
-        shape: the sizes of the axes.
-        dtype: the dtype.
-        out_sharding: must be None.
-
-    Returns:
-        The array.
-
-    Raises:
-        NotImplementedError: ``out_sharding`` is not None.
-
-    >>> import stretto as st
-    >>> st.lax.empty((2,), float)
-    Array([0., 0.], dtype=float32)
-    """
-    return full(shape, 0, dtype, sharding=out_sharding)
-
-
-def shape_as_value(shape: Sequence[int]) -> Array:
-    """Make an array of the sizes of a shape.
-
-    Args:
-        shape: the sizes of the axes.
-
-    Returns:
-        The sizes, int32.
-
-    Raises:
-        TypeError: a size is not an integer.
-        ValueError: a size is negative.
-
-    >>> import stretto as st
-    >>> st.lax.shape_as_value((2, 3))
-    Array([2, 3], dtype=int32)
-    """
-    return as_value(
-        np.asarray(_shape(shape, "shape_as_value"), np.int32), "shape_as_value", "shape"
-    )
-
-
-def stage(x: ArrayLike, /) -> Array:
-    """Make an array of this package of a number or of NumPy's array.
-
-    Args:
-        x: an array or a number.
-
-    Returns:
-        The array; one of this package as it is.
-
-    Raises:
-        TypeError: ``x`` is neither.
-
-    >>> import stretto as st
-    >>> st.lax.stage(1.0)
-    Array(1., dtype=float32, weak_type=True)
-    """
-    return as_value(x, "stage")
 
 
 # Repeated and reshaped
@@ -238,7 +64,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = 
            [1, 2]], dtype=int32)
     """
     x = as_value(operand, "broadcast", "operand")
-    first = _shape(sizes, "broadcast")
+    first = shape_argument(sizes, "broadcast")
     dims = range(len(first), len(first) + x.ndim)
     return broadcast_in_dim(x, (*first, *x.shape), dims, out_sharding=out_sharding)
 
@@ -261,7 +87,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     Array([1., 1.], dtype=float32, weak_type=True)
     """
     like = as_value(like_arr, "broadcast_like", "like_arr")
-    return broadcast_to(as_value(arr, "broadcast_like", "arr"), like.shape)
+    return broadcast_to(as_value(arr, "broadcast_like", "arr"), like.shape, "broadcast_like")
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -284,7 +110,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     if not shapes:
         return ()
     return elementwise.broadcast_shapes(
-        "broadcast_shapes", *[_shape(s, "broadcast_shapes") for s in shapes]
+        "broadcast_shapes", *[shape_argument(s, "broadcast_shapes") for s in shapes]
     )
 
 
@@ -360,7 +186,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     Array([1, 2, 1, 2], dtype=int32)
     """
     x = as_value(operand, "tile", "operand")
-    counts = _shape(reps, "tile")
+    counts = shape_argument(reps, "tile")
     if len(counts) != x.ndim or any(n < 0 for n in counts):
         raise ValueError(
             f"tile: reps must have a number, 0 or more, for each axis of {x.type}; got {counts}"
@@ -471,7 +297,9 @@ def index_take(
         The ``n`` parts along a first axis, without the axes indexed.
 
     Raises:
-        ValueError: there is not one array of indices for each axis.
+        TypeError: the indices are not integer vectors.
+        ValueError: there is not one array of indices for each axis, their lengths differ, or an
+            axis is out of bounds or named twice.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x = snp.reshape(snp.arange(6), (2, 3))
@@ -479,22 +307,29 @@ def index_take(
     Array([2, 3], dtype=int32)
     """
     x = as_value(src, "index_take", "src")
-    several = idxs if isinstance(idxs, (tuple, list)) else unstack(idxs)
-    taken = [canonical_axis(a, x.ndim, "index_take") for a in axes]
-    if len(several) != len(taken):
+    taken = canonical_axes(tuple(axes), x.ndim, "index_take")
+    if isinstance(idxs, (tuple, list)):
+        arrays = idxs
+    else:
+        rows = as_value(idxs, "index_take", "idxs")
+        arrays = unstack(rows) if rows.ndim else (rows,)
+    if len(arrays) != len(taken):
         raise ValueError(
-            f"index_take: expected an array of indices for each of the axes {tuple(taken)}, got "
-            f"{len(several)}"
+            f"index_take: expected an array of indices for each of the axes {taken}, got "
+            f"{len(arrays)}"
         )
     columns = []
-    for i, (index, axis) in enumerate(zip(several, taken, strict=True)):
+    for i, (index, axis) in enumerate(zip(arrays, taken, strict=True)):
         at = as_value(index, "index_take", f"idxs[{i}]")
+        if at.ndim != 1 or kind_of(at.dtype) not in ("int", "uint"):
+            raise TypeError(f"index_take: idxs[{i}] must be integers of rank 1, got {at.type}")
         columns.append(at % x.shape[axis])
+    if len({at.shape for at in columns}) > 1:
+        types = ", ".join(str(at.type) for at in columns)
+        raise ValueError(f"index_take: idxs must have one length, got {types}")
     vectors = stack(columns, 1)
     kept = [d for d in range(x.ndim) if d not in taken]
-    numbers = GatherDimensionNumbers(
-        tuple(range(1, 1 + len(kept))), tuple(sorted(taken)), tuple(taken)
-    )
+    numbers = GatherDimensionNumbers(tuple(range(1, 1 + len(kept))), tuple(sorted(taken)), taken)
     sizes = tuple(n if d in kept else 1 for d, n in enumerate(x.shape))
     return gather(x, vectors, numbers, sizes, mode="clip")
 
@@ -577,5 +412,13 @@ def sort_key_val(
     >>> st.lax.sort_key_val(snp.array([3, 1, 2]), snp.array([1.0, 2.0, 3.0]))
     (Array([1, 2, 3], dtype=int32), Array([2., 3., 1.], dtype=float32))
     """
-    out = sort_operands((keys, values), dimension, is_stable, 1)
+    caller = "sort_key_val"
+    operands = as_value(keys, caller, "keys"), as_value(values, caller, "values")
+    if operands[0].shape != operands[1].shape:
+        raise ValueError(
+            f"{caller}: keys and values must have one shape, got {operands[0].type} and "
+            f"{operands[1].type}"
+        )
+    canonical_axis(dimension, operands[0].ndim, caller)
+    out = sort_operands(operands, dimension, is_stable, 1)
     return out[0], out[1]

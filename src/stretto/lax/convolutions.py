@@ -15,7 +15,6 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import move_axis, reshape, transpose
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert_element_type
@@ -24,7 +23,13 @@ from stretto._engine.ops.convolution.general import (
     conv_dimension_numbers,
     ones_or,
 )
-from stretto._engine.ops.convolution.geometry import dilated, pads, transposed_pad
+from stretto._engine.ops.convolution.geometry import (
+    dilated,
+    dimension_numbers_of,
+    pads,
+    transposed_pad,
+)
+from stretto._engine.ops.layout import move_axis, reshape, transpose
 from stretto._engine.ops.reducing.window_geometry import AxisWindow, patches
 
 __all__ = [
@@ -123,7 +128,7 @@ def conv_general_dilated_patches(
     """
     caller = "conv_general_dilated_patches"
     x = as_value(lhs, caller, "lhs")
-    dims = conv_dimension_numbers(x.shape, (1,) * x.ndim, dimension_numbers)
+    dims = dimension_numbers_of(caller, x.shape, (1,) * x.ndim, dimension_numbers)
     out = _laid_out(
         caller, x, dims, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation
     )
@@ -176,7 +181,7 @@ def conv_general_dilated_local(
     """
     caller = "conv_general_dilated_local"
     x, y = promote_dtypes(caller, lhs, rhs)
-    dims = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    dims = dimension_numbers_of(caller, x.shape, y.shape, dimension_numbers)
     windows = _laid_out(
         caller, x, dims, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation
     )

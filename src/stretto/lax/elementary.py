@@ -1,6 +1,7 @@
 """Functions of numbers with the arguments that ``jax.lax`` has more: accuracy, rounding, dtype.
 
-The functions themselves are in ``ops/exponential``, ``ops/trigonometric`` and ``ops/rounding``.
+The functions themselves are in ``ops/exponential``, ``ops/powers``, ``ops/trigonometric`` and
+``ops/rounding``.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Callable
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops import arithmetic, exponential, rounding, trigonometric
+from stretto._engine.ops import arithmetic, exponential, powers, rounding, trigonometric
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import FLOAT, check_kind
 from stretto._engine.ops.precision import AccuracyMode, Tolerance, check_accuracy
 
 __all__ = [
@@ -58,7 +60,7 @@ def _with_accuracy(function: Callable[[ArrayLike], Array]) -> Callable[..., Arra
     return within
 
 
-cbrt = _with_accuracy(exponential.cbrt)
+cbrt = _with_accuracy(powers.cbrt)
 cos = _with_accuracy(trigonometric.cos)
 exp = _with_accuracy(exponential.exp)
 exp2 = _with_accuracy(exponential.exp2)
@@ -66,9 +68,9 @@ expm1 = _with_accuracy(exponential.expm1)
 log = _with_accuracy(exponential.log)
 log1p = _with_accuracy(exponential.log1p)
 logistic = _with_accuracy(exponential.logistic)
-rsqrt = _with_accuracy(exponential.rsqrt)
+rsqrt = _with_accuracy(powers.rsqrt)
 sin = _with_accuracy(trigonometric.sin)
-sqrt = _with_accuracy(exponential.sqrt)
+sqrt = _with_accuracy(powers.sqrt)
 tan = _with_accuracy(trigonometric.tan)
 tanh = _with_accuracy(trigonometric.tanh)
 
@@ -110,6 +112,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     value = as_value(x, "round")
     if method is RoundingMethod.TO_NEAREST_EVEN or not is_inexact(value.dtype):
         return rounding.round_(value)
+    check_kind("round", FLOAT, value.type)
     return rounding.ROUND_AWAY(value)
 
 

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.scope import named_call
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.collective.functions import all_gather, axis_size
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = [

@@ -15,18 +15,21 @@ from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.types import float0, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import absolute, minimum, square
-from stretto._engine.ops.broadcast import expand_dims, reduce_sum, squeeze
-from stretto._engine.ops.comparison import bitwise_not, full, full_like, select, zeros_like
+from stretto._engine.ops.arithmetic import absolute, square
+from stretto._engine.ops.bitwise import bitwise_not
+from stretto._engine.ops.broadcast import reduce_sum
+from stretto._engine.ops.comparison import full, full_like, select, zeros_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import cbrt, sqrt
+from stretto._engine.ops.extrema import minimum
+from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.linalg.cholesky import symmetrized
 from stretto._engine.ops.linalg.eigh import Eigh
 from stretto._engine.ops.linalg.family import as_matrices
 from stretto._engine.ops.linalg.matrix_parts import adjoint, identity
 from stretto._engine.ops.linalg.qr import Qr
 from stretto._engine.ops.linalg.svd import Svd
+from stretto._engine.ops.powers import cbrt, sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 

@@ -20,33 +20,12 @@ from stretto._engine.control.scan import Scan
 from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.control.while_loop import While
 from stretto._engine.control.window import ReduceWindow
-from stretto._engine.ops.arithmetic import (
-    Abs,
-    Add,
-    Clamp,
-    Div,
-    Max,
-    Min,
-    Mul,
-    Neg,
-    Rem,
-    Sign,
-    Square,
-    Sub,
-)
+from stretto._engine.ops.arithmetic import Abs, Add, Div, Mul, Neg, Rem, Sign, Square, Sub
 from stretto._engine.ops.barrier import OptimizationBarrier
 from stretto._engine.ops.bitcast import BitcastConvertType
 from stretto._engine.ops.bits import Clz, Mulhi, ReducePrecision
-from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum, Reshape, Transpose
-from stretto._engine.ops.collective.primitives import AllGather, AllToAll, AxisIndex, PPermute, PSum
-from stretto._engine.ops.comparison import (
+from stretto._engine.ops.bitwise import (
     And,
-    Eq,
-    Ge,
-    Gt,
-    Le,
-    Lt,
-    Ne,
     Not,
     Or,
     PopulationCount,
@@ -55,33 +34,27 @@ from stretto._engine.ops.comparison import (
     ShiftRightLogical,
     Xor,
 )
+from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
+from stretto._engine.ops.collective.primitives import AllGather, AllToAll, AxisIndex, PPermute, PSum
+from stretto._engine.ops.comparison import Eq, Ge, Gt, Le, Lt, Ne
 from stretto._engine.ops.complex_parts import Complex, Conj, Imag, Real
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto._engine.ops.exponential import (
-    Cbrt,
-    Exp,
-    Exp2,
-    Expm1,
-    IntegerPow,
-    Log,
-    Log1p,
-    Logistic,
-    Pow,
-    Rsqrt,
-    Sqrt,
-)
+from stretto._engine.ops.exponential import Exp, Exp2, Expm1, Log, Log1p, Logistic
+from stretto._engine.ops.extrema import Clamp, Max, Min
 from stretto._engine.ops.fft import Fft
 from stretto._engine.ops.index.combine import ScatterMax, ScatterMin, ScatterMul
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.index.primitives import Gather, ScatterAdd, ScatterSet, ScatterSub
+from stretto._engine.ops.inverse_trigonometric import Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh
 from stretto._engine.ops.iota import Iota
+from stretto._engine.ops.layout import Reshape, Transpose
+from stretto._engine.ops.powers import Cbrt, IntegerPow, Pow, Rsqrt, Sqrt
 from stretto._engine.ops.random.rng_bit_generator import RngBitGenerator
 from stretto._engine.ops.reducing.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
+from stretto._engine.ops.reducing.places import Argmax, Argmin
 from stretto._engine.ops.reducing.reduce import (
-    Argmax,
-    Argmin,
     ReduceAnd,
     ReduceMax,
     ReduceMin,
@@ -100,21 +73,7 @@ from stretto._engine.ops.special.gamma import Digamma, Lgamma
 from stretto._engine.ops.special.incomplete import Igamma, Igammac, IgammaGradA
 from stretto._engine.ops.special.incomplete_beta import RegularizedIncompleteBeta
 from stretto._engine.ops.special.zeta import Polygamma, Zeta
-from stretto._engine.ops.trigonometric import (
-    Acos,
-    Acosh,
-    Asin,
-    Asinh,
-    Atan,
-    Atan2,
-    Atanh,
-    Cos,
-    Cosh,
-    Sin,
-    Sinh,
-    Tan,
-    Tanh,
-)
+from stretto._engine.ops.trigonometric import Cos, Cosh, Sin, Sinh, Tan, Tanh
 
 __all__ = [
     "abs_p",

@@ -16,9 +16,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    broadcast_to,
+from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
+from stretto._engine.ops.comparison import gt, le, where
+from stretto._engine.ops.contract import contracted
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import (
     canonical_axes,
     canonical_axis,
     expand_dims,
@@ -26,10 +30,6 @@ from stretto._engine.ops.broadcast import (
     reshape,
     transpose,
 )
-from stretto._engine.ops.comparison import bitwise_and, gt, le, where
-from stretto._engine.ops.contract import dot_general
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.sharding import refuse_sharding
@@ -98,7 +98,7 @@ def dot(
                 f"{x.type} and {y.type}; use dot_general or numpy.matmul"
             )
         dimension_numbers = (((x.ndim - 1,), (0,)), ((), ()))
-    return dot_general(x, y, dimension_numbers, precision, preferred_element_type)
+    return contracted("dot", x, y, dimension_numbers, precision, preferred_element_type)
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
@@ -126,7 +126,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
         )
     shared = tuple(range(x.ndim - 2))
     numbers = (((x.ndim - 1,), (x.ndim - 2,)), (shared, shared))
-    return dot_general(x, y, numbers, precision)
+    return contracted("batch_matmul", x, y, numbers, precision)
 
 
 # Ragged groups
@@ -182,7 +182,8 @@ def ragged_dot(
     Array([ 1., 10., 10.,  0.], dtype=float32)
     """
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
-    return ragged_dot_general(
+    return _ragged(
+        "ragged_dot",
         lhs,
         rhs,
         group_sizes,
@@ -237,7 +238,30 @@ def ragged_dot_general(
     >>> st.lax.ragged_dot_general(snp.ones(5), snp.ones(5), snp.array([2, 3]), numbers)
     Array([2., 3.], dtype=float32)
     """
-    caller = "ragged_dot_general"
+    return _ragged(
+        "ragged_dot_general",
+        lhs,
+        rhs,
+        group_sizes,
+        ragged_dot_dimension_numbers,
+        precision,
+        preferred_element_type,
+        group_offset,
+        out_sharding,
+    )
+
+
+def _ragged(
+    caller: str,
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: Any,
+    precision: Any,
+    preferred_element_type: Any,
+    group_offset: Any,
+    out_sharding: Any,
+) -> Any:
     refuse_sharding(caller, out_sharding=out_sharding)
     if group_offset is not None:
         raise NotImplementedError(
@@ -259,7 +283,8 @@ def ragged_dot_general(
     batch = (shared, canonical_axes(tuple(shared_y), y.ndim, caller))
 
     def product(x: Any, summed: Any, other: Any) -> Any:
-        return dot_general(x, y, ((summed, other), batch), precision, preferred_element_type)
+        numbers = ((summed, other), batch)
+        return contracted(caller, x, y, numbers, precision, preferred_element_type)
 
     if ragged in shared:
         return product(x, summed, other)
@@ -356,7 +381,7 @@ def scaled_dot(
     summed = dimension_numbers[0]
     x = _scaled(caller, "lhs", convert(x, dtype), lhs_scale, summed[0])
     y = _scaled(caller, "rhs", convert(y, dtype), rhs_scale, summed[1])
-    return dot_general(x, y, dimension_numbers)
+    return contracted(caller, x, y, dimension_numbers)
 
 
 def _scaled(caller: str, name: str, x: Any, scale: Any, summed: Sequence[int]) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, gather, scatter
 from stretto._engine.ops.index.geometry import GatherScatterMode
+from stretto._engine.ops.layout import reshape
 
 __all__ = ["scatter_apply"]
 
@@ -69,9 +69,11 @@ def scatter_apply(
     if len(shape) != places.ndim - 1 + len(windowed):
         raise ValueError(
             f"{caller}: update_shape must have {places.ndim - 1 + len(windowed)} sizes, for "
-            "indices "
-            f"{places.type} and windows of {len(windowed)} axes; got {shape}"
+            f"indices {places.type} and windows of {len(windowed)} axes; got {shape}"
         )
+    places_in = (*numbers.inserted_window_dims, *numbers.scatter_dims_to_operand_dims)
+    if not all(0 <= d < x.ndim for d in places_in):
+        raise ValueError(f"{caller}: {numbers} names axes that operand {x.type} does not have")
     sizes = iter([shape[d] for d in windowed])
     left_out = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     window = tuple(1 if d in left_out else next(sizes) for d in range(x.ndim))

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import negative
-from stretto._engine.ops.broadcast import canonical_axis
 from stretto._engine.ops.comparison import full_like, ne, select
 from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.sort import top_k
 
 __all__ = ["approx_max_k", "approx_min_k"]
 
 
 def _checked(
-    caller: str, operand: Any, dimension: int, recall_target: float, override: int
+    caller: str, operand: Any, k: int, dimension: int, recall_target: float, override: int
 ) -> tuple[Any, int]:
     x = as_value(operand, caller, "operand")
     if kind_of(x.dtype) != "float":
@@ -33,8 +34,11 @@ def _checked(
     if override != -1 and override < x.shape[axis]:
         raise ValueError(
             f"{caller}: reduction_input_size_override must be -1 or at least the size of axis "
-            f"{axis} "
-            f"of {x.type}, got {override}"
+            f"{axis} of {x.type}, got {override}"
+        )
+    if not 0 <= integer(k, caller, "k") <= x.shape[axis]:
+        raise ValueError(
+            f"{caller}: k must be from 0 to the size of axis {axis} of {x.type}, got {k}"
         )
     return x, axis
 
@@ -75,7 +79,7 @@ def approx_max_k(
     """
     caller = "approx_max_k"
     x, axis = _checked(
-        caller, operand, reduction_dimension, recall_target, reduction_input_size_override
+        caller, operand, k, reduction_dimension, recall_target, reduction_input_size_override
     )
     return top_k(x, k, axis=axis)
 
@@ -116,7 +120,7 @@ def approx_min_k(
     """
     caller = "approx_min_k"
     x, axis = _checked(
-        caller, operand, reduction_dimension, recall_target, reduction_input_size_override
+        caller, operand, k, reduction_dimension, recall_target, reduction_input_size_override
     )
     key = select(ne(x, x), full_like(x, float("inf")), x)
     _, order = top_k(negative(key), k, axis=axis)

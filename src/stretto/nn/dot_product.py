@@ -12,9 +12,9 @@ import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import reshape
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.attention import attend
 from stretto.numpy.normalised import logsumexp

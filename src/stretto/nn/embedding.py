@@ -7,8 +7,8 @@ table during a call (``max_norm``) or the form of its gradient (``sparse``).
 from __future__ import annotations
 
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
-from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import eq, where, zeros_like
+from stretto._engine.ops.layout import expand_dims
 from stretto.nn import init
 from stretto.nn.functional.lookup import embedding, embedding_bag
 from stretto.nn.inputs import positive

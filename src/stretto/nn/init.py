@@ -17,9 +17,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import scalar_dtype
 from stretto._engine.core.typing import Array, DTypeLike, Key
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import full, lt, where
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.sort import argsort
 from stretto.nn.gains import calculate_gain, fan_of, fans_of

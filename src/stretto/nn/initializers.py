@@ -15,9 +15,10 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.nn.initializer import Initializer, dtype_or, initializer, scaled
 from stretto.nn.variance_scaling import (

@@ -13,9 +13,10 @@ import numpy as np
 
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import DTypeLike
-from stretto._engine.ops.broadcast import canonical_axis
 from stretto._engine.ops.complex_parts import complex_
-from stretto._engine.ops.exponential import log1p, sqrt
+from stretto._engine.ops.exponential import log1p
+from stretto._engine.ops.layout import canonical_axis
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.trigonometric import cos, sin
 from stretto.nn.initializer import Initializer, initializer, scaled
 from stretto.random import distributions

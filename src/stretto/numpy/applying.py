@@ -14,10 +14,11 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.cond import switch
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, full_like
 from stretto._engine.ops.comparison import where as choose_by
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 

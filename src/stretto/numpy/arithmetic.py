@@ -14,12 +14,12 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import arithmetic as ops
-from stretto._engine.ops import exponential
+from stretto._engine.ops import extrema, powers
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
-from stretto._engine.ops.complex_order import complex_greater
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT, promote_values
-from stretto._engine.ops.trigonometric import atan2
+from stretto._engine.ops.extrema import complex_greater
+from stretto._engine.ops.inverse_trigonometric import atan2
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import numeric_values, refuse_complex
@@ -63,8 +63,8 @@ __all__ = [
 _add = quick(ops.ADD, ops.add, operator="add")
 _subtract = quick(ops.SUB, ops.subtract, operator="sub")
 _multiply = quick(ops.MUL, ops.multiply, operator="mul")
-_maximum = quick(ops.MAX, ops.maximum)
-_minimum = quick(ops.MIN, ops.minimum)
+_maximum = quick(extrema.MAX, extrema.maximum)
+_minimum = quick(extrema.MIN, extrema.minimum)
 
 
 def _divide_floats(x: Any, y: Any) -> Any:
@@ -202,8 +202,8 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
                 )
             if kind_of(base.dtype) == "bool":
                 base = convert(base, scalar_dtype(int))
-        return exponential.integer_pow(base, y)
-    return exponential.POW(*numeric_values("power", x, y))
+        return powers.integer_pow(base, y)
+    return powers.POW(*numeric_values("power", x, y))
 
 
 pow = power
@@ -229,7 +229,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.float_power(snp.array([2, 4]), -1)
     Array([0.5 , 0.25], dtype=float32)
     """
-    return exponential.POW(*promote_values("float_power", x, y, inexact=True))
+    return powers.POW(*promote_values("float_power", x, y, inexact=True))
 
 
 def negative(x: ArrayLike, /) -> Array:
@@ -545,7 +545,7 @@ def reciprocal(x: ArrayLike, /) -> Array:
     >>> snp.reciprocal(snp.array([2, 4]))
     Array([0.5 , 0.25], dtype=float32)
     """
-    return exponential.reciprocal(x)
+    return powers.reciprocal(x)
 
 
 def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -606,7 +606,7 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     infinite = isinf(a) | isinf(b)
     none = eq(long, zeros_like(long)) & eq(short, zeros_like(short))  # short may be NaN
     ratio = short / select(none | infinite, full_like(long, 1), long)
-    length = ops.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
+    length = ops.absolute(long) * powers.sqrt(full_like(ratio, 1) + ratio * ratio)
     return select(infinite, full_like(long, np.inf), select(none, zeros_like(long), length))
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops import broadcast
-from stretto._engine.ops.broadcast import canonical_axes, canonical_axis
+from stretto._engine.ops import layout
+from stretto._engine.ops.broadcast import canonical_axes
+from stretto._engine.ops.layout import canonical_axis
 
 __all__ = ["matrix_transpose", "moveaxis", "permute_dims", "rollaxis", "swapaxes", "transpose"]
 
@@ -35,7 +36,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     >>> snp.transpose(snp.ones((2, 3, 4)), (0, 2, 1)).shape
     (2, 4, 3)
     """
-    return broadcast.transpose(a, axes)
+    return layout.transpose(a, axes)
 
 
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
@@ -57,7 +58,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     >>> snp.permute_dims(snp.ones((2, 3, 4)), (0, 2, 1)).shape
     (2, 4, 3)
     """
-    return broadcast.transpose(a, axes)
+    return layout.transpose(a, axes)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
@@ -108,7 +109,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     first, second = (canonical_axis(d, x.ndim, "swapaxes") for d in (axis1, axis2))
     order = list(range(x.ndim))
     order[first], order[second] = second, first
-    return broadcast.transpose(x, order)
+    return layout.transpose(x, order)
 
 
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
@@ -142,7 +143,7 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     order = [d for d in range(x.ndim) if d not in sources]
     for place, d in sorted(zip(places, sources, strict=True)):
         order.insert(place, d)
-    return broadcast.transpose(x, order)
+    return layout.transpose(x, order)
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:

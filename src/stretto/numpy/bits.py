@@ -10,7 +10,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops import comparison as ops
+from stretto._engine.ops import bitwise
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 
-_and = quick(ops.AND, ops.bitwise_and, operator="and")
+_and = quick(bitwise.AND, bitwise.bitwise_and, operator="and")
 
 
-_or = quick(ops.OR, ops.bitwise_or, operator="or")
+_or = quick(bitwise.OR, bitwise.bitwise_or, operator="or")
 
 
-_xor = quick(ops.XOR, ops.bitwise_xor, operator="xor")
+_xor = quick(bitwise.XOR, bitwise.bitwise_xor, operator="xor")
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -128,7 +128,7 @@ def bitwise_not(x: ArrayLike, /) -> Array:
     >>> snp.bitwise_not(snp.array([0, 5]))
     Array([-1, -6], dtype=int32)
     """
-    return ops.bitwise_not(x)
+    return bitwise.bitwise_not(x)
 
 
 invert = bitwise_invert = bitwise_not
@@ -154,7 +154,7 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.left_shift(snp.array([1, 2]), 2)
     Array([4, 8], dtype=int32)
     """
-    return ops.shift_left(x, y)
+    return bitwise.shift_left(x, y)
 
 
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -179,8 +179,8 @@ def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
     value, other = promote_values("right_shift", x, y)
     if kind_of(value.dtype) == "uint":
-        return ops.SHIFT_RIGHT_LOGICAL(value, other)
-    return ops.SHIFT_RIGHT_ARITHMETIC(value, other)
+        return bitwise.SHIFT_RIGHT_LOGICAL(value, other)
+    return bitwise.SHIFT_RIGHT_ARITHMETIC(value, other)
 
 
 bitwise_left_shift = left_shift
@@ -211,4 +211,4 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     value = as_value(x, "bitwise_count")
     if kind_of(value.dtype) not in INTEGRAL:
         raise TypeError(f"bitwise_count: expected integers, got {value.type}")
-    return convert(ops.population_count(absolute(value)), np.dtype(np.uint8))
+    return convert(bitwise.population_count(absolute(value)), np.dtype(np.uint8))

@@ -15,18 +15,13 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
 from stretto._engine.ops import shape as ops
-from stretto._engine.ops.broadcast import (
-    broadcast_to,
-    canonical_axes,
-    canonical_axis,
-    expand_dims,
-    reshape,
-)
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import lt
 from stretto._engine.ops.comparison import where as choose_by
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.directly import BOOL, NUMERIC, directly

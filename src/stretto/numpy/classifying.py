@@ -12,6 +12,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import bitwise
 from stretto._engine.ops import comparison as ops
 from stretto._engine.ops.arithmetic import absolute, imag, is_finite, real
 from stretto._engine.ops.bitcast import bitcast_convert_type
@@ -100,7 +101,7 @@ def isinf(x: ArrayLike, /) -> Array:
     """
     value = as_value(x, "isinf")
     if is_complex(value.dtype):
-        return ops.bitwise_or(isinf(real(value)), isinf(imag(value)))
+        return bitwise.bitwise_or(isinf(real(value)), isinf(imag(value)))
     if not is_inexact(value.dtype):
         return full_like_bool(value, False)
     return ops.EQ(absolute(value), full_like(value, np.inf))
@@ -280,4 +281,4 @@ def isclose(
         value, other = (convert(v, scalar_dtype(float)) for v in (value, other))
     near = ops.le(absolute(value - other), atol + rtol * absolute(other)) & isfinite(other)
     close = near | ops.EQ(value, other)
-    return close | ops.bitwise_and(isnan(value), isnan(other)) if equal_nan else close
+    return close | bitwise.bitwise_and(isnan(value), isnan(other)) if equal_nan else close

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.general import conv_general_dilated
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import rev
 
 __all__ = ["MODES", "checked_mode", "part_of_convolution"]

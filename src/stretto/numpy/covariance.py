@@ -12,11 +12,11 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import conj, imag, real
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import sqrt
+from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.powers import sqrt
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.axis_order import transpose

@@ -21,8 +21,9 @@ from stretto._engine.core.interpreter import (
 )
 from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, SupportsDType
-from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.dlpack import take

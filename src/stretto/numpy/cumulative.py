@@ -12,11 +12,9 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops.broadcast import (
-    canonical_axis,
-    reshape,
-)
+from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.reducing import cumulative
 from stretto._engine.ops.shape import pad
 from stretto.numpy.arguments import refuse_out

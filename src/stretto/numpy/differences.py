@@ -15,11 +15,12 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, gt, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute

@@ -18,9 +18,10 @@ from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import accumulator, promote_dtypes
-from stretto._engine.ops.broadcast import ReduceSum, expand_dims, squeeze, transpose
+from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import expand_dims, squeeze, transpose
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.sharding import refuse_sharding

@@ -14,12 +14,12 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops import exponential, trigonometric
+from stretto._engine.ops import exponential, inverse_trigonometric, powers, trigonometric
 from stretto._engine.ops.comparison import full_like, gt, ne, select, zeros_like
-from stretto._engine.ops.complex_order import complex_greater
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.extrema import complex_greater
 from stretto._engine.ops.rounding import ceil
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.directly import FLOAT, directly
@@ -323,7 +323,7 @@ def sqrt(x: ArrayLike, /) -> Array:
     >>> snp.sqrt(snp.array([4, 9]))
     Array([2., 3.], dtype=float32)
     """
-    return exponential.sqrt(x)
+    return powers.sqrt(x)
 
 
 def cbrt(x: ArrayLike, /) -> Array:
@@ -344,7 +344,7 @@ def cbrt(x: ArrayLike, /) -> Array:
     >>> snp.cbrt(snp.array([8.0, -1.0]))
     Array([ 2., -1.], dtype=float32)
     """
-    return exponential.cbrt(x)
+    return powers.cbrt(x)
 
 
 def sin(x: ArrayLike, /) -> Array:
@@ -429,7 +429,7 @@ def arcsin(x: ArrayLike, /) -> Array:
     >>> snp.arcsin(snp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    return trigonometric.asin(x)
+    return inverse_trigonometric.asin(x)
 
 
 def arccos(x: ArrayLike, /) -> Array:
@@ -451,7 +451,7 @@ def arccos(x: ArrayLike, /) -> Array:
     >>> snp.arccos(snp.array([1.0]))
     Array([0.], dtype=float32)
     """
-    return trigonometric.acos(x)
+    return inverse_trigonometric.acos(x)
 
 
 def arctan(x: ArrayLike, /) -> Array:
@@ -472,7 +472,7 @@ def arctan(x: ArrayLike, /) -> Array:
     >>> snp.arctan(snp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    return trigonometric.atan(x)
+    return inverse_trigonometric.atan(x)
 
 
 def arctan2(y: ArrayLike, x: ArrayLike, /) -> Array:
@@ -495,7 +495,7 @@ def arctan2(y: ArrayLike, x: ArrayLike, /) -> Array:
     >>> snp.arctan2(snp.array([1.0]), snp.array([-1.0]))
     Array([2.3561945], dtype=float32)
     """
-    return trigonometric.atan2(y, x)
+    return inverse_trigonometric.atan2(y, x)
 
 
 def sinh(x: ArrayLike, /) -> Array:
@@ -579,7 +579,7 @@ def arcsinh(x: ArrayLike, /) -> Array:
     >>> snp.arcsinh(snp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    return trigonometric.asinh(x)
+    return inverse_trigonometric.asinh(x)
 
 
 def arccosh(x: ArrayLike, /) -> Array:
@@ -600,7 +600,7 @@ def arccosh(x: ArrayLike, /) -> Array:
     >>> snp.arccosh(snp.array([1.0]))
     Array([0.], dtype=float32)
     """
-    return trigonometric.acosh(x)
+    return inverse_trigonometric.acosh(x)
 
 
 def arctanh(x: ArrayLike, /) -> Array:
@@ -621,7 +621,7 @@ def arctanh(x: ArrayLike, /) -> Array:
     >>> snp.arctanh(snp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    return trigonometric.atanh(x)
+    return inverse_trigonometric.atanh(x)
 
 
 asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2

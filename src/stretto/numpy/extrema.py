@@ -15,16 +15,12 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.arithmetic import imag, real
-from stretto._engine.ops.broadcast import (
-    canonical_axes,
-    canonical_axis,
-    expand_dims,
-    reshape,
-)
+from stretto._engine.ops.broadcast import canonical_axes, reshape
 from stretto._engine.ops.comparison import eq, full_like, ne, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.reducing import reduce
+from stretto._engine.ops.layout import canonical_axis, expand_dims
+from stretto._engine.ops.reducing import places, reduce
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.eager import BOOL, INDEX, REAL, eager
 from stretto.numpy.reductions import keep, masked
@@ -196,12 +192,12 @@ def _arg_extremum(caller: str, a: Any, axis: Any, out: Any, keepdims: Any) -> An
 
 @eager(np.ndarray.argmax, BOOL + REAL, INDEX)
 def _place_of_greatest(x: Any, *, axis: int | None, keepdims: bool) -> Any:
-    return _place(reduce.argmax, x, axis, keepdims)
+    return _place(places.argmax, x, axis, keepdims)
 
 
 @eager(np.ndarray.argmin, BOOL + REAL, INDEX)
 def _place_of_least(x: Any, *, axis: int | None, keepdims: bool) -> Any:
-    return _place(reduce.argmin, x, axis, keepdims)
+    return _place(places.argmin, x, axis, keepdims)
 
 
 def _place(search: Callable[..., Any], x: Any, axis: int | None, keepdims: bool) -> Any:

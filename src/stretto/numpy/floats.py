@@ -14,19 +14,12 @@ from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.bitcast import bitcast_convert_type
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
-from stretto._engine.ops.comparison import (
-    SHIFT_RIGHT_LOGICAL,
-    eq,
-    full_like,
-    lt,
-    ne,
-    select,
-    shift_left,
-    zeros_like,
-)
+from stretto._engine.ops.bitwise import SHIFT_RIGHT_LOGICAL, shift_left
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes, promote_values
+from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import refuse_out

@@ -13,10 +13,11 @@ import numpy as np
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.types import promote, scalar_dtype
 from stretto._engine.core.typing import Array, DTypeLike, ShapeLike
-from stretto._engine.ops.broadcast import broadcast_to, reshape, transpose
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import reshape, transpose
 from stretto.numpy.creation import array, shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.joining import concatenate, stack

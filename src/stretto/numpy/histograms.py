@@ -16,11 +16,12 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, ge, lt, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.runtime.eager import quiet

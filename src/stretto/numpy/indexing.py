@@ -18,10 +18,10 @@ from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops.broadcast import Reshape, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index import gather_scatter as ops
 from stretto._engine.ops.index.primitives import fill_bytes, fill_element
+from stretto._engine.ops.layout import Reshape, reshape
 from stretto._engine.ops.shape import Rev, Slice
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.runtime.array import Array

@@ -17,10 +17,12 @@ from stretto._engine.core.errors import BooleanIndexError, TracedValueError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Tracer, Value, refuse_masked
 from stretto._engine.core.types import ArrayType, kind_of
-from stretto._engine.ops.arithmetic import add, minimum
-from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.arithmetic import add
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import lt, where
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import minimum
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
 from stretto.numpy.creation import listed

@@ -14,11 +14,12 @@ import numpy as np
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike, Axis
-from stretto._engine.ops.arithmetic import maximum, minimum
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, lt, where
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort

@@ -18,18 +18,12 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops import shape as ops
-from stretto._engine.ops.broadcast import (
-    Reshape,
-    broadcast_in_dim,
-    broadcast_to,
-    canonical_axis,
-    expand_dims,
-    reshape,
-)
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full, full_like, ge
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.geometry import reading_mode
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import Reshape, canonical_axis, expand_dims, reshape
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum

@@ -11,7 +11,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops import comparison as ops
+from stretto._engine.ops import bitwise
 from stretto._engine.ops.convert import convert
 
 __all__ = ["logical_and", "logical_not", "logical_or", "logical_xor"]
@@ -58,7 +58,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.logical_and(snp.array([True, False]), 1)
     Array([ True, False], dtype=bool)
     """
-    return ops.bitwise_and(truth(x, "logical_and"), truth(y, "logical_and", "y"))
+    return bitwise.bitwise_and(truth(x, "logical_and"), truth(y, "logical_and", "y"))
 
 
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -80,7 +80,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.logical_or(snp.array([True, False]), 1)
     Array([ True,  True], dtype=bool)
     """
-    return ops.bitwise_or(truth(x, "logical_or"), truth(y, "logical_or", "y"))
+    return bitwise.bitwise_or(truth(x, "logical_or"), truth(y, "logical_or", "y"))
 
 
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -102,7 +102,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.logical_xor(snp.array([True, False]), 1)
     Array([False,  True], dtype=bool)
     """
-    return ops.bitwise_xor(truth(x, "logical_xor"), truth(y, "logical_xor", "y"))
+    return bitwise.bitwise_xor(truth(x, "logical_xor"), truth(y, "logical_xor", "y"))
 
 
 def logical_not(x: ArrayLike, /) -> Array:
@@ -120,7 +120,7 @@ def logical_not(x: ArrayLike, /) -> Array:
     >>> snp.logical_not(snp.array([0, 3]))
     Array([ True, False], dtype=bool)
     """
-    return ops.bitwise_not(truth(x, "logical_not"))
+    return bitwise.bitwise_not(truth(x, "logical_not"))
 
 
 # Bits

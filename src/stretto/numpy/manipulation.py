@@ -14,7 +14,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, ShapeLike
-from stretto._engine.ops import broadcast, elementwise
+from stretto._engine.ops import broadcast, elementwise, layout
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
 from stretto._engine.ops.sharding import refuse_sharding
@@ -111,11 +111,11 @@ def reshape(
     refuse_sharding("reshape", out_sharding=out_sharding)
     x = a if isinstance(a, Value) else as_value(a, "reshape", "a")
     if order in ("C", "A"):
-        return broadcast.reshape(x, shape)
+        return layout.reshape(x, shape)
     if order != "F":
         raise ValueError(f"reshape: order must be 'C' or 'F'; got {order!r}")
     sizes: Any = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    return broadcast.transpose(broadcast.reshape(broadcast.transpose(x), sizes[::-1]))
+    return layout.transpose(layout.reshape(layout.transpose(x), sizes[::-1]))
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: None = None) -> Array:
@@ -163,7 +163,7 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     >>> snp.squeeze(snp.ones((1, 3, 1))).shape
     (3,)
     """
-    return broadcast.squeeze(a, axis)
+    return layout.squeeze(a, axis)
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
@@ -185,7 +185,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     >>> snp.expand_dims(snp.ones(3), (0, 2)).shape
     (1, 3, 1)
     """
-    return broadcast.expand_dims(a, axis)
+    return layout.expand_dims(a, axis)
 
 
 def _atleast(caller: str, arrays: Sequence[Any], reshaped: Any) -> Any:
@@ -226,9 +226,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     >>> snp.atleast_2d(snp.ones(3)).shape
     (1, 3)
     """
-    return _atleast(
-        "atleast_2d", arys, lambda x: broadcast.reshape(x, (1,) * (2 - x.ndim) + x.shape)
-    )
+    return _atleast("atleast_2d", arys, lambda x: layout.reshape(x, (1,) * (2 - x.ndim) + x.shape))
 
 
 def atleast_3d(*arys: ArrayLike) -> Any:
@@ -250,7 +248,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
     return _atleast(
         "atleast_3d",
         arys,
-        lambda x: broadcast.reshape(x, shapes[x.ndim](x.shape)) if x.ndim < 3 else x,
+        lambda x: layout.reshape(x, shapes[x.ndim](x.shape)) if x.ndim < 3 else x,
     )
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.linalg.matrix_parts import (
     below,
     diagonal_of,

@@ -15,14 +15,16 @@ from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
-from stretto._engine.ops.arithmetic import absolute, maximum, real
+from stretto._engine.ops.arithmetic import absolute, real
 from stretto._engine.ops.arithmetic import sign as sign_
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, squeeze
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, expm1, log, log1p
+from stretto._engine.ops.extrema import maximum
+from stretto._engine.ops.layout import canonical_axes, squeeze
 from stretto.numpy.classifying import isfinite
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.logic import mask_of_where

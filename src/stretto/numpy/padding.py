@@ -16,8 +16,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import shape as ops
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.eager import ANY, eager
 from stretto.numpy.extrema import max as max_

@@ -15,10 +15,10 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops.arithmetic import DIV, REM
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import full_like, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import reshape
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.creation import ones, shape_of
 from stretto.numpy.dtypes import as_dtype

@@ -17,11 +17,13 @@ from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, scala
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import conj
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, transpose
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.contract import matmul, outer
+from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import sqrt
+from stretto._engine.ops.layout import expand_dims, reshape, transpose
+from stretto._engine.ops.powers import sqrt
+from stretto._engine.ops.products import outer
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.creation import zeros
 from stretto.numpy.cumulative import cumprod

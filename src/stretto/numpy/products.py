@@ -1,7 +1,7 @@
 """Products that sum over axes.
 
-Those of ``ops.contract`` under NumPy's names, the array API's ``vecdot``, and the like for stacks
-of matrices and vectors. Next, read ``methods``.
+Those of ``ops.contract`` and ``ops.products`` under NumPy's names, the array API's ``vecdot``, and
+the like for stacks of matrices and vectors. Next, read ``methods``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import ArrayLike, DTypeLike
-from stretto._engine.ops import contract
+from stretto._engine.ops import contract, products
 from stretto._engine.ops.arithmetic import conj, multiply
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import canonical_axis, expand_dims, move_axis, reshape, squeeze
 from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape, squeeze
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.runtime.array import Array
@@ -154,7 +154,7 @@ def tensordot(
     (2, 5)
     """
     refuse_sharding("tensordot", out_sharding=out_sharding)
-    return contract.tensordot(a, b, axes, precision, preferred_element_type)
+    return products.tensordot(a, b, axes, precision, preferred_element_type)
 
 
 def vdot(
@@ -184,7 +184,7 @@ def vdot(
     >>> snp.vdot(snp.array([1j, 2.0]), snp.array([1j, 3.0]))
     Array(7.+0.j, dtype=complex64)
     """
-    return contract.vdot(a, b, precision, preferred_element_type)
+    return products.vdot(a, b, precision, preferred_element_type)
 
 
 def inner(
@@ -214,7 +214,7 @@ def inner(
     >>> snp.inner(snp.ones((2, 3)), snp.ones((4, 3))).shape
     (2, 4)
     """
-    return contract.inner(a, b, precision, preferred_element_type)
+    return products.inner(a, b, precision, preferred_element_type)
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
@@ -244,7 +244,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 @eager(np.outer, NUMERIC)
 def _outer(a: Any, b: Any) -> Any:
-    return contract.outer(a, b)
+    return products.outer(a, b)
 
 
 # Of stacks

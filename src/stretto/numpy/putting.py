@@ -12,11 +12,12 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto.numpy.arguments import refuse_inplace
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.cumulative import cumsum

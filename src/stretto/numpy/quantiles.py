@@ -16,18 +16,12 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops import arithmetic as ops
-from stretto._engine.ops.broadcast import (
-    broadcast_to,
-    canonical_axes,
-    move_axis,
-    of_rank,
-    reshape,
-    transpose,
-)
+from stretto._engine.ops.broadcast import broadcast_to, of_rank
 from stretto._engine.ops.comparison import gt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.layout import canonical_axes, move_axis, reshape, transpose
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import argsort, sort

@@ -12,16 +12,12 @@ import numpy as np
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
-from stretto._engine.ops.broadcast import (
-    ReduceSum,
-    Reshape,
-    broadcast_to,
-    canonical_axes,
-)
+from stretto._engine.ops.broadcast import ReduceSum, broadcast_to
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import Reshape, canonical_axes
 from stretto._engine.ops.reducing import reduce
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype

@@ -18,12 +18,12 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import array_type, default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import canonical_axis, reshape
 from stretto._engine.ops.comparison import full, full_like, ge, lt, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index import along_axis
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.runtime.array import Array
 from stretto.numpy.classifying import isnan

@@ -13,12 +13,13 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import of_rank, reshape
+from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full, full_like, ge, lt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.cumulative import cummax
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort

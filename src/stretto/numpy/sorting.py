@@ -14,9 +14,10 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops import sort as ops
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.runtime.array import Array
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import AS_GIVEN, REAL, eager

@@ -14,12 +14,13 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.arithmetic import conj, real
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, reshape, transpose
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.exponential import root_of_squares
+from stretto._engine.ops.layout import canonical_axes, reshape, transpose
+from stretto._engine.ops.powers import root_of_squares
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
 from stretto.numpy.dtypes import as_dtype

@@ -18,17 +18,12 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
-from stretto._engine.ops.broadcast import (
-    broadcast_to,
-    canonical_axes,
-    canonical_axis,
-    reshape,
-    transpose,
-)
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, lt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape, transpose
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.axis_order import moveaxis

@@ -13,10 +13,10 @@ from typing import Any, cast
 import numpy as np
 
 from stretto._engine.core.types import inexact_dtype
-from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import exp, log
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.reducing import reduce
 from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin
 from stretto.numpy import (

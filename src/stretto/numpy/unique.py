@@ -14,11 +14,11 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops.broadcast import canonical_axis, move_axis, reshape
 from stretto._engine.ops.comparison import full, full_like, ge, ne
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.runtime.array import Array
 from stretto.numpy.classifying import isnan

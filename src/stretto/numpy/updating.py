@@ -17,13 +17,15 @@ from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
-from stretto._engine.ops.arithmetic import add, divide, maximum, minimum, multiply, subtract
-from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.arithmetic import add, divide, multiply, subtract
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import power
+from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index import gather_scatter as ops
+from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import rev
 from stretto._engine.ops.sharding import refuse_sharding

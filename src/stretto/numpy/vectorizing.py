@@ -15,8 +15,8 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops.broadcast import squeeze
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import squeeze
 from stretto.numpy.ufunc import ufunc
 
 __all__ = ["frompyfunc", "vectorize"]

@@ -10,7 +10,7 @@ from typing import Any
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
-from stretto._engine.ops.broadcast import canonical_axes
+from stretto._engine.ops.layout import canonical_axes
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumprod, cumsum

@@ -16,7 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import rsqrt
+from stretto._engine.ops.powers import rsqrt
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,

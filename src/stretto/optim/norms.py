@@ -11,7 +11,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.api.arguments import values_of_tree
 from stretto._engine.core.typing import Array
-from stretto._engine.ops.exponential import root_of_squares
+from stretto._engine.ops.powers import root_of_squares
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import stretto.numpy as snp
-from stretto._engine.ops.exponential import rsqrt
+from stretto._engine.ops.powers import rsqrt
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,

@@ -2,8 +2,8 @@
 
 Make a key with ``key(seed)``, ``split`` it for every further use, and hand each part to one draw.
 Read ``keys`` (and beneath it ``implementations`` and ``key_arrays``), ``distributions``,
-``discrete``, ``parametric``, ``gammas``, ``counts``, ``matrices``, and ``streams`` for layers that
-are not handed a key.
+``discrete``, ``parametric``, ``gammas``, ``made_of_gammas``, ``counts``, ``matrices``, and
+``streams`` for layers that are not handed a key.
 
 >>> from stretto import random
 >>> key, subkey = random.split(random.key(0))
@@ -50,15 +50,14 @@ if TYPE_CHECKING:
         truncated_normal,
         uniform,
     )
-    from stretto.random.gammas import (
+    from stretto.random.gammas import gamma, loggamma
+    from stretto.random.made_of_gammas import (
         ball,
         beta,
         chisquare,
         dirichlet,
         f,
-        gamma,
         generalized_normal,
-        loggamma,
         t,
     )
     from stretto.random.matrices import multivariate_normal, orthogonal
@@ -80,8 +79,8 @@ else:
             "randint",
             "stretto.random.distributions": "cauchy exponential gumbel laplace logistic maxwell "
             "normal truncated_normal uniform",
-            "stretto.random.gammas": "ball beta chisquare dirichlet f gamma generalized_normal "
-            "loggamma t",
+            "stretto.random.gammas": "gamma loggamma",
+            "stretto.random.made_of_gammas": "ball beta chisquare dirichlet f generalized_normal t",
             "stretto.random.matrices": "multivariate_normal orthogonal",
             "stretto.random.parametric": "double_sided_maxwell lognormal pareto rayleigh "
             "triangular wald weibull_min",

@@ -16,11 +16,13 @@ from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import inexact_dtype, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
-from stretto._engine.ops.arithmetic import absolute, clamp
-from stretto._engine.ops.broadcast import move_axis
+from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import full, full_like, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import log, log1p, sqrt
+from stretto._engine.ops.exponential import log, log1p
+from stretto._engine.ops.extrema import clamp
+from stretto._engine.ops.layout import move_axis
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.rounding import ceil, floor
@@ -94,7 +96,7 @@ def geometric(
     refuse_sharding("random.geometric", out_sharding=out_sharding)
     target, chance = integer_dtype(dtype, "geometric"), _probability(p, "geometric")
     sizes = shape_of(shape, "geometric", chance)
-    u = uniform(key, sizes, chance.dtype)
+    u = uniform(checked(key, "geometric"), sizes, chance.dtype)
     u = select(u == 0, full_like(u, 1), u)  # a logarithm of 0 is none
     per_trial = spread(log1p(-chance), sizes, "geometric", "p")
     return convert(floor(log(u) / per_trial) + 1, target)
@@ -389,6 +391,8 @@ def multinomial(
     target, chance = float_dtype(dtype, caller), _probability(p, caller)
     in_range(n, caller, "n", nan=True)
     trials = as_value(n, f"random.{caller}", "n")
+    if kind_of(trials.dtype) == "complex":
+        raise TypeError(f"random.{caller}: n must be real, got {trials.type}")
     own = [(x.dtype, x.weak_type) for x in (trials, chance)]
     common = inexact_dtype(promote(own, f"random.{caller}")[0])
     if not chance.ndim:
@@ -400,12 +404,12 @@ def multinomial(
     left = cumsum(chances, 0, reverse=True)
     ratios = chances / select(left == 0, full_like(left, 1), left)
 
-    def draw(rest: Any, given: Any) -> Any:
-        ratio, key = given
+    def draw(rest: Any, step: Any) -> Any:
+        ratio, key = step
         bounded = clamp(full((), 0, common), ratio, full((), 1, common))
         count = binomial(key, rest, bounded, dtype=common)
         return rest - count, count
 
-    keys = split(key, ratios.shape[0])
+    keys = split(checked(key, caller), ratios.shape[0])
     _, counts = scan(draw, trials, (ratios, keys), unroll=unroll)
     return convert(move_axis(counts, 0, counts.ndim - 1), target)

@@ -14,28 +14,25 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
-from stretto._engine.ops.arithmetic import add, clamp, multiply, subtract
-from stretto._engine.ops.broadcast import (
-    broadcast_to,
-    canonical_axis,
-    move_axis,
-    reshape,
-    transpose,
-)
-from stretto._engine.ops.comparison import bitwise_and, full, full_like, gt, le, lt, select
+from stretto._engine.ops.arithmetic import add, multiply, subtract
+from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import full, full_like, gt, le, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import log
+from stretto._engine.ops.extrema import clamp
 from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import canonical_axis, move_axis, reshape, transpose
 from stretto._engine.ops.random.numbers import wide_remainder
 from stretto._engine.ops.reducing.cumulative import cumsum
-from stretto._engine.ops.reducing.reduce import argmax
+from stretto._engine.ops.reducing.places import argmax
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import sort_operands, top_k
 from stretto.random.arguments import in_range, integer_dtype, spread, static_shape
 from stretto.random.distributions import gumbel, uniform
-from stretto.random.keys import parts, random_bits
+from stretto.random.keys import checked, parts, random_bits
 
 __all__ = [
     "bernoulli",
@@ -86,6 +83,7 @@ def bernoulli(
     if kind_of(chance.dtype) != "float":
         raise TypeError(f"random.bernoulli: p must be real, got {chance.type}")
     sizes = chance.shape if shape is None else static_shape(shape, "bernoulli")
+    key = checked(key, "bernoulli")
     chance = spread(chance, sizes, "bernoulli", "p")
     if mode == "low":
         return lt(uniform(key, sizes, chance.dtype), chance)
@@ -120,7 +118,7 @@ def rademacher(
     """
     refuse_sharding("random.rademacher", out_sharding=out_sharding)
     target = default_dtype("int") if dtype is None else as_dtype(dtype)
-    heads = bernoulli(key, 0.5, static_shape(shape, "rademacher"))
+    heads = bernoulli(checked(key, "rademacher"), 0.5, static_shape(shape, "rademacher"))
     # In unsigned types and booleans -1 is what it converts to.
     tails = convert(full((), -1, np.dtype(np.int32)), target)
     return select(heads, full_like(heads, 1, target), broadcast_to(tails, heads.shape))
@@ -170,7 +168,7 @@ def randint(
     high, beyond = _bound(maxval, drawn, target, 1, "maxval")
     low, high = spread(low, sizes, "randint", "minval"), spread(high, sizes, "randint", "maxval")
     width = 8 * drawn.itemsize
-    upper, lower = (random_bits(k, width, sizes, "randint") for k in parts(key, 2))
+    upper, lower = (random_bits(k, width, sizes, "randint") for k in parts(key, 2, "randint"))
     # The wide remainder takes a span of 0 as 2**width.
     span = convert(subtract(high, low), np.dtype(f"u{drawn.itemsize}"))
     one = full_like(span, 1)
@@ -238,7 +236,7 @@ def categorical(
     """
     caller = "categorical"
     refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
-    values = as_value(logits, f"random.{caller}", "logits")
+    key, values = checked(key, caller), as_value(logits, f"random.{caller}", "logits")
     values = convert(values, inexact_dtype(values.dtype))
     place = canonical_axis(axis, values.ndim, f"random.{caller}")
     batch = (*values.shape[:place], *values.shape[place + 1 :])
@@ -298,7 +296,7 @@ def permutation(
     Array(10, dtype=int32)
     """
     refuse_sharding("random.permutation", out_sharding=out_sharding)
-    values = as_value(x, "random.permutation")
+    key, values = checked(key, "permutation"), as_value(x, "random.permutation")
     if not values.ndim:
         if kind_of(values.dtype) not in ("int", "uint"):
             raise TypeError(
@@ -363,7 +361,8 @@ def choice(
     (3,)
     """
     caller = "random.choice"
-    values, sizes = as_value(a, caller, "a"), static_shape(shape, "choice")
+    key, sizes = checked(key, "choice"), static_shape(shape, "choice")
+    values = as_value(a, caller, "a")
     whole = not values.ndim
     place = 0 if whole else canonical_axis(axis, values.ndim, caller)
     n = _static_length(a, "choice", "a") if whole else values.shape[place]

@@ -18,10 +18,8 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeL
 from stretto._engine.ops.arithmetic import (
     absolute,
     add,
-    clamp,
     complex_,
     divide,
-    maximum,
     multiply,
     negative,
     nextafter,
@@ -29,9 +27,13 @@ from stretto._engine.ops.arithmetic import (
     subtract,
 )
 from stretto._engine.ops.bitcast import bitcast_convert_type
-from stretto._engine.ops.broadcast import reduce_sum, reshape
-from stretto._engine.ops.comparison import full, full_like, ge, population_count, select, zeros_like
-from stretto._engine.ops.exponential import log, log1p, sqrt
+from stretto._engine.ops.bitwise import population_count
+from stretto._engine.ops.broadcast import reduce_sum
+from stretto._engine.ops.comparison import full, full_like, ge, select, zeros_like
+from stretto._engine.ops.exponential import log, log1p
+from stretto._engine.ops.extrema import clamp, maximum
+from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random.numbers import bits_width, unit_float
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
@@ -39,7 +41,7 @@ from stretto._engine.ops.special.error_functions import erf, erf_inv
 from stretto._engine.ops.trigonometric import tan
 from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
 from stretto.random.compiling import when_large
-from stretto.random.keys import parts, random_bits
+from stretto.random.keys import checked, parts, random_bits
 
 __all__ = [
     "cauchy",
@@ -172,7 +174,7 @@ def normal(
     sizes = static_shape(shape, "normal")
     if is_complex(target):
         part = real_dtype(target)
-        re, im = (_drawn(k, sizes, part, "normal", normal_of) for k in parts(key, 2))
+        re, im = (_drawn(k, sizes, part, "normal", normal_of) for k in parts(key, 2, "normal"))
         root = full_like(re, math.sqrt(2))
         return complex_(divide(re, root), divide(im, root))
     return _drawn(key, sizes, float_dtype(target, "normal"), "normal", normal_of)
@@ -223,6 +225,7 @@ def truncated_normal(
     low, high = parameter(lower, target, caller, "lower"), parameter(upper, target, caller, "upper")
     sizes = shape_of(shape, caller, low, high)
     root = full((), math.sqrt(2), target)
+    key = checked(key, "truncated_normal")
     u = uniform(key, sizes, target, erf(divide(low, root)), erf(divide(high, root)))
     out = multiply(root, erf_inv(u))
     # Rounding must not reach the bounds.
@@ -472,5 +475,5 @@ def maxwell(
     """
     refuse_sharding("random.maxwell", out_sharding=out_sharding)
     sizes = static_shape(shape, "maxwell")
-    x = normal(key, (*sizes, 3), float_dtype(dtype, "maxwell"))
+    x = normal(checked(key, "maxwell"), (*sizes, 3), float_dtype(dtype, "maxwell"))
     return sqrt(reduce_sum(multiply(x, x), (len(sizes),)))

@@ -1,8 +1,8 @@
-"""Draws of gamma numbers, and of what is made of them.
+"""Draws of gamma numbers.
 
 Gamma numbers are found by rejection: each element has a key of its own, draws until it is accepted,
 and waits for the others. The derivative with respect to the parameter is the implicit one, that of
-the quantile at a probability held fixed. Next, read ``counts``.
+the quantile at a probability held fixed. Next, read ``made_of_gammas``.
 """
 
 from __future__ import annotations
@@ -15,42 +15,31 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.control.custom_jvp import custom_jvp
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
-from stretto._engine.ops.arithmetic import absolute, maximum
-from stretto._engine.ops.broadcast import expand_dims, reduce_sum, reshape
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
-from stretto._engine.ops.exponential import exp, log, log1p, sqrt
+from stretto._engine.ops.exponential import exp, log, log1p
+from stretto._engine.ops.layout import expand_dims, reshape
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random.numbers import bits_width, unit_float
-from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
+from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.special.incomplete import random_gamma_grad
 from stretto.random.arguments import (
     float_dtype,
-    in_range,
     parameter,
     shape_of,
     spread,
-    static_shape,
 )
 from stretto.random.compiling import when_large
-from stretto.random.discrete import rademacher
-from stretto.random.distributions import exponential, normal, normal_of
+from stretto.random.distributions import normal_of
 from stretto.random.implementations import Implementation, implementation
-from stretto.random.keys import key_data, key_impl, parts, split
+from stretto.random.keys import checked, key_data, key_impl, split
 
 __all__ = [
-    "ball",
-    "beta",
-    "chisquare",
-    "dirichlet",
-    "f",
     "gamma",
-    "generalized_normal",
     "loggamma",
-    "t",
 ]
 
 
@@ -136,7 +125,7 @@ def _gamma(key: Any, a: Any, shape: Any, dtype: Any, caller: str, in_logs: bool)
     a = parameter(a, target, caller, "a", nonnegative=True)
     sizes = shape_of(shape, caller, a)
     a = spread(a, sizes, caller, "a")
-    words = key_data(split(key, math.prod(sizes)))
+    words = key_data(split(checked(key, caller), math.prod(sizes)))
     made = implementation(key_impl(key))
     return _differentiable(made, in_logs, reshape(words, (*sizes, made.size)), a)
 
@@ -232,293 +221,3 @@ def loggamma(
     """
     refuse_sharding("random.loggamma", out_sharding=out_sharding)
     return _gamma(key, a, shape, dtype, "loggamma", True)
-
-
-def beta(
-    key: Key,
-    a: ArrayLike,
-    b: ArrayLike,
-    shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: None = None,
-) -> Array:
-    """Draw from the beta distribution: ``x / (x + y)`` of two gamma numbers.
-
-    Args:
-        key: a key, typed or raw.
-        a: the first shape parameter, positive.
-        b: the second, positive.
-        shape: of the result; by default that to which ``a`` and ``b`` broadcast.
-        dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
-
-    Returns:
-        Numbers of this shape and dtype.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
-
-    >>> from stretto import random
-    >>> x = random.beta(random.key(0), 2.0, 3.0, (9,))
-    >>> bool(((x > 0) & (x < 1)).all())
-    True
-    """
-    refuse_sharding("random.beta", out_sharding=out_sharding)
-    target = float_dtype(dtype, "beta")
-    first = parameter(a, target, "beta", "a", lossless=True, nonnegative=True)
-    second = parameter(b, target, "beta", "b", lossless=True, nonnegative=True)
-    sizes = shape_of(shape, "beta", first, second)
-    first, second = spread(first, sizes, "beta", "a"), spread(second, sizes, "beta", "b")
-    of_first, of_second = parts(key, 2)
-    x, y = (loggamma(of_first, first, sizes, target), loggamma(of_second, second, sizes, target))
-    greater = maximum(x, y)
-    x, y = exp(x - greater), exp(y - greater)
-    return x / (x + y)
-
-
-def dirichlet(
-    key: Key,
-    alpha: ArrayLike,
-    shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: None = None,
-) -> Array:
-    """Draw points of the simplex from the Dirichlet distribution: gamma numbers over their sum.
-
-    Args:
-        key: a key, typed or raw.
-        alpha: (..., n), positive.
-        shape: that of the result without its last axis; by default that of ``alpha`` without it.
-        dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
-
-    Returns:
-        (*shape, n), adding up to 1 along the last axis.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: ``alpha`` has no axis, a size is negative, or ``alpha`` does not broadcast.
-        NotImplementedError: ``out_sharding`` is not ``None``.
-
-    >>> from stretto import random
-    >>> import stretto.numpy as snp
-    >>> x = random.dirichlet(random.key(0), snp.ones(3), (2,))
-    >>> x.shape, snp.allclose(x.sum(-1), 1)
-    ((2, 3), Array(True, dtype=bool))
-    """
-    caller = "dirichlet"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
-    target = float_dtype(dtype, caller)
-    in_range(alpha, caller, "alpha", whole=True, nan=True)
-    value = parameter(alpha, target, caller, "alpha")
-    if not value.ndim:
-        raise ValueError(f"random.{caller}: alpha must have an axis, got {value.type}")
-    batch = value.shape[:-1] if shape is None else static_shape(shape, caller)
-    logs = loggamma(key, value, (*batch, value.shape[-1]), target)
-    last = (logs.ndim - 1,)
-    weights = exp(logs - stop_gradient(expand_dims(reduce_max(logs, last), last)))
-    return weights / expand_dims(reduce_sum(weights, last), last)
-
-
-def chisquare(
-    key: Key,
-    df: ArrayLike,
-    shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: None = None,
-) -> Array:
-    """Draw from the chi-square distribution: ``2 gamma(df / 2)``.
-
-    Args:
-        key: a key, typed or raw.
-        df: the degrees of freedom.
-        shape: of the result; by default that of ``df``.
-        dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
-
-    Returns:
-        Numbers of this shape and dtype.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
-
-    >>> from stretto import random
-    >>> bool((random.chisquare(random.key(0), 3, (9,)) > 0).all())
-    True
-    """
-    refuse_sharding("random.chisquare", out_sharding=out_sharding)
-    target = float_dtype(dtype, "chisquare")
-    value = parameter(df, target, "chisquare", "df", lossless=True, nonnegative=True)
-    return exp(loggamma(key, value / 2, shape_of(shape, "chisquare", value), target)) * 2
-
-
-def f(
-    key: Key,
-    dfnum: ArrayLike,
-    dfden: ArrayLike,
-    shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: None = None,
-) -> Array:
-    """Draw from the F distribution: the ratio of two chi-squares, each over its freedom.
-
-    Args:
-        key: a key, typed or raw.
-        dfnum: the degrees of freedom of the numerator.
-        dfden: those of the denominator.
-        shape: of the result; by default that to which the parameters broadcast.
-        dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
-
-    Returns:
-        Numbers of this shape and dtype.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
-
-    >>> from stretto import random
-    >>> bool((random.f(random.key(0), 3, 4, (9,)) > 0).all())
-    True
-    """
-    refuse_sharding("random.f", out_sharding=out_sharding)
-    target = float_dtype(dtype, "f")
-    num = parameter(dfnum, target, "f", "dfnum", lossless=True, nonnegative=True)
-    den = parameter(dfden, target, "f", "dfden", lossless=True, nonnegative=True)
-    sizes = shape_of(shape, "f", num, den)
-    den_key, num_key = parts(key, 2)
-    above = chisquare(num_key, num, sizes, target) / num
-    return above / (chisquare(den_key, den, sizes, target) / den)
-
-
-def t(
-    key: Key,
-    df: ArrayLike,
-    shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: None = None,
-) -> Array:
-    """Draw from Student's t distribution: ``n / sqrt(chi2 / df)``.
-
-    Args:
-        key: a key, typed or raw.
-        df: the degrees of freedom.
-        shape: of the result; by default that of ``df``.
-        dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
-
-    Returns:
-        Numbers of this shape and dtype.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
-
-    >>> from stretto import random
-    >>> random.t(random.key(0), 3.0, (2, 3)).shape
-    (2, 3)
-    """
-    refuse_sharding("random.t", out_sharding=out_sharding)
-    target = float_dtype(dtype, "t")
-    value = parameter(df, target, "t", "df", lossless=True, nonnegative=True)
-    sizes = shape_of(shape, "t", value)
-    normal_key, gamma_key = parts(key, 2)
-    n, half = normal(normal_key, sizes, target), spread(value, sizes, "t", "df") / 2
-    return n * sqrt(half / gamma(gamma_key, half, sizes, target))
-
-
-def generalized_normal(
-    key: Key,
-    p: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: None = None,
-) -> Array:
-    """Draw numbers of density proportional to ``exp(-abs(x)**p)``.
-
-    A sign and ``gamma(1/p)**(1/p)``. For ``p`` of 2 a normal distribution of variance 1/2, of 1 the
-    Laplace distribution.
-
-    Args:
-        key: a key, typed or raw.
-        p: the exponent.
-        shape: of the result.
-        dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
-
-    Returns:
-        Numbers of this shape and dtype.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
-
-    >>> from stretto import random
-    >>> random.generalized_normal(random.key(0), 1.5, (2, 3)).shape
-    (2, 3)
-    """
-    caller = "generalized_normal"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
-    target, sizes = float_dtype(dtype, caller), static_shape(shape, caller)
-    inverse = 1 / parameter(p, target, caller, "p", nonnegative=True)
-    length_key, sign_key = parts(key, 2)
-    length = gamma(length_key, inverse, sizes, target) ** inverse
-    return rademacher(sign_key, sizes, target) * length
-
-
-def ball(
-    key: Key,
-    d: int,
-    p: ArrayLike = 2,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: None = None,
-) -> Array:
-    """Draw points of the unit ball of the p-norm, equally likely.
-
-    Args:
-        key: a key, typed or raw.
-        d: the number of dimensions.
-        p: the exponent of the norm.
-        shape: that of the result without its last axis.
-        dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
-
-    Returns:
-        (*shape, d).
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
-
-    Source: Barthe, Guédon, Mendelson, Naor, "A probabilistic approach to the geometry of the l_p^n
-    ball", Annals of Probability 33, 2005.
-
-    >>> from stretto import random
-    >>> x = random.ball(random.key(0), 3, shape=(5,))
-    >>> x.shape, bool(((x * x).sum(-1) < 1).all())
-    ((5, 3), True)
-    """
-    refuse_sharding("random.ball", out_sharding=out_sharding)
-    target, sizes = float_dtype(dtype, "ball"), static_shape(shape, "ball")
-    (n,) = static_shape(d, "ball")
-    value = parameter(p, target, "ball", "p", nonnegative=True)
-    direction_key, radius_key = parts(key, 2)
-    g = generalized_normal(direction_key, value, (*sizes, n), target)
-    total = reduce_sum(absolute(g) ** value, (len(sizes),)) + exponential(radius_key, sizes, target)
-    return g / expand_dims(total ** (1 / value), (len(sizes),))

@@ -16,7 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import ArrayLike, Axes
-from stretto._engine.ops.broadcast import canonical_axis
+from stretto._engine.ops.layout import canonical_axis
 from stretto.dtypes import prng_key
 from stretto.random.implementations import Implementation
 

@@ -18,9 +18,10 @@ from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
-from stretto._engine.ops.broadcast import reshape
-from stretto._engine.ops.comparison import full_like, shift_right_logical, zeros_like
+from stretto._engine.ops.bitwise import shift_right_logical
+from stretto._engine.ops.comparison import full_like, zeros_like
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.random.arguments import static_shape
@@ -312,9 +313,9 @@ def split(key: Key, num: int | Sequence[int] = 2) -> Any:
     return _like(key, made.split(words, shape))
 
 
-def parts(key: Any, count: int) -> list[Any]:
+def parts(key: Any, count: int, caller: str = "split") -> list[Any]:
     """The ``count`` keys of a split, each by itself."""
-    words, made = _of_data(key, "split", several=False)
+    words, made = _of_data(key, caller, several=False)
     rows = made.split(words, (count,))
     each = [reshape(slice_in_dim(rows, i, i + 1), (made.size,)) for i in range(count)]
     return [_like(key, words) for words in each]

@@ -11,15 +11,16 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
 from stretto._engine.ops.arithmetic import sign
-from stretto._engine.ops.broadcast import expand_dims, squeeze
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.exponential import sqrt
+from stretto._engine.ops.layout import expand_dims, squeeze
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.numpy.axis_order import matrix_transpose
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
 from stretto.random.arguments import float_dtype, static_shape
 from stretto.random.distributions import normal
+from stretto.random.keys import checked
 
 __all__ = ["multivariate_normal", "orthogonal"]
 
@@ -92,7 +93,7 @@ def multivariate_normal(
     else:
         vectors, values = _factored(spread_, method)
         factor = vectors * sqrt(expand_dims(values, (values.ndim - 1,)))
-    x = normal(key, (*sizes, n), target)
+    x = normal(checked(key, caller), (*sizes, n), target)
     moved = squeeze(factor @ expand_dims(x, (x.ndim,)), (len(sizes) + 1,))
     return centre + moved
 
@@ -148,7 +149,7 @@ def orthogonal(
     (rows,) = static_shape(n, caller)
     (columns,) = (rows,) if m is None else static_shape(m, caller)
     sizes = static_shape(shape, caller)
-    z = normal(key, (*sizes, max(rows, columns), min(rows, columns)), target)
+    z = normal(checked(key, caller), (*sizes, max(rows, columns), min(rows, columns)), target)
     q, r = qr(z)
     # With the diagonal of r made positive, q is that of no particular algorithm.
     x = q * expand_dims(sign(r.diagonal(axis1=-2, axis2=-1)), (len(sizes),))

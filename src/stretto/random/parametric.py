@@ -10,12 +10,13 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeL
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import select
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.exponential import exp, log, sqrt
+from stretto._engine.ops.exponential import exp, log
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
 from stretto.random.discrete import rademacher
 from stretto.random.distributions import exponential, maxwell, normal, uniform
-from stretto.random.keys import parts
+from stretto.random.keys import checked, parts
 
 __all__ = [
     "double_sided_maxwell",
@@ -66,7 +67,7 @@ def lognormal(
         raise TypeError(f"random.{caller}: dtype must be floating or complex, got {target}")
     scale = parameter(sigma, target, caller, "sigma", lossless=True, nonnegative=True)
     sizes = shape_of(shape, caller, scale)
-    return exp(normal(key, sizes, target) * spread(scale, sizes, caller, "sigma"))
+    return exp(normal(checked(key, caller), sizes, target) * spread(scale, sizes, caller, "sigma"))
 
 
 def pareto(
@@ -102,7 +103,9 @@ def pareto(
     target = float_dtype(dtype, "pareto")
     power = parameter(b, target, "pareto", "b", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "pareto", power)
-    return exp(exponential(key, sizes, target) / spread(power, sizes, "pareto", "b"))
+    return exp(
+        exponential(checked(key, "pareto"), sizes, target) / spread(power, sizes, "pareto", "b")
+    )
 
 
 def rayleigh(
@@ -138,7 +141,7 @@ def rayleigh(
     target = float_dtype(dtype, "rayleigh")
     factor = parameter(scale, target, "rayleigh", "scale", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "rayleigh", factor)
-    u = uniform(key, sizes, target)
+    u = uniform(checked(key, "rayleigh"), sizes, target)
     return spread(factor, sizes, "rayleigh", "scale") * sqrt(log(u) * -2)
 
 
@@ -174,7 +177,7 @@ def weibull_min(
     factor = parameter(scale, target, caller, "scale", nonnegative=True)
     shaping = parameter(concentration, target, caller, "concentration", nonnegative=True)
     broadcast_shapes(f"random.{caller}", sizes, factor.shape, shaping.shape)
-    return exponential(key, sizes, target) ** (1.0 / shaping) * factor
+    return exponential(checked(key, caller), sizes, target) ** (1.0 / shaping) * factor
 
 
 def double_sided_maxwell(
@@ -213,7 +216,7 @@ def double_sided_maxwell(
     factor = parameter(scale, target, caller, "scale", lossless=True, nonnegative=True)
     own = shape_of(None, caller, middle, factor)
     sizes = (*(static_shape(shape, caller) or own), *own)
-    length_key, sign_key = parts(key, 2)
+    length_key, sign_key = parts(key, 2, caller)
     length = maxwell(length_key, sizes, target)
     factor, middle = of_rank(factor, len(sizes)), of_rank(middle, len(sizes))
     return rademacher(sign_key, sizes, target) * length * factor + middle
@@ -256,7 +259,7 @@ def wald(
     m = parameter(mean, target, "wald", "mean", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "wald", m)
     m = spread(m, sizes, "wald", "mean")
-    normal_key, uniform_key = parts(key, 2)
+    normal_key, uniform_key = parts(key, 2, "wald")
     v, z = normal(normal_key, sizes, target), uniform(uniform_key, sizes, target)
     # The roots of (x - m)**2 / (m**2 x) = v**2 are x and m**2 / x.
     y = v * v
@@ -303,11 +306,11 @@ def triangular(
     caller = "triangular"
     refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
     target = float_dtype(dtype, caller)
-    given = [("left", left), ("mode", mode), ("right", right)]
-    values = [parameter(x, target, caller, name, lossless=True) for name, x in given]
+    corners = [("left", left), ("mode", mode), ("right", right)]
+    values = [parameter(x, target, caller, name, lossless=True) for name, x in corners]
     sizes = shape_of(shape, caller, *values)
-    a, c, b = (spread(x, sizes, caller, name) for x, (name, _) in zip(values, given, strict=True))
-    u = uniform(key, sizes, target)
+    a, c, b = (spread(x, sizes, caller, name) for x, (name, _) in zip(values, corners, strict=True))
+    u = uniform(checked(key, caller), sizes, target)
     rising = a + sqrt(u * (b - a) * (c - a))
     falling = b - sqrt((1 - u) * (b - a) * (b - c))
     return select(u < (c - a) / (b - a), rising, falling)

@@ -16,10 +16,11 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import canonical_axes, canonical_axis, move_axis, of_rank
+from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.fft import complex_dtype
+from stretto._engine.ops.layout import canonical_axes, canonical_axis, move_axis
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 from stretto.numpy.fft import fft, irfft, rfft
 

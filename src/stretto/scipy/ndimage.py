@@ -66,6 +66,7 @@ def map_coordinates(
             rounded.
 
     Raises:
+        TypeError: ``cval`` is not a scalar.
         ValueError: there are not coordinates for each axis, or ``input`` is empty.
         NotImplementedError: the order is greater, or there is no such mode.
 
@@ -92,7 +93,10 @@ def map_coordinates(
         raise ValueError(f"{caller}: expected elements to read, got {x.type}")
     given = coordinates if isinstance(coordinates, (list, tuple)) else list(coordinates)
     points = promote_values(caller, *given)
-    value = convert(as_value(cval, caller, "cval"), x.dtype)
+    outside = as_value(cval, caller, "cval")
+    if outside.ndim:
+        raise TypeError(f"{caller}: cval must be a scalar, got {outside.type}")
+    value = convert(outside, x.dtype)
     whole = points[0].shape
     total: Any = None
     for corner in itertools.product(*(_along(p, order) for p in points)):

@@ -17,6 +17,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt, select, zeros_like
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import COMPARABLE, check_kind, unary
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.special import bessel as bessel_ops
 from stretto._engine.ops.special.gamma_formulas import log_gamma_formula
@@ -162,7 +163,7 @@ def i0(x: ArrayLike) -> Array:
     >>> st.special.i0(st.numpy.array([0.0, 1.0]))
     Array([1.       , 1.2660658], dtype=float32)
     """
-    return bessel_ops.bessel_i0(x)
+    return unary(bessel_ops.I0, x, "i0")
 
 
 def i0e(x: ArrayLike) -> Array:
@@ -180,7 +181,7 @@ def i0e(x: ArrayLike) -> Array:
     >>> st.special.i0e(st.numpy.array([0.0, 1.0]))
     Array([1.       , 0.4657596], dtype=float32)
     """
-    return bessel_ops.bessel_i0e(x)
+    return unary(bessel_ops.I0E, x, "i0e")
 
 
 def i1(x: ArrayLike) -> Array:
@@ -198,7 +199,7 @@ def i1(x: ArrayLike) -> Array:
     >>> st.special.i1(st.numpy.array([0.0, 1.0]))
     Array([0.       , 0.5651591], dtype=float32)
     """
-    return bessel_ops.bessel_i1(x)
+    return unary(bessel_ops.I1, x, "i1")
 
 
 def i1e(x: ArrayLike) -> Array:
@@ -216,7 +217,7 @@ def i1e(x: ArrayLike) -> Array:
     >>> st.special.i1e(st.numpy.array([0.0, 1.0]))
     Array([0.        , 0.20791042], dtype=float32)
     """
-    return bessel_ops.bessel_i1e(x)
+    return unary(bessel_ops.I1E, x, "i1e")
 
 
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
@@ -246,6 +247,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     if v < 0:
         raise ValueError(f"bessel_jn: v must not be negative, got {v}")
     value = as_value(z, "bessel_jn", "z")
+    check_kind("bessel_jn", COMPARABLE | {"bool"}, value.type)
     value = convert(value, inexact_dtype(value.dtype), value.weak_type)
     orders = broadcasted_iota(value.dtype, (v + 1, *value.shape), 0)
     return BESSEL_J(orders, broadcast_to(value, orders.shape))

@@ -9,8 +9,9 @@ import math
 from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.comparison import bitwise_and, eq, full_like, ge, select, zeros_like
-from stretto._engine.ops.elementwise import binary, promote_values
+from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
+from stretto._engine.ops.elementwise import FLOAT, binary, check_kind, promote_values
 from stretto._engine.ops.special import incomplete_beta
 from stretto._engine.ops.special.gamma import digamma
 from stretto._engine.ops.special.gamma_formulas import (
@@ -191,7 +192,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     >>> st.special.betaln(1.0, st.numpy.array([1.0, 1e30]))
     Array([  0.     , -69.07755], dtype=float32)
     """
-    return binary(LOG_BETA, a, b)
+    return binary(LOG_BETA, a, b, "betaln")
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
@@ -241,6 +242,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     Array(15., dtype=float32, weak_type=True)
     """
     n, chosen = promote_values("comb", N, k, inexact=True)
+    check_kind("comb", FLOAT, n.type)
     zero = zeros_like(n)
     some = bitwise_and(ge(n, zero), ge(chosen, zero))
     if repetition:

@@ -12,19 +12,11 @@ from typing import Any
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.comparison import (
-    bitwise_and,
-    eq,
-    full_like,
-    ge,
-    gt,
-    lt,
-    select,
-    zeros_like,
-)
-from stretto._engine.ops.convert import as_inexact
-from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic, power
+from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.comparison import eq, full_like, ge, gt, lt, select, zeros_like
+from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values, unary
+from stretto._engine.ops.exponential import LOGISTIC, exp, expm1, log, log1p
+from stretto._engine.ops.powers import power
 
 __all__ = [
     "boxcox",
@@ -41,6 +33,13 @@ __all__ = [
 
 def _pair(caller: str, x: Any, y: Any) -> list[Any]:
     return promote_values(caller, x, y, inexact=True)
+
+
+def _real(caller: str, *arguments: Any) -> list[Any]:
+    """The arguments as floats of one dtype and shape; refuses complex numbers."""
+    values = promote_values(caller, *arguments, inexact=True)
+    check_kind(caller, FLOAT, values[0].type)
+    return values
 
 
 def _none(x: Any, y: Any) -> Any:
@@ -246,7 +245,7 @@ def entr(x: ArrayLike) -> Array:
     >>> st.special.entr(st.numpy.array([-1.0, 0.0, 0.5])).round(4)
     Array([   -inf, -0.    ,  0.3466], dtype=float32)
     """
-    return _entr(as_inexact(x, "entr"))
+    return _entr(_real("entr", x)[0])
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
@@ -268,7 +267,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     >>> st.special.rel_entr(st.numpy.array([0.0, 1.0, 1.0]), st.numpy.array([1.0, 1.0, 0.0]))
     Array([ 0.,  0., inf], dtype=float32)
     """
-    return _rel_entr(*_pair("rel_entr", p, q))
+    return _rel_entr(*_real("rel_entr", p, q))
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
@@ -290,7 +289,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     >>> st.special.kl_div(st.numpy.array([0.0, 1.0, 1.0]), st.numpy.array([1.0, 1.0, 0.0]))
     Array([ 1.,  0., inf], dtype=float32)
     """
-    return _kl_div(*_pair("kl_div", p, q))
+    return _kl_div(*_real("kl_div", p, q))
 
 
 def logit(x: ArrayLike) -> Array:
@@ -308,7 +307,7 @@ def logit(x: ArrayLike) -> Array:
     >>> st.special.logit(st.numpy.array([0.0, 0.5, 2.0]))
     Array([-inf,   0.,  nan], dtype=float32)
     """
-    return _logit(as_inexact(x, "logit"))
+    return _logit(_real("logit", x)[0])
 
 
 def expit(x: ArrayLike) -> Array:
@@ -326,7 +325,7 @@ def expit(x: ArrayLike) -> Array:
     >>> st.special.expit(st.numpy.array([0.0, 100.0]))
     Array([0.5, 1. ], dtype=float32)
     """
-    return logistic(x)
+    return unary(LOGISTIC, x, "expit")
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:

@@ -244,7 +244,7 @@ def erfinv(x: ArrayLike) -> Array:
     >>> st.special.erfinv(st.numpy.array([0.0, 1.0, 2.0]))
     Array([ 0., inf, nan], dtype=float32)
     """
-    return error_functions.erf_inv(x)
+    return unary(error_functions.ERF_INV, x, "erfinv")
 
 
 def dawsn(x: ArrayLike) -> Array:

@@ -15,12 +15,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, reduce_sum, reshape
+from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
 from stretto._engine.ops.convert import as_inexact
-from stretto._engine.ops.elementwise import binary, unary
+from stretto._engine.ops.elementwise import FLOAT, binary, check_kind, unary
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.rounding import floor as floor_of
 from stretto._engine.ops.special import gamma as gamma_ops
 from stretto._engine.ops.special import incomplete
@@ -184,7 +185,7 @@ def gammaln(x: ArrayLike) -> Array:
     >>> st.special.gammaln(st.numpy.array([1.0, 100.0]))
     Array([  0.     , 359.13422], dtype=float32)
     """
-    return gamma_ops.lgamma(x)
+    return unary(gamma_ops.LGAMMA, x, "gammaln")
 
 
 def loggamma(x: ArrayLike) -> Array:
@@ -203,6 +204,7 @@ def loggamma(x: ArrayLike) -> Array:
     Array([0.6931472,       nan], dtype=float32)
     """
     value = as_inexact(x, "loggamma")
+    check_kind("loggamma", FLOAT, value.type)
     out = gamma_ops.lgamma(value)
     return select(lt(gammasgn(value), zeros_like(value)), full_like(out, math.nan), out)
 
@@ -223,6 +225,7 @@ def gammasgn(x: ArrayLike) -> Array:
     Array([ 1., -1.,  1., nan], dtype=float32)
     """
     value = as_inexact(x, "gammasgn")
+    check_kind("gammasgn", FLOAT, value.type)
     zero, one, half = zeros_like(value), full_like(value, 1), full_like(value, 0.5)
     down = floor_of(value)
     odd = floor_of(down * half) * full_like(value, 2)
@@ -252,7 +255,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> st.special.gammainc(1.0, st.numpy.array([0.0, 1.0]))
     Array([0.        , 0.63212055], dtype=float32)
     """
-    return incomplete.igamma(a, x)
+    return binary(incomplete.IGAMMA, a, x, "gammainc")
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
@@ -274,7 +277,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> st.special.gammaincc(1.0, st.numpy.array([0.0, 1.0]))
     Array([1.        , 0.36787945], dtype=float32)
     """
-    return incomplete.igammac(a, x)
+    return binary(incomplete.IGAMMAC, a, x, "gammaincc")
 
 
 def digamma(x: ArrayLike) -> Array:
@@ -339,7 +342,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     >>> st.special.zeta(2.0, st.numpy.array([1.0, 2.0]))
     Array([1.644934  , 0.64493406], dtype=float32)
     """
-    return unary(RIEMANN, x) if q is None else zeta_ops.zeta(x, q)
+    return unary(RIEMANN, x, "zeta") if q is None else zeta_ops.zeta(x, q)
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
@@ -366,6 +369,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
             "factorial: exact=True needs integers of any length; use math.factorial"
         )
     order = as_inexact(n, "factorial", "n")
+    check_kind("factorial", FLOAT, order.type)
     one, zero = full_like(order, 1), zeros_like(order)
     below = lt(order, zero)
     return select(below, zero, gamma_ops.gamma(select(below, one, order) + one))
@@ -404,7 +408,8 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
         The values, of the shape of ``a``.
 
     Raises:
-        TypeError: ``d`` is not an integer.
+        TypeError: ``d`` is not an integer, or ``a`` is complex.
+        ValueError: ``d`` is negative.
 
     As SciPy's ``multigammaln``. Source: Muirhead, "Aspects of multivariate statistical theory",
     1982, 2.1.
@@ -413,8 +418,9 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     >>> st.special.multigammaln(st.numpy.array([3.0, 4.0]), 2).round(4)
     Array([1.5502, 3.5651], dtype=float32)
     """
-    d = integer(d, "multigammaln", "d")
+    d = integer(d, "multigammaln", "d", 0)
     value = as_inexact(a, "multigammaln", "a")
+    check_kind("multigammaln", FLOAT, value.type)
     halves = broadcasted_iota(value.dtype, (*value.shape, d), value.ndim)
     column = broadcast_to(reshape(value, (*value.shape, 1)), halves.shape)
     terms = column - halves * full_like(halves, 0.5)

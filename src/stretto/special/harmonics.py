@@ -9,11 +9,11 @@ import math
 from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import minimum
 from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_
-from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.exponential import sqrt as sqrt_of
+from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
+from stretto._engine.ops.extrema import minimum
+from stretto._engine.ops.powers import sqrt as sqrt_of
 from stretto._engine.ops.special.zeta import refused_partial
 from stretto._engine.ops.trigonometric import cos as cos_of
 from stretto._engine.ops.trigonometric import sin as sin_of
@@ -122,6 +122,7 @@ def sph_harm_y(
         )
     first, second = promote_values("sph_harm_y", theta, phi, inexact=True)
     values = promote_values("sph_harm_y", n, m, first, second, inexact=True)
+    check_kind("sph_harm_y", FLOAT, values[0].type)
     degree, order, colatitude, longitude = values
     if n_max is not None:
         degree = minimum(degree, full_like(degree, n_max))

@@ -392,7 +392,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     >>> [float(part) for part in st.special.sici(1.0)]
     [0.9460830688476562, 0.33740392327308655]
     """
-    return unary(SI, x), unary(CI, x)
+    return unary(SI, x, "sici"), unary(CI, x, "sici")
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
@@ -410,7 +410,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     >>> [float(part) for part in st.special.fresnel(1.0)]
     [0.43825915455818176, 0.7798933982849121]
     """
-    return unary(FRESNEL_S, x), unary(FRESNEL_C, x)
+    return unary(FRESNEL_S, x, "fresnel"), unary(FRESNEL_C, x, "fresnel")
 
 
 def spence(x: ArrayLike) -> Array:

@@ -16,8 +16,9 @@ from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import gt, where
 from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import root_of_squares, sqrt
-from stretto._engine.ops.trigonometric import acos, sin
+from stretto._engine.ops.inverse_trigonometric import acos
+from stretto._engine.ops.powers import root_of_squares, sqrt
+from stretto._engine.ops.trigonometric import sin
 from stretto._engine.runtime.array import Array
 from stretto.tree.members import Alike
 from stretto.tree.sums import of_column, widened

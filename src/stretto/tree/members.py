@@ -14,8 +14,8 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.tree import flatten, leaves, structure, unflatten
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
+from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, slice_
 
 __all__ = ["Alike", "concat", "member_at", "size_of", "stack", "take", "unstack"]

@@ -16,8 +16,8 @@ from stretto._engine.core.tree import leaves, structure, unflatten
 from stretto._engine.core.types import array_type, canonical_dtype, inexact_dtype, kind_of, promote
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.arithmetic import add, multiply
-from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.products import tensordot
 from stretto._engine.runtime.array import Array
 from stretto.tree.members import Alike, member_at, size_of, stack
 

@@ -18,9 +18,10 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Primitive, Refused
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.arithmetic import Add
-from stretto._engine.ops.broadcast import ReduceSum, Transpose
+from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.convert import ConvertElementType
-from stretto._engine.ops.exponential import IntegerPow
+from stretto._engine.ops.layout import Transpose
+from stretto._engine.ops.powers import IntegerPow
 from stretto._engine.ops.rounding import FLOOR
 from tests.interrupts import interrupted, sites
 

@@ -27,8 +27,6 @@ BINARY = {
     ops.Add: (ops.add, (f32, f64, bf16, f16, i32, i8, u32, b1, c64, c128)),
     ops.Sub: (ops.subtract, (f32, f64, bf16, i32, u32, c64)),
     ops.Mul: (ops.multiply, (f32, f64, bf16, i32, i8, u32, b1, c64, c128)),
-    ops.Max: (ops.maximum, (f32, f64, bf16, i32, u32, b1)),
-    ops.Min: (ops.minimum, (f32, f64, bf16, i32, u32, b1)),
 }
 UNARY = {
     ops.Neg: (ops.negative, (f32, f64, bf16, i32, u32, c64)),
@@ -63,10 +61,6 @@ LAWS = [
         for t in (f32, f64, bf16)
     ),
     *(law(ops.Rem, ops.remainder, t(20), t(20).within(-3, 0)) for t in (i32, u32)),
-    *(
-        law(ops.Clamp, ops.clamp, t(5).within(-2, -1), t(5), t(5).within(1, 2), **LESS.get(t, {}))
-        for t in (f32, f64, bf16, i32, u32)
-    ),
     law(ops.Add, ops.add, f32(), f32()),
     law(ops.Mul, ops.multiply, f32(2, 0), f32(2, 0)),
 ]
@@ -89,8 +83,6 @@ TWO = {
     "multiply": ops.multiply,
     "divide": ops.divide,
     "remainder": ops.remainder,
-    "maximum": ops.maximum,
-    "minimum": ops.minimum,
 }
 SMALL = ["float8_e4m3fn", "bfloat16", "float16"]
 INTEGERS = ["int4", "uint8", "int32", "uint32", "int64", "uint64"]
@@ -115,13 +107,6 @@ def test_special_complex(name):
     check_special({k: TWO[k] for k in names}, *(x[::7] for x in special_pairs(name)))
 
 
-@pytest.mark.parametrize("name", ["float32", "bfloat16", "int32"])
-def test_clamp_special(name):
-    values = special_values(name)[:: 3 if name == "int32" else 4]
-    grid = [x.ravel() for x in np.meshgrid(values, values, values)]
-    check_special({"clamp": ops.clamp}, *grid)
-
-
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0)])
 def test_shapes(shape):
     x = np.ones(shape, np.float32)
@@ -139,26 +124,6 @@ def test_integer_division_truncates_and_wraps():
     np.testing.assert_array_equal(ops.divide(unsigned, np.uint32(0)), [2**32 - 1])
 
 
-def test_extrema_order_zeros_and_pass_on_nan():
-    zeros = np.array([0.0, -0.0, -0.0], np.float32), np.array([-0.0, 0.0, -0.0], np.float32)
-    assert np.signbit(ops.maximum(*zeros)).tolist() == [False, False, True]
-    assert np.signbit(ops.minimum(*zeros)).tolist() == [True, True, True]
-    assert np.isnan(ops.maximum(np.float32(np.nan), 1.0))
-
-
-def test_extrema_share_the_derivative_at_ties():
-    assert float(grad(ops.maximum)(1.0, 1.0)) == 0.5
-    assert float(grad(ops.maximum)(2.0, 1.0)) == 1.0
-    assert float(grad(ops.minimum, 1)(1.0, 1.0)) == 0.5
-
-
-def test_clamp_has_no_derivative_outside():
-    f = lambda x: ops.clamp(-1.0, x, 1.0)
-    assert [float(grad(f)(x)) for x in (-2.0, 0.5, 2.0)] == [0.0, 1.0, 0.0]
-    bounds = grad(lambda low, high: ops.clamp(low, 5.0, high), (0, 1))(0.0, 1.0)
-    assert [float(b) for b in bounds] == [0.0, 1.0]
-
-
 def test_absolute_is_flat_at_zero():
     assert float(grad(ops.absolute)(0.0)) == 0.0
     # the gradient of a real function of a complex number: conj(z) / |z|
@@ -172,7 +137,6 @@ def test_absolute_is_flat_at_zero():
         (lambda: ops.add([1], 2), r"add: x must be an array or a number; got a list. Wrap it"),
         (lambda: ops.subtract(True, False), r"sub: expected an array of kind complex or float or"),
         (lambda: ops.remainder(1j, 2), r"rem: expected an array of kind float or int or uint, got"),
-        (lambda: ops.maximum("a", 1), r"max: x must be an array or a number; got builtins.str"),
     ],
 )
 def test_refused_types(call, message):

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from stretto._engine.ops import shape
-from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose, broadcast_to, reshape
-from stretto._engine.ops.broadcast import transpose as permute
+from stretto._engine.ops.broadcast import BroadcastInDim, broadcast_to
 from stretto._engine.ops.comparison import Select, select
 from stretto._engine.ops.index import combine as index_combine
 from stretto._engine.ops.index import dynamic
 from stretto._engine.ops.index import gather_scatter as index
 from stretto._engine.ops.index import primitives as index_primitives
-from stretto._engine.ops.reducing import reduce
+from stretto._engine.ops.layout import Reshape, Transpose, reshape
+from stretto._engine.ops.layout import transpose as permute
+from stretto._engine.ops.reducing import places
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 
 KINDS = (f32, f64, bf16, i32, u32, b1, c64)
@@ -73,7 +74,7 @@ LAWS = [
     ),
     *(
         law(p, lambda x, f=f: f(x, 1), t(3, 4))
-        for p, f in ((reduce.Argmax, reduce.argmax), (reduce.Argmin, reduce.argmin))
+        for p, f in ((places.Argmax, places.argmax), (places.Argmin, places.argmin))
         for t in (*ORDERED, b1)
     ),
 ]

@@ -23,7 +23,7 @@ from stretto._engine.ops.elementwise import (
     unary,
 )
 from stretto._engine.ops.exponential import EXP
-from stretto._engine.ops.trigonometric import atan2
+from stretto._engine.ops.inverse_trigonometric import atan2
 
 shapes = some.lists(some.integers(0, 3), max_size=3).map(tuple)
 

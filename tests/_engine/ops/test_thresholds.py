@@ -13,10 +13,11 @@ from stretto._engine.core.config import config
 from stretto._engine.core.primitive import PRIMITIVES
 from stretto._engine.core.types import array_type, kind_of
 from stretto._engine.ops import fft, sort, thresholds
-from stretto._engine.ops.arithmetic import ADD, MAX
+from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.convolution import general as convolution
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import EXP
+from stretto._engine.ops.extrema import MAX
 from stretto._engine.ops.linalg import cholesky as linalg_cholesky
 from stretto._engine.ops.linalg import tridiagonal as linalg_tridiagonal
 from stretto._engine.ops.reducing import window_select

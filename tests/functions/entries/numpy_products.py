@@ -1,4 +1,4 @@
-"""Entries of products: `ops/contract.py` and `numpy/products.py`, under NumPy's names."""
+"""Entries of products: of `numpy/products.py`, by `ops/contract.py` and `ops/products.py`."""
 
 import numpy as np
 

@@ -16,9 +16,10 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.types import bytes_of
-from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose
+from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.constant import Constant
 from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
+from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Slice
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.transforms.evaluate import evaluate

@@ -18,7 +18,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
-from stretto._engine.ops.broadcast import move_axis, reshape
+from stretto._engine.ops.layout import move_axis, reshape
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.linearize import LinearMap, linearize_flat
 from stretto._engine.transforms.vmap import to_axis

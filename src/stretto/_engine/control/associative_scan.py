@@ -12,8 +12,8 @@ from typing import Any
 from stretto._engine.control.family import parting, values_of
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 
 __all__ = ["associative_scan"]

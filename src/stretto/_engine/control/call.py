@@ -15,7 +15,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.broadcast import move_to_front
+from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program

@@ -23,7 +23,8 @@ from stretto._engine.core.interpreter import constant
 from stretto._engine.core.primitive import Primitive, Refused
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.layout import move_to_front, reshape
 
 __all__ = ["DebugCallback", "IoCallback", "PureCallback"]
 __all__ += ["debug_callback", "io_callback", "pure_callback"]

@@ -19,8 +19,8 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import Recorder, Traced, record
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.broadcast import move_to_front, reshape
 from stretto._engine.ops.comparison import full
+from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.transforms.vmap import vmap_flat, vmap_program
 

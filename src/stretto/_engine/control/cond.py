@@ -23,10 +23,11 @@ from stretto._engine.core.program import Atom, Equation, Program, Var, literal
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops.arithmetic import clamp
-from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reduce_sum, reshape
+from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import ne
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import clamp
+from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program

@@ -17,7 +17,7 @@ from stretto._engine.control.loops import map_
 from stretto._engine.control.user_rule import fitted, user_rule
 from stretto._engine.core import tree
 from stretto._engine.core.program import Program
-from stretto._engine.ops.broadcast import move_to_front
+from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import instantiate, jvp_flat, jvp_program
 from stretto._engine.transforms.vmap import to_axis

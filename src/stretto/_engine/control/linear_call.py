@@ -16,7 +16,8 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Program, Var
 from stretto._engine.core.types import ArrayType, is_inexact
-from stretto._engine.ops.broadcast import move_to_front, reduce_sum
+from stretto._engine.ops.broadcast import reduce_sum
+from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear

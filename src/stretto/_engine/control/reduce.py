@@ -20,25 +20,14 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
-from stretto._engine.ops.arithmetic import Add, Max, Min, Mul, add, maximum, minimum, multiply
-from stretto._engine.ops.broadcast import (
-    ReduceSum,
-    broadcast_to,
-    canonical_axes,
-    check_axes,
-    reshape,
-)
-from stretto._engine.ops.comparison import (
-    And,
-    Or,
-    Xor,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    select,
-)
+from stretto._engine.ops.arithmetic import Add, Mul, add, multiply
+from stretto._engine.ops.bitwise import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor
+from stretto._engine.ops.broadcast import ReduceSum, broadcast_to
+from stretto._engine.ops.comparison import select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
+from stretto._engine.ops.extrema import Max, Min, maximum, minimum
+from stretto._engine.ops.layout import canonical_axes, check_axes, reshape
 from stretto._engine.ops.reducing.reduce import (
     ReduceAnd,
     ReduceMax,

@@ -31,8 +31,8 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import ADD
-from stretto._engine.ops.broadcast import move_axis, move_to_front
 from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.layout import move_axis, move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program

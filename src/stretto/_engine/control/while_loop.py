@@ -30,10 +30,11 @@ from stretto._engine.core.primitive import Refused
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, kind_of, promote
-from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
+from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program

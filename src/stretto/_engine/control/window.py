@@ -17,9 +17,9 @@ from stretto._engine.control.reduce import Combination, Reduce, combination, mon
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convolution.geometry import dilated, pads
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.window_geometry import (
     PLAIN,
     AxisWindow,

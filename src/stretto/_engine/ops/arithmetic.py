@@ -1,7 +1,8 @@
-"""Arithmetic, element by element: sums, products, quotients, signs, extrema.
+"""Arithmetic, element by element: sums, products, quotients, signs.
 
 Layer 2 (ops). One class a primitive, one function in front of it. ``dx`` is a tangent, ``out`` the
-primitive's own output. The functions of ``complex_parts`` and ``rounding`` are to be had here too.
+primitive's own output. The functions of ``complex_parts`` and ``rounding`` are importable from here
+too. Next, read ``extrema``.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import is_complex, is_inexact, kind_of, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import division, thresholds
-from stretto._engine.ops.comparison import EQ, GT, LT, SELECT, full_like, gt, lt, select, zeros_like
+from stretto._engine.ops.comparison import full_like, select, zeros_like
 from stretto._engine.ops.complex_edges import is_infinite
-from stretto._engine.ops.complex_order import complex_extremum
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import (
@@ -27,25 +27,21 @@ from stretto._engine.ops.elementwise import (
     NUMERIC,
     Elementwise,
     binary,
-    promote_values,
     unary,
 )
 from stretto._engine.ops.rounding import ceil, floor, is_finite, nextafter, round_, truncated
-from stretto._engine.ops.sign_bits import has_negative_zero, has_zero, signs, upper_halves
+from stretto._engine.ops.sign_bits import has_negative_zero, signs
 
 __all__ = [
     "absolute",
     "add",
     "ceil",
-    "clamp",
     "complex_",
     "conj",
     "divide",
     "floor",
     "imag",
     "is_finite",
-    "maximum",
-    "minimum",
     "multiply",
     "negative",
     "nextafter",
@@ -239,73 +235,6 @@ class Sign(Elementwise):
         return out, (dx - out * complex_(along, zeros_like(along))) / convert(absolute(x), x.dtype)
 
 
-class Choice(Elementwise, abstract=True):
-    """An operation that gives one of its operands."""
-
-    def widely(self, *operands: np.ndarray) -> np.ndarray:
-        """In float32; no bit of that is lost."""
-        return upper_halves(super().widely(*operands), operands[0].dtype)
-
-
-class Max(Choice):
-    """The greater; NaN where either is."""
-
-    accepts = COMPARABLE | {"bool"}
-    costs = thresholds.EXTREMUM
-    widens = True
-    op = "maximum"
-    # at ties each argument gets half
-    partials = (
-        lambda dx, out, x, y: dx * _share(GT(x, y), x, y),
-        lambda dy, out, x, y: dy * _share(GT(y, x), x, y),
-    )
-
-    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's, with -0 less than 0."""
-        out = np.maximum(x, y)
-        if not _may_be_zeros(x, y) or not has_negative_zero(out):
-            return out
-        return np.where((x == 0) & (y == 0), x + y, out)
-
-
-class Min(Choice):
-    """The lesser; NaN where either is."""
-
-    accepts = COMPARABLE | {"bool"}
-    costs = thresholds.EXTREMUM
-    widens = True
-    op = "minimum"
-    partials = (
-        lambda dx, out, x, y: dx * _share(LT(x, y), x, y),
-        lambda dy, out, x, y: dy * _share(LT(y, x), x, y),
-    )
-
-    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's, with -0 less than 0."""
-        out = np.minimum(x, y)
-        if not _may_be_zeros(x, y) or not has_zero(out):
-            return out
-        if not (has_negative_zero(x) or has_negative_zero(y)):
-            return out
-        return np.where((x == 0) & (y == 0), -(-x - y), out)
-
-
-# NumPy's extrema take either of two zeros, whatever its sign; to look for -0 is one pass.
-
-
-def _may_be_zeros(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether both may hold zeros of either sign: one that repeats one element is looked at."""
-    if kind_of(x.dtype) != "float" or not x.size or not y.size:
-        return False
-    return not any(v[(0,) * v.ndim] != 0 for v in (x, y) if not any(v.strides))
-
-
-def _share(wins: Any, x: Any, y: Any) -> Any:
-    """1 where the argument wins, 0 where it loses, one half at ties."""
-    tie = SELECT(EQ(x, y), full_like(x, 0.5), zeros_like(x))
-    return SELECT(wins, full_like(x, 1), tie)
-
-
 class Square(Elementwise):
     """The square."""
 
@@ -319,26 +248,8 @@ class Square(Elementwise):
         return b.emit("multiply", x, x)
 
 
-class Clamp(Choice):
-    """``x`` kept between two bounds of the same shape."""
-
-    accepts = COMPARABLE
-    widens = True
-    op = "clamp"
-    partials = (
-        lambda dl, out, low, x, high: select(gt(low, x), dl, zeros_like(dl)),
-        lambda dx, out, low, x, high: select(gt(x, low) & lt(x, high), dx, zeros_like(dx)),
-        lambda dh, out, low, x, high: select(gt(x, high), dh, zeros_like(dh)),
-    )
-
-    def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """The greater of ``low`` and ``x``, then the lesser of that and ``high``."""
-        return MIN.reference(MAX.reference(low, x), high)
-
-
-NEG, ADD, SUB, MUL, DIV, REM = Neg(), Add(), Sub(), Mul(), Div(), Rem()
-ABS, SIGN, MAX, MIN, SQUARE = Abs(), Sign(), Max(), Min(), Square()
-CLAMP = Clamp()
+NEG, ADD, SUB, MUL, DIV, REM, ABS, SIGN = Neg(), Add(), Sub(), Mul(), Div(), Rem(), Abs(), Sign()
+SQUARE = Square()
 
 
 def _no_booleans(x: Any, caller: str) -> Any:
@@ -528,76 +439,3 @@ def sign(x: ArrayLike) -> Array:
     Array([-1.,  0.,  1.], dtype=float32)
     """
     return unary(SIGN, _no_booleans(x, "sign"))
-
-
-def maximum(x: ArrayLike, y: ArrayLike) -> Array:
-    """Choose the greater of ``x`` and ``y``, element by element.
-
-    Complex numbers are ordered by real part, then imaginary part.
-
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        The values, of the promoted dtype; NaN where either is.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
-
-    Source: StableHLO, ``maximum``.
-
-    >>> import stretto as st
-    >>> st.lax.max(st.numpy.array([1.0, 4.0]), 2.0)
-    Array([2., 4.], dtype=float32)
-    """
-    value, other = promote_values("max", x, y)
-    return complex_extremum(value, other, True) if is_complex(value.dtype) else MAX(value, other)
-
-
-def minimum(x: ArrayLike, y: ArrayLike) -> Array:
-    """Choose the lesser of ``x`` and ``y``, element by element.
-
-    Complex numbers are ordered by real part, then imaginary part.
-
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        The values, of the promoted dtype; NaN where either is.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
-
-    Source: StableHLO, ``minimum``.
-
-    >>> import stretto as st
-    >>> st.lax.min(st.numpy.array([1.0, 4.0]), 2.0)
-    Array([1., 2.], dtype=float32)
-    """
-    value, other = promote_values("min", x, y)
-    return complex_extremum(value, other, False) if is_complex(value.dtype) else MIN(value, other)
-
-
-def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """Keep each element between two bounds.
-
-    Args:
-        min: the lower bounds.
-        x: the values.
-        max: the upper bounds; all three are promoted and broadcast together.
-
-    Returns:
-        The values within the bounds, of the promoted dtype.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
-
-    Source: StableHLO, ``clamp``.
-
-    >>> import stretto as st
-    >>> st.lax.clamp(0.0, st.numpy.array([-1.0, 0.5, 2.0]), 1.0)
-    Array([0. , 0.5, 1. ], dtype=float32)
-    """
-    return CLAMP(*promote_values("clamp", min, x, max))

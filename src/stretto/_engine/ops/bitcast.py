@@ -14,7 +14,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops.broadcast import move_to_front
+from stretto._engine.ops.layout import move_to_front
 
 __all__ = ["bitcast_convert_type"]
 

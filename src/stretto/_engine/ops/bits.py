@@ -17,7 +17,7 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.comparison import Bitwise
+from stretto._engine.ops.bitwise import Bitwise
 from stretto._engine.ops.elementwise import FLOAT, INTEGRAL, Elementwise, promote_values, unary
 
 __all__ = ["clz", "mulhi", "reduce_precision"]

@@ -1,7 +1,7 @@
-"""Products that sum over axes: ``dot_general`` and what is written with it.
+"""Products that sum over axes: ``dot_general``, and ``matmul`` and ``dot``, written with it.
 
 Layer 2 (ops). One primitive serves matrix products of every kind, its own derivative and its own
-transpose. Next, read ``convolution``.
+transpose. Next, read ``products``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stretto._engine.core.config import settings
-from stretto._engine.core.integers import integer
-from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.types import ArrayType, array_type, as_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops.arithmetic import conj, multiply
+from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import (
     Bilinear,
     accumulated,
@@ -28,21 +27,18 @@ from stretto._engine.ops.bilinear import (
     precision_name,
     promote_dtypes,
 )
-from stretto._engine.ops.broadcast import canonical_axes, reshape, squeeze, transpose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import canonical_axes, squeeze, transpose
 from stretto._engine.ops.precision import ALGORITHMS, algorithm_name
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.thresholds import INTEGER_PRODUCTS, NARROW
 
 __all__ = [
+    "contracted",
     "dot",
     "dot_general",
-    "inner",
     "matmul",
-    "outer",
-    "tensordot",
-    "vdot",
 ]
 
 AxisPairs: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
@@ -251,18 +247,23 @@ def _step(axes: tuple[int, ...], mapped: int | None) -> tuple[int, ...]:
 
 
 def _check_pairs(
-    x: ArrayType, y: ArrayType, axes_x: tuple[int, ...], axes_y: tuple[int, ...], what: str
+    x: ArrayType,
+    y: ArrayType,
+    axes_x: tuple[int, ...],
+    axes_y: tuple[int, ...],
+    what: str,
+    caller: str = "dot_general",
 ) -> None:
     if len(axes_x) != len(axes_y):
         raise ValueError(
-            f"dot_general: {what} axes come in pairs, got {axes_x} of x: {x} and {axes_y} of y: {y}"
+            f"{caller}: {what} axes come in pairs, got {axes_x} of x: {x} and {axes_y} of y: {y}"
         )
     for a, c in zip(axes_x, axes_y, strict=True):
         if not (0 <= a < x.ndim and 0 <= c < y.ndim):
-            raise ValueError(f"dot_general: there is no {what} axis {a} of x: {x} or {c} of y: {y}")
+            raise ValueError(f"{caller}: there is no {what} axis {a} of x: {x} or {c} of y: {y}")
         if x.shape[a] != y.shape[c]:
             raise ValueError(
-                f"dot_general: {what} sizes differ, {x.shape[a]} (axis {a} of x: {x}) and "
+                f"{caller}: {what} sizes differ, {x.shape[a]} (axis {a} of x: {x}) and "
                 f"{y.shape[c]} (axis {c} of y: {y})"
             )
 
@@ -309,8 +310,21 @@ def dot_general(
     (4, 2, 5)
     """
     refuse_sharding("dot_general", out_sharding=out_sharding)
-    caller = "dot_general"
-    left, right = promote_dtypes(caller, lhs, rhs)
+    left, right = promote_dtypes("dot_general", lhs, rhs)
+    return contracted(
+        "dot_general", left, right, dimension_numbers, precision, preferred_element_type
+    )
+
+
+def contracted(
+    caller: str,
+    left: Any,
+    right: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The product of two values of one dtype, as ``dot_general`` has it; errors name the caller."""
     (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
     summed = (
         canonical_axes(tuple(summed_x), left.ndim, caller),
@@ -320,6 +334,9 @@ def dot_general(
         canonical_axes(tuple(shared_x), left.ndim, caller),
         canonical_axes(tuple(shared_y), right.ndim, caller),
     )
+    if caller != "dot_general":  # which the primitive's own errors name
+        _check_pairs(left.type, right.type, *shared, "shared", caller)
+        _check_pairs(left.type, right.type, *summed, "contracted", caller)
     algorithm = algorithm_name(precision, caller)
     if algorithm is not None:
         operands, total, _ = ALGORITHMS[algorithm]
@@ -444,68 +461,4 @@ def dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = Non
     if plain is not None and precision is preferred_element_type is settings.key.precision is None:
         return plain(x, y)
     numbers = (((x.ndim - 1,), (place,)), _NONE)
-    return dot_general(x, y, numbers, precision, preferred_element_type)
-
-
-def tensordot(
-    x: Any, y: Any, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
-    """Sum products over ``axes``: a pair of axis lists, or how many last of ``x``, first of ``y``.
-
-    Raises ``ValueError`` where paired sizes differ.
-
-    >>> import stretto.numpy as snp
-    >>> snp.tensordot(snp.ones((2, 3, 4)), snp.ones((3, 4, 5))).shape
-    (2, 5)
-    """
-    x, y = promote_dtypes("tensordot", x, y)
-    if isinstance(axes, (tuple, list)):
-        if len(axes) != 2:
-            raise ValueError(f"tensordot: axes must be a number or two lists of axes, got {axes!r}")
-        summed = tuple(tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in axes)
-    else:
-        n = integer(axes, "tensordot", "axes")
-        if not 0 <= n <= min(x.ndim, y.ndim):
-            raise ValueError(f"tensordot: {x.type} and {y.type} do not both have {n} axes to sum")
-        summed = (tuple(range(x.ndim - n, x.ndim)), tuple(range(n)))
-    return dot_general(x, y, (summed, _NONE), precision, preferred_element_type)
-
-
-def vdot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of ``conj(x) * y`` over all elements, in row-major order.
-
-    >>> import stretto.numpy as snp
-    >>> snp.vdot(snp.array([1j, 2.0]), snp.array([1j, 3.0]))
-    Array(7.+0.j, dtype=complex64)
-    """
-    x, y = as_value(x, "vdot", "x"), as_value(y, "vdot", "y")
-    if x.size != y.size:
-        raise ValueError(f"vdot: sizes differ, {x.size} (x: {x.type}) and {y.size} (y: {y.type})")
-    flat_x, flat_y = reshape(conj(x), (x.size,)), reshape(y, (y.size,))
-    return dot(flat_x, flat_y, precision, preferred_element_type)
-
-
-def inner(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of products over the last axes of both; scalars multiply.
-
-    >>> import stretto.numpy as snp
-    >>> snp.inner(snp.ones((2, 3)), snp.ones((4, 3))).shape
-    (2, 4)
-    """
-    x, y = promote_dtypes("inner", x, y)
-    if not (x.ndim and y.ndim):
-        return multiply(x, y)
-    numbers = (((x.ndim - 1,), (y.ndim - 1,)), _NONE)
-    return dot_general(x, y, numbers, precision, preferred_element_type)
-
-
-def outer(x: Any, y: Any) -> Any:
-    """Every product of an element of ``x`` and one of ``y``, both flattened.
-
-    >>> import stretto.numpy as snp
-    >>> snp.outer(snp.array([1, 2]), snp.array([3, 4]))
-    Array([[3, 4],
-           [6, 8]], dtype=int32)
-    """
-    x, y = as_value(x, "outer", "x"), as_value(y, "outer", "y")
-    return multiply(reshape(x, (x.size, 1)), reshape(y, (1, y.size)))
+    return contracted("dot", x, y, numbers, precision, preferred_element_type)

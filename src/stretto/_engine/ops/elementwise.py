@@ -28,8 +28,9 @@ from stretto._engine.core.types import (
     promote,
     scalar_dtype,
 )
-from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, move_axis
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import move_axis
 from stretto._engine.ops.thresholds import NARROW, Costs
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "align_mapped",
     "binary",
     "broadcast_shapes",
+    "check_kind",
     "promote_values",
     "unary",
     "widened_to_float32",
@@ -103,10 +105,7 @@ class Elementwise(Primitive, abstract=True):
         first = types[0]
         kind = kind_of(first.dtype)
         if kind not in self.accepts:
-            raise TypeError(
-                f"{self.name}: expected an array of kind {' or '.join(sorted(self.accepts))}, got "
-                f"{first}"
-            )
+            check_kind(self.name, self.accepts, first)
         for i, other in enumerate(types[1:], 1):
             if other.shape != first.shape or other.dtype != first.dtype:
                 raise TypeError(
@@ -152,6 +151,15 @@ class Elementwise(Primitive, abstract=True):
         """Bring the mapped axes to one place, broadcast what is not mapped, and apply."""
         values, axis = align_mapped(size, args, axes)
         return self(*values), axis
+
+
+def check_kind(caller: str, kinds: frozenset[str], *types: ArrayType) -> None:
+    """Raise ``TypeError`` for a type whose dtype is of none of these kinds."""
+    for each in types:
+        if each.kind not in kinds:
+            raise TypeError(
+                f"{caller}: expected an array of kind {' or '.join(sorted(kinds))}, got {each}"
+            )
 
 
 def widened_to_float32(x: np.ndarray) -> np.ndarray:
@@ -266,21 +274,29 @@ def promote_values(
     return out
 
 
-def unary(primitive: Elementwise, x: Any) -> Any:
-    """Apply to one argument, converted to a float where the primitive takes no integers."""
+def unary(primitive: Elementwise, x: Any, caller: str = "") -> Any:
+    """Apply to one argument, converted to a float where the primitive takes no integers.
+
+    Errors name the ``caller``, by default the primitive.
+    """
     if not isinstance(x, Value):
-        x = as_value(x, primitive.name)
+        x = as_value(x, caller or primitive.name)
     kind = x.type.kind
-    if kind not in primitive.accepts and not is_inexact(x.type.dtype):
-        if "float" in primitive.accepts and not primitive.accepts & INTEGRAL:
+    if kind not in primitive.accepts:
+        if is_inexact(x.type.dtype):
+            check_kind(caller or primitive.name, primitive.accepts, x.type)
+        elif "float" in primitive.accepts and not primitive.accepts & INTEGRAL:
             x = convert(x, scalar_dtype(float), x.type.weak_type)
         elif kind == "bool" and "int" in primitive.accepts:
             x = convert(x, canonical_dtype(np.dtype(np.int32)), False)
     return primitive(x)
 
 
-def binary(primitive: Elementwise, x: Any, y: Any) -> Any:
-    """Apply to two arguments, promoted and broadcast."""
+def binary(primitive: Elementwise, x: Any, y: Any, caller: str = "") -> Any:
+    """Apply to two arguments, promoted and broadcast.
+
+    Errors name the ``caller``, by default the primitive.
+    """
     if (
         isinstance(x, Value)
         and isinstance(y, Value)
@@ -289,4 +305,7 @@ def binary(primitive: Elementwise, x: Any, y: Any) -> Any:
     ):
         return primitive(x, y)
     inexact = "float" in primitive.accepts and not primitive.accepts & INTEGRAL
-    return primitive(*promote_values(primitive.name, x, y, inexact=inexact))
+    caller = caller or primitive.name
+    values = promote_values(caller, x, y, inexact=inexact)
+    check_kind(caller, primitive.accepts, values[0].type)
+    return primitive(*values)

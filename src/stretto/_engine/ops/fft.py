@@ -20,10 +20,11 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType, array_type, inexact_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
-from stretto._engine.ops.broadcast import broadcast_in_dim, move_to_front
+from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT
+from stretto._engine.ops.layout import move_to_front
 
 __all__ = ["FftType", "complex_dtype", "fft"]
 

@@ -14,7 +14,7 @@ from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
 from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
 from stretto._engine.core.typing import Array, DTypeLike
-from stretto._engine.ops.broadcast import canonical_axis
+from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.sharding import refuse_sharding
 
 __all__ = ["broadcasted_iota", "iota"]
@@ -65,13 +65,14 @@ def iota(dtype: DTypeLike, size: int) -> Array:
         The numbers, ``[size]``.
 
     Raises:
+        TypeError: ``size`` is not an integer.
         ValueError: ``size`` is negative.
 
     >>> import stretto as st
     >>> st.lax.iota(float, 3)
     Array([0., 1., 2.], dtype=float32)
     """
-    return broadcasted_iota(dtype, (size,), 0)
+    return broadcasted_iota(dtype, sizes_of((size,), "iota"), 0)
 
 
 def broadcasted_iota(

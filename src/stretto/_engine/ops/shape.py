@@ -12,22 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.integers import integers
+from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
-from stretto._engine.core.types import ArrayType, array_type, promote
+from stretto._engine.core.types import ArrayType, array_type, is_complex, promote
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    canonical_axes,
-    canonical_axis,
-    check_axes,
-    move_to_front,
-    reduce_sum,
-)
+from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.comparison import full, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
+from stretto._engine.ops.layout import canonical_axes, canonical_axis, check_axes, move_to_front
 
 __all__ = [
     "concatenate",
@@ -335,6 +329,7 @@ def pad(
         The padded array.
 
     Raises:
+        TypeError: the padding value is complex and the array is real.
         ValueError: there is not a triple for each axis, or a size would be negative.
 
     Source: StableHLO, ``pad``.
@@ -344,6 +339,8 @@ def pad(
     Array([0, 1, 0, 0, 2], dtype=int32)
     """
     x = as_value(operand, "pad", "operand")
+    if type(padding_value) is complex and not is_complex(x.dtype):
+        raise TypeError(f"pad: padding_value {padding_value} is complex, the operand {x.type}")
     if type(padding_value) in (bool, int, float, complex):
         filler = full((), padding_value, x.dtype, True)
     else:
@@ -414,6 +411,7 @@ def slice_in_dim(
         The part.
 
     Raises:
+        TypeError: a limit, the stride or ``axis`` is not an integer.
         ValueError: ``stride`` is not positive, or the axis is out of bounds.
 
     >>> import stretto as st
@@ -422,6 +420,7 @@ def slice_in_dim(
     """
     x = as_value(operand, "slice_in_dim", "operand")
     axis = canonical_axis(axis, x.ndim, "slice_in_dim")
+    stride = integer(stride, "slice_in_dim", "stride")
     if stride <= 0:
         raise ValueError(
             f"slice_in_dim: expected stride > 0, got {stride}; use rev to go backwards"

@@ -1,6 +1,6 @@
-"""Trigonometric and hyperbolic functions and their inverses. Angles are in radians.
+"""Trigonometric and hyperbolic functions. Angles are in radians.
 
-Layer 2 (ops).
+Layer 2 (ops). Next, read ``inverse_trigonometric``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,6 @@ from stretto._engine.ops.arithmetic import absolute as magnitude
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.complex_edges import (
     Edged,
-    acos_edges,
-    acosh_edges,
-    asin_edges,
-    asinh_edges,
-    atan_edges,
-    atanh_edges,
     is_infinite,
     tan_edges,
     tan_reference,
@@ -31,19 +25,10 @@ from stretto._engine.ops.complex_edges import (
     tanh_reference,
 )
 from stretto._engine.ops.complex_parts import complex_, imag, real
-from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, binary, unary
-from stretto._engine.ops.exponential import rsqrt
+from stretto._engine.ops.elementwise import INEXACT, Elementwise, unary
 from stretto._engine.ops.rounding import is_finite
-from stretto._engine.ops.written import Term, absolute, log1p, where
 
 __all__ = [
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
     "cos",
     "cosh",
     "sin",
@@ -64,7 +49,7 @@ class Sin(Elementwise):
     partials = (lambda dx, out, x: dx * cos(x),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``sine``; of complex numbers by parts, lest small ones lose their digits."""
+        """StableHLO ``sine``; of complex numbers by parts, so that small ones keep their digits."""
         return b.inline(_complex_sin, x) if is_complex(x.type.dtype) else b.emit(self.op, x)
 
 
@@ -100,45 +85,6 @@ class Tan(Edged):
     partials = (lambda dx, out, x: dx * (full_like(out, 1) + out * out),)
 
 
-class Asin(Edged):
-    """The inverse sine, in radians."""
-
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.ARC
-    op = "asin"
-    dialect = "chlo"
-    reference = staticmethod(np.arcsin)
-    edges = staticmethod(asin_edges)
-    partials = (lambda dx, out, x: dx * rsqrt(full_like(x, 1) - x * x),)
-
-
-class Acos(Edged):
-    """The inverse cosine, in radians."""
-
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.ARC
-    op = "acos"
-    dialect = "chlo"
-    reference = staticmethod(np.arccos)
-    edges = staticmethod(acos_edges)
-    partials = (lambda dx, out, x: -(dx * rsqrt(full_like(x, 1) - x * x)),)
-
-
-class Atan(Edged):
-    """The inverse tangent, in radians."""
-
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.ATAN
-    op = "atan"
-    dialect = "chlo"
-    reference = staticmethod(np.arctan)
-    edges = staticmethod(atan_edges)
-    partials = (lambda dx, out, x: dx / (full_like(x, 1) + x * x),)
-
-
 class Sinh(Elementwise):
     """The hyperbolic sine."""
 
@@ -150,7 +96,7 @@ class Sinh(Elementwise):
     partials = (lambda dx, out, x: dx * cosh(x),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``sinh``; of complex numbers by parts, lest small ones lose their digits."""
+        """CHLO ``sinh``; of complex numbers by parts, so that small ones keep their digits."""
         if is_complex(x.type.dtype):
             return b.inline(_complex_sinh, x)
         return b.emit(self.op, x, dialect="chlo")
@@ -224,70 +170,7 @@ class Tanh(Edged):
     partials = (lambda dx, out, x: dx * (full_like(out, 1) - out * out),)
 
 
-class Asinh(Edged):
-    """The inverse hyperbolic sine."""
-
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.ARC
-    op = "asinh"
-    dialect = "chlo"
-    reference = staticmethod(np.arcsinh)
-    edges = staticmethod(asinh_edges)
-    partials = (lambda dx, out, x: dx * rsqrt(x * x + full_like(x, 1)),)
-
-
-class Acosh(Edged):
-    """The inverse hyperbolic cosine."""
-
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.ARC
-    op = "acosh"
-    dialect = "chlo"
-    reference = staticmethod(np.arccosh)
-    edges = staticmethod(acosh_edges)
-    partials = (lambda dx, out, x: dx * (rsqrt(x - full_like(x, 1)) * rsqrt(x + full_like(x, 1))),)
-
-
-class Atanh(Edged):
-    """The inverse hyperbolic tangent."""
-
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.ATANH
-    op = "atanh"
-    dialect = "chlo"
-    reference = staticmethod(np.arctanh)
-    edges = staticmethod(atanh_edges)
-    partials = (lambda dx, out, x: dx / (full_like(x, 1) - x * x),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """The one operation; of float64, where that errs by a hundred units, by log1p."""
-        if x.type.dtype != np.float64:
-            return super().lower(b, x)
-        term = Term(b, x)
-        size = absolute(term)
-        out = 0.5 * log1p(2.0 * size / (1.0 - size))
-        return where(term == 0.0, term, where(term < 0.0, -out, out)).operand
-
-
-class Atan2(Elementwise):
-    """The angle of the point (y, x), in radians."""
-
-    accepts = FLOAT
-    kernel = Kernel.LONG
-    op = "atan2"
-    reference = staticmethod(np.arctan2)
-    # d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
-    partials = (
-        lambda dx, out, x, y: dx * (y / (x * x + y * y)),
-        lambda dy, out, x, y: dy * (-x / (x * x + y * y)),
-    )
-
-
-SIN, COS, TAN, ASIN, ACOS, ATAN, ATAN2 = Sin(), Cos(), Tan(), Asin(), Acos(), Atan(), Atan2()
-SINH, COSH, TANH, ASINH, ACOSH, ATANH = Sinh(), Cosh(), Tanh(), Asinh(), Acosh(), Atanh()
+SIN, COS, TAN, SINH, COSH, TANH = Sin(), Cos(), Tan(), Sinh(), Cosh(), Tanh()
 
 
 def sin(x: ArrayLike) -> Array:
@@ -344,60 +227,6 @@ def tan(x: ArrayLike) -> Array:
     return unary(TAN, x)
 
 
-def asin(x: ArrayLike) -> Array:
-    """Compute the inverse sine of each element, in radians.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The angles, from -pi/2 to pi/2, of the shape of ``x``.
-
-    Source: CHLO, ``asin``.
-
-    >>> import stretto as st
-    >>> st.lax.asin(st.numpy.array([0.0, 1.0]))
-    Array([0.       , 1.5707964], dtype=float32)
-    """
-    return unary(ASIN, x)
-
-
-def acos(x: ArrayLike) -> Array:
-    """Compute the inverse cosine of each element, in radians.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The angles, from 0 to pi, of the shape of ``x``.
-
-    Source: CHLO, ``acos``.
-
-    >>> import stretto as st
-    >>> st.lax.acos(st.numpy.array([0.0, 1.0]))
-    Array([1.5707964, 0.       ], dtype=float32)
-    """
-    return unary(ACOS, x)
-
-
-def atan(x: ArrayLike) -> Array:
-    """Compute the inverse tangent of each element, in radians.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The angles, from -pi/2 to pi/2, of the shape of ``x``.
-
-    Source: CHLO, ``atan``.
-
-    >>> import stretto as st
-    >>> st.lax.atan(st.numpy.array([0.0, float("inf")]))
-    Array([0.       , 1.5707964], dtype=float32)
-    """
-    return unary(ATAN, x)
-
-
 def sinh(x: ArrayLike) -> Array:
     """Compute the hyperbolic sine of each element.
 
@@ -450,82 +279,6 @@ def tanh(x: ArrayLike) -> Array:
     Array([0., 1.], dtype=float32)
     """
     return unary(TANH, x)
-
-
-def asinh(x: ArrayLike) -> Array:
-    """Compute the inverse hyperbolic sine of each element.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
-
-    Source: CHLO, ``asinh``.
-
-    >>> import stretto as st
-    >>> st.lax.asinh(st.numpy.array([0.0, float("inf")]))
-    Array([ 0., inf], dtype=float32)
-    """
-    return unary(ASINH, x)
-
-
-def acosh(x: ArrayLike) -> Array:
-    """Compute the inverse hyperbolic cosine of each element.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
-
-    Source: CHLO, ``acosh``.
-
-    >>> import stretto as st
-    >>> st.lax.acosh(st.numpy.array([1.0, float("inf")]))
-    Array([ 0., inf], dtype=float32)
-    """
-    return unary(ACOSH, x)
-
-
-def atanh(x: ArrayLike) -> Array:
-    """Compute the inverse hyperbolic tangent of each element.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
-
-    Source: CHLO, ``atanh``.
-
-    >>> import stretto as st
-    >>> st.lax.atanh(st.numpy.array([0.0, 1.0]))
-    Array([ 0., inf], dtype=float32)
-    """
-    return unary(ATANH, x)
-
-
-def atan2(x: ArrayLike, y: ArrayLike) -> Array:
-    """Compute the angle, in radians, of the points with ordinates ``x`` and abscissae ``y``.
-
-    Args:
-        x: the coordinate along the sine, an array or a number.
-        y: the coordinate along the cosine, promoted and broadcast with ``x``.
-
-    Returns:
-        The angles, from -pi to pi, whose sine is along ``x`` and whose cosine is along ``y``.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
-
-    Source: StableHLO, ``atan2``.
-
-    >>> import stretto as st
-    >>> st.lax.atan2(st.numpy.array([1.0, -1.0]), st.numpy.array([0.0, -1.0]))
-    Array([ 1.5707964, -2.3561945], dtype=float32)
-    """
-    return binary(ATAN2, x, y)
 
 
 def sine_ratio(x: Any) -> Any:

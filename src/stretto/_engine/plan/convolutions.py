@@ -14,10 +14,10 @@ from typing import Any
 from stretto._engine.control.loops import map_
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.broadcast import reshape, transpose
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import dilated
+from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad, slice_
 from stretto._engine.plan.products import Choice
 from stretto._engine.plan.values import Parts, Shared, Whole

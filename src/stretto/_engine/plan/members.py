@@ -17,9 +17,10 @@ from stretto._engine.core.interpreter import constant, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.types import ArrayType, bytes_of
-from stretto._engine.ops.broadcast import Transpose, broadcast_to, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
+from stretto._engine.ops.layout import Transpose, reshape
 from stretto._engine.plan.convolutions import MOST_WRITTEN, of_convolution
 from stretto._engine.plan.products import Choice, of_product
 from stretto._engine.plan.turns import best_turn, work_of

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 from stretto._engine.control.loops import map_
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.types import bytes_of
-from stretto._engine.ops.broadcast import broadcast_to, reshape, transpose
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.plan.values import Parts, Shared, Whole
 
 __all__ = ["Choice", "of_product"]

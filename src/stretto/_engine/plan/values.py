@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.types import ArrayType, bytes_of
-from stretto._engine.ops.broadcast import expand_dims, move_axis, move_to_front, reshape
+from stretto._engine.ops.layout import expand_dims, move_axis, move_to_front, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = ["Parts", "Shared", "Whole"]

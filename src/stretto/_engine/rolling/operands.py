@@ -17,10 +17,11 @@ import numpy as np
 from stretto._engine.core.canonical import operation_key
 from stretto._engine.core.program import Atom, Equation, Literal, Var, literal
 from stretto._engine.core.types import ArrayType, array_type, bytes_of
-from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose
+from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
+from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Pad, Slice
 from stretto._engine.rolling.stretches import LEAST_COPIES, Stretch, stretches
 

@@ -13,9 +13,10 @@ from stretto._engine.core.cost import CPU
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.program import Atom
 from stretto._engine.core.types import bytes_of
-from stretto._engine.ops.broadcast import BroadcastInDim, Reshape
+from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.layout import Reshape
 from stretto._engine.rolling.compiling import LOOP, OPERATION, PLACE, compiling
 from stretto._engine.rolling.liveness import Use, sources_of
 from stretto._engine.rolling.operands import Carried, Counted, Given, Loop, Made, Step

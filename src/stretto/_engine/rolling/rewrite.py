@@ -16,9 +16,10 @@ from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, literal
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import Add
-from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose
+from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.constant import Constant, Held
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
+from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Concatenate, Pad, Rev, Slice
 from stretto._engine.rolling.liveness import Exchange, Gathered, Kept, Use, sources_of
 from stretto._engine.rolling.operands import (

@@ -18,7 +18,8 @@ from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.broadcast import broadcast_to, move_axis
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.layout import move_axis
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
 

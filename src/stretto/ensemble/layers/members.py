@@ -10,7 +10,8 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.layout import reshape
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module
 

@@ -13,8 +13,8 @@ import math
 from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
-from stretto._engine.ops.broadcast import move_axis, reshape
 from stretto._engine.ops.contract import dot_general
+from stretto._engine.ops.layout import move_axis, reshape
 from stretto.nn import init
 from stretto.nn.convolution import Conv2d
 from stretto.nn.inputs import check_features, positive, two_keys

@@ -9,8 +9,8 @@ from typing import Any
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.convert import as_inexact
+from stretto._engine.ops.layout import reshape
 
 __all__ = ["as_float", "batched", "numbers", "per_axis", "unbatched"]
 

@@ -17,9 +17,10 @@ from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops.broadcast import expand_dims, of_rank
+from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.runtime.array import Array
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float

@@ -11,8 +11,9 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import of_rank, reshape, transpose
+from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convolution.general import conv_general_dilated
+from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import rev
 from stretto.nn.functional.arguments import batched, per_axis, unbatched
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import canonical_axis, of_rank
+from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import canonical_axis
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import positive_part, reduced
 from stretto.numpy.linalg.norms import vector_norm

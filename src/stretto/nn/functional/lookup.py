@@ -13,10 +13,10 @@ from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import maximum
-from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like, ne, where, zeros_like
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import maximum
+from stretto._engine.ops.layout import expand_dims
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.joining import take
 from stretto.numpy.reductions import sum as sum_

@@ -13,8 +13,9 @@ import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Key
-from stretto._engine.ops.broadcast import of_rank, reshape, transpose
+from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float

@@ -15,10 +15,11 @@ from ml_dtypes import finfo
 
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import maximum
-from stretto._engine.ops.broadcast import canonical_axis, of_rank, reduce_sum, reshape
+from stretto._engine.ops.broadcast import of_rank, reduce_sum
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import power, rsqrt
+from stretto._engine.ops.extrema import maximum
+from stretto._engine.ops.layout import canonical_axis, reshape
+from stretto._engine.ops.powers import power, rsqrt
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowSum
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow

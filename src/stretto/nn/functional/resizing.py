@@ -15,9 +15,10 @@ import numpy as np
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims, move_axis, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import expand_dims, move_axis, reshape
 from stretto._engine.ops.reducing.reduce import widened
 from stretto.nn.functional.adaptive import (
     adaptive_avg_pool1d,

@@ -13,8 +13,8 @@ from stretto import random
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
-from stretto._engine.ops.broadcast import canonical_axis
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axis
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next

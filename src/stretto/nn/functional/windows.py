@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.broadcast import expand_dims, reshape, squeeze, transpose
 from stretto._engine.ops.comparison import full_like, where
 from stretto._engine.ops.index.along_axis import take_along_axis
-from stretto._engine.ops.reducing.reduce import argmax, greatest_below
+from stretto._engine.ops.layout import expand_dims, reshape, squeeze, transpose
+from stretto._engine.ops.reducing.places import argmax
+from stretto._engine.ops.reducing.reduce import greatest_below
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
 from stretto.numpy.joining import take
 

@@ -12,9 +12,9 @@ from typing import Any
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
-from stretto._engine.ops.broadcast import canonical_axes, canonical_axis, transpose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.fft import Fft, FftType, complex_dtype
+from stretto._engine.ops.layout import canonical_axes, canonical_axis, transpose
 from stretto._engine.ops.shape import pad
 
 __all__ = ["along_axes", "along_axis", "swapped_norm"]

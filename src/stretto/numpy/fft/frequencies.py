@@ -14,8 +14,8 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axes
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.flips import roll

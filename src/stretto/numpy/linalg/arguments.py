@@ -10,8 +10,8 @@ from typing import Any
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg.family import check_matrix
 
 __all__ = ["floats", "matrices", "same_floats", "systems"]

@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, overload
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import lt, where
 from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg.cholesky import cholesky as lax_cholesky
 from stretto._engine.ops.linalg.cholesky import symmetrized
 from stretto._engine.ops.linalg.eig import Eig

@@ -14,11 +14,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.arithmetic import absolute, square
-from stretto._engine.ops.broadcast import canonical_axes, expand_dims, of_rank, reshape
-from stretto._engine.ops.comparison import bitwise_not, eq, full_like, ne, select, where
+from stretto._engine.ops.bitwise import bitwise_not
+from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.comparison import eq, full_like, ne, select, where
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import power, root_of_squares
+from stretto._engine.ops.layout import canonical_axes, expand_dims, reshape
+from stretto._engine.ops.powers import power, root_of_squares
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.classifying import isnan
 from stretto.numpy.eager import FLOAT, eager

@@ -15,10 +15,11 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, square
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, squeeze
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import where
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import expand_dims, reshape, squeeze
 from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.lu import solve as solve_matrices
 from stretto._engine.ops.linalg.pinv import Pinv

@@ -7,6 +7,7 @@ from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import FLOAT, check_kind
 
 __all__ = ["vq"]
 
@@ -36,6 +37,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     del check_finite
     x, book = promote_dtypes("vq", obs, code_book)
     x, book = (convert(v, inexact_dtype(v.dtype)) for v in (x, book))
+    check_kind("vq", FLOAT, x.type)
     if x.ndim != book.ndim or x.ndim not in (1, 2) or x.shape[1:] != book.shape[1:]:
         raise ValueError(
             f"vq: expected obs [m, d] and code_book [k, d], or both of rank 1; got {x.type} and "

@@ -1,6 +1,7 @@
 """``stretto.scipy.linalg``: SciPy's linear algebra, on the matrices in the last two axes.
 
-Read ``factorisations``, ``systems``, ``eigenvalues``, ``sylvester``, ``functions``, ``matrices``.
+Read ``factorisations``, ``systems``, ``eigenvalues``, ``sylvester``, ``functions``, ``matrices``,
+``named_matrices``.
 As in ``stretto.numpy.linalg``, values raise no exceptions: where a matrix is singular or not
 positive definite, or LAPACK fails, results are infinite or NaN, for that matrix alone.
 
@@ -18,5 +19,6 @@ from stretto.scipy.linalg.eigenvalues import *
 from stretto.scipy.linalg.factorisations import *
 from stretto.scipy.linalg.functions import *
 from stretto.scipy.linalg.matrices import *
+from stretto.scipy.linalg.named_matrices import *
 from stretto.scipy.linalg.sylvester import *
 from stretto.scipy.linalg.systems import *

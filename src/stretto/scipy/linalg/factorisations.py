@@ -12,12 +12,12 @@ import numpy as np
 
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import expand_dims, squeeze
 from stretto._engine.ops.comparison import eq, zeros_like
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.linalg.cholesky import Cholesky, symmetrized
 from stretto._engine.ops.linalg.lu import Lu
 from stretto._engine.ops.linalg.lu import lu as lax_lu
@@ -92,7 +92,7 @@ def cho_factor(
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
-    return cholesky(a, lower), bool(lower)
+    return cholesky(matrices("cho_factor", a, "a", square=True), lower), bool(lower)
 
 
 def lu_factor(

@@ -18,20 +18,16 @@ from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.loops import fori_loop
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import absolute, ceil, maximum
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    broadcast_to,
-    expand_dims,
-    reduce_sum,
-    reshape,
-)
+from stretto._engine.ops.arithmetic import absolute, ceil
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full, full_like, lt, ne, select, where, zeros_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import exp2, log, sqrt
+from stretto._engine.ops.exponential import exp2, log
+from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.linalg.lu import solve
 from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
@@ -43,6 +39,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
 )
 from stretto._engine.ops.linalg.schur import Schur
 from stretto._engine.ops.linalg.triangular import TriangularSolve
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_min
 from stretto.numpy.linalg.arguments import matrices, same_floats
 from stretto.scipy.linalg.arguments import as_complex
@@ -274,6 +271,8 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
            [0.+0.j, 3.+0.j]], dtype=complex64)
     """
     x = as_complex(matrices("funm", A, "A", square=True))
+    if not callable(func):
+        raise TypeError(f"funm: func must be a function, got {type(func).__name__}")
     n = x.shape[-1]
     if not x.size:
         return x if disp else (x, full(x.shape[:-2], 0, real_dtype(x.dtype)))

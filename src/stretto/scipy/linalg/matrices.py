@@ -1,6 +1,6 @@
-"""Matrices of a certain structure.
+"""Matrices of a certain structure, made of given elements: each holds them in a fixed pattern.
 
-Those of given elements hold them in a pattern, known beforehand, of places.
+Next, read ``named_matrices``.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import default_dtype, is_complex
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.elementwise import NUMERIC, broadcast_shapes, check_kind
+from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
-from stretto.numpy.creation import asarray
 from stretto.numpy.linalg.arguments import floats
 
 __all__ = [
@@ -30,21 +29,12 @@ __all__ = [
     "circulant",
     "companion",
     "convolution_matrix",
-    "dft",
     "fiedler",
     "fiedler_companion",
-    "hadamard",
     "hankel",
-    "helmert",
-    "hilbert",
-    "invhilbert",
-    "invpascal",
     "leslie",
-    "pascal",
     "toeplitz",
 ]
-
-scipy_linalg = LazyModule("scipy.linalg")
 
 
 def _line(caller: str, x: Any, argument: str) -> Any:
@@ -218,6 +208,7 @@ def fiedler(a: ArrayLike) -> Array:
            [3, 0]], dtype=int32)
     """
     line = _line("fiedler", a, "a")
+    check_kind("fiedler", NUMERIC, line.type)
     return absolute(expand_dims(line, line.ndim) - expand_dims(line, line.ndim - 1))
 
 
@@ -329,7 +320,8 @@ def fiedler_companion(a: ArrayLike) -> Array:
     places[even & (offset == 1)] = np.arange(1, n, 2)
     places[even & (offset == -1)] = np.arange(2, n, 2)
     places[(even & (offset == 2)) | (~even & (offset == -2))] = n + 1
-    places[1:2, 0], places[:1, 0] = n + 1, 0
+    if n:
+        places[1:2, 0], places[0, 0] = n + 1, 0
     return _patterned(values, places)
 
 
@@ -375,204 +367,3 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     zero = zeros_like(slice_in_dim(kernel, 0, 1, 1, kernel.ndim - 1))
     values = concatenate([kernel, zero], kernel.ndim - 1)
     return _patterned(values, np.where((place >= 0) & (place < m), place, m))
-
-
-# Of a given size
-
-
-def _size(caller: str, n: Any, least: int = 0) -> int:
-    n = integer(n, caller, "n")
-    if n < least:
-        raise ValueError(f"{caller}: n must be {least} or more, got {n}")
-    return n
-
-
-def _kind(caller: str, kind: str | None) -> str:
-    if kind not in (None, "symmetric", "lower", "upper"):
-        raise ValueError(f"{caller}: kind must be 'symmetric', 'lower' or 'upper'; got {kind!r}")
-    return kind or "symmetric"
-
-
-def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Make the matrix of the discrete Fourier transform: ``exp(-2 pi i j k / n)``.
-
-    Args:
-        n: the number of rows.
-        scale: None; ``"sqrtn"`` to divide by the root of ``n``, so that the matrix is unitary; or
-            ``"n"`` to divide by ``n``.
-        dtype: the dtype; by default the default complex one.
-
-    Returns:
-        The matrix, ``[n, n]``.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``n`` is negative, or there is no such scale.
-
-    As SciPy's ``dft``.
-
-    >>> import stretto as st
-    >>> st.scipy.linalg.dft(2).real
-    Array([[ 1.,  1.],
-           [ 1., -1.]], dtype=float32)
-    """
-    n = _size("dft", n)
-    if scale not in (None, "sqrtn", "n"):
-        raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n'; got {scale!r}")
-    turns = np.outer(np.arange(n), np.arange(n)) % max(n, 1) / max(n, 1)
-    divisor = {None: 1.0, "sqrtn": max(n, 1) ** 0.5, "n": max(n, 1)}[scale]
-    return asarray(
-        np.exp(-2j * np.pi * turns) / divisor, default_dtype("complex") if dtype is None else dtype
-    )
-
-
-def hadamard(n: int, dtype: DTypeLike = int) -> Array:
-    """Make Hadamard's matrix, of Sylvester's construction: orthogonal rows of signed ones.
-
-    Args:
-        n: the number of rows, a power of 2.
-        dtype: the dtype; by default the default integer.
-
-    Returns:
-        The matrix, ``[n, n]``.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``n`` is not a power of 2.
-
-    As SciPy's ``hadamard``.
-
-    >>> import stretto as st
-    >>> st.scipy.linalg.hadamard(2)
-    Array([[ 1,  1],
-           [ 1, -1]], dtype=int32)
-    """
-    n = _size("hadamard", n, 1)
-    if n & (n - 1):
-        raise ValueError(f"hadamard: n must be a power of 2, got {n}")
-    return asarray(scipy_linalg.hadamard(n, np.int8), dtype)
-
-
-def helmert(n: int, full: bool = False) -> Array:
-    """Make orthonormal contrasts: the rows of Helmert's matrix.
-
-    Args:
-        n: the number of columns.
-        full: whether to include the first row, which is constant.
-
-    Returns:
-        The matrix, ``[n - 1, n]``, or ``[n, n]`` if ``full``.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``n`` is not positive.
-
-    As SciPy's ``helmert``.
-
-    >>> import stretto as st
-    >>> st.scipy.linalg.helmert(2).round(4)
-    Array([[ 0.7071, -0.7071]], dtype=float32)
-    """
-    return asarray(scipy_linalg.helmert(_size("helmert", n, 1), full), default_dtype("float"))
-
-
-def hilbert(n: int) -> Array:
-    """Make Hilbert's matrix, ``1 / (i + j + 1)``.
-
-    Args:
-        n: the number of rows.
-
-    Returns:
-        The matrix, ``[n, n]``.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``n`` is negative.
-
-    As SciPy's ``hilbert``.
-
-    >>> import stretto as st
-    >>> st.scipy.linalg.hilbert(2).round(4)
-    Array([[1.    , 0.5   ],
-           [0.5   , 0.3333]], dtype=float32)
-    """
-    return asarray(scipy_linalg.hilbert(_size("hilbert", n)), default_dtype("float"))
-
-
-def invhilbert(n: int) -> Array:
-    """Make the inverse of Hilbert's matrix.
-
-    Args:
-        n: the number of rows.
-
-    Returns:
-        The matrix, ``[n, n]``: integers, as floats, rounded once.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``n`` is negative.
-
-    As SciPy's ``invhilbert``.
-
-    >>> import stretto as st
-    >>> st.scipy.linalg.invhilbert(2)
-    Array([[ 4., -6.],
-           [-6., 12.]], dtype=float32)
-    """
-    n = _size("invhilbert", n)
-    return _rounded_once(scipy_linalg.invhilbert(n, exact=True))
-
-
-def pascal(n: int, kind: str | None = None) -> Array:
-    """Make Pascal's triangle as a matrix.
-
-    Args:
-        n: the number of rows.
-        kind: ``"symmetric"``, the default, ``"lower"`` or ``"upper"``.
-
-    Returns:
-        The matrix, ``[n, n]``: integers, as floats, rounded once.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``n`` is negative, or there is no such kind.
-
-    As SciPy's ``pascal``.
-
-    >>> import stretto as st
-    >>> st.scipy.linalg.pascal(3)
-    Array([[1., 1., 1.],
-           [1., 2., 3.],
-           [1., 3., 6.]], dtype=float32)
-    """
-    return _rounded_once(scipy_linalg.pascal(_size("pascal", n), _kind("pascal", kind)))
-
-
-def invpascal(n: int, kind: str | None = None) -> Array:
-    """Make the inverse of ``pascal(n, kind)``.
-
-    Args:
-        n: the number of rows.
-        kind: ``"symmetric"``, the default, ``"lower"`` or ``"upper"``.
-
-    Returns:
-        The matrix, ``[n, n]``: integers, as floats, rounded once.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``n`` is negative, or there is no such kind.
-
-    As SciPy's ``invpascal``.
-
-    >>> import stretto as st
-    >>> st.scipy.linalg.invpascal(2)
-    Array([[ 2., -1.],
-           [-1.,  1.]], dtype=float32)
-    """
-    return _rounded_once(scipy_linalg.invpascal(_size("invpascal", n), _kind("invpascal", kind)))
-
-
-def _rounded_once(exact: np.ndarray) -> Any:
-    """Integers, of any number of digits, as default floats."""
-    with np.errstate(over="ignore"):
-        return asarray(exact.astype(default_dtype("float")))

@@ -13,12 +13,13 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes_of
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, matrix_transpose
 from stretto._engine.ops.linalg.schur import Schur
 from stretto._engine.ops.linalg.sylvester import TriangularSylvester

@@ -11,8 +11,9 @@ from typing import Any
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, squeeze
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import squeeze
 from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.cholesky import hermitian_from_lower
 from stretto._engine.ops.linalg.lu import PivotsToPermutation, solve_factored
@@ -94,11 +95,11 @@ def solve(
     if assume_a not in _KINDS:
         raise ValueError(f"solve: assume_a must be one of {', '.join(_KINDS)}; got {assume_a!r}")
     kind = _KINDS[assume_a]
+    matrix, right, vector = systems("solve", a, b)
     if kind == "pos":
         return cho_solve(cho_factor(a, lower), b)
     if kind in ("upper", "lower"):
         return solve_triangular(a, b, 0, kind == "lower")
-    matrix, right, vector = systems("solve", a, b)
     if kind != "gen":
         hermitian = kind == "her" and is_complex(matrix.dtype)
         matrix = matrix if lower else (adjoint(matrix) if hermitian else matrix_transpose(matrix))

@@ -17,9 +17,9 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axes
 from stretto._engine.ops.rounding import round_
 from stretto._engine.ops.shape import rev, slice
 from stretto.numpy import fft

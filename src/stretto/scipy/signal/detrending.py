@@ -15,8 +15,9 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import canonical_axis, move_axis, of_rank
+from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import canonical_axis, move_axis
 from stretto._engine.ops.shape import concatenate, split
 
 __all__ = ["detrend"]
@@ -63,6 +64,8 @@ def detrend(
         return x - snp.mean(x, axis, keepdims=True)
     x = move_axis(x, axis, x.ndim - 1)
     n = x.shape[-1]
+    if not n:
+        return move_axis(x, x.ndim - 1, axis)
     places = sorted({0, n, *integers(np.ravel(bp), "detrend", "bp")})
     if places[0] < 0 or places[-1] > n:
         raise ValueError(f"detrend: bp must be places along the axis, 0 to {n}; got {bp}")

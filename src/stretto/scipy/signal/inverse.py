@@ -15,12 +15,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import square
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, of_rank
+from stretto._engine.ops.broadcast import broadcast_to, of_rank
 from stretto._engine.ops.comparison import gt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.fft import complex_dtype
+from stretto._engine.ops.layout import canonical_axis, move_axis
 from stretto._engine.ops.shape import slice_in_dim
-from stretto.scipy.signal.segments import overlap_of, overlapped, window_of
+from stretto.scipy.signal.segments import overlap_of, overlapped, rate_of, window_of
 
 __all__ = ["istft"]
 
@@ -98,5 +99,5 @@ def istft(
     if boundary:
         x, norm = (slice_in_dim(v, size // 2, v.shape[-1] - size // 2, axis=-1) for v in (x, norm))
     x = x / convert(select(gt(norm, _LEAST), norm, norm * 0 + 1), x.dtype)
-    times = as_value(np.arange(x.shape[-1], dtype=dtype)) / fs
+    times = as_value(np.arange(x.shape[-1], dtype=dtype)) / rate_of(caller, fs)
     return times, move_axis(x, x.ndim - 1, time - (frequency < time))

@@ -14,11 +14,12 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
-from stretto._engine.ops.broadcast import broadcast_in_dim, move_axis, reduce_sum, reshape
+from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import move_axis, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
 
-__all__ = ["overlap_of", "overlapped", "segments", "window_of"]
+__all__ = ["overlap_of", "overlapped", "rate_of", "segments", "window_of"]
 
 _windows: Any = LazyModule("scipy.signal.windows")
 
@@ -57,6 +58,14 @@ def window_of(
     if size not in (None, weights.size):
         raise ValueError(f"{caller}: nperseg {size} is not the window's size {weights.size}")
     return weights, weights.size
+
+
+def rate_of(caller: str, fs: Any) -> Any:
+    """The number of points in a unit of time, as a value."""
+    rate = as_value(fs, caller, "fs")
+    if rate.ndim:
+        raise TypeError(f"{caller}: fs must be a number, got {rate.type}")
+    return fs
 
 
 def overlap_of(caller: str, noverlap: Any, nperseg: int) -> int:

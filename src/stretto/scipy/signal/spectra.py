@@ -17,13 +17,14 @@ from stretto._engine.core.types import inexact_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import square
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import canonical_axis, move_axis, of_rank
+from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import canonical_axis, move_axis
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 from stretto.scipy.signal.detrending import detrend as less_trend
-from stretto.scipy.signal.segments import overlap_of, segments, window_of
+from stretto.scipy.signal.segments import overlap_of, rate_of, segments, window_of
 
 __all__ = ["csd", "stft", "welch"]
 
@@ -184,7 +185,7 @@ def stft(
     >>> f, z.shape
     (Array([0.  , 0.25, 0.5 ], dtype=float32), (3, 5))
     """
-    caller = "stft"
+    caller, fs = "stft", rate_of("stft", fs)
     value = as_value(x, caller)
     value = convert(value, inexact_dtype(value.dtype))
     place = canonical_axis(axis, value.ndim, caller)
@@ -306,6 +307,7 @@ def _averaged(
         raise ValueError(f"{caller}: scaling must be 'density' or 'spectrum'; got {scaling!r}")
     if average not in ("mean", "median"):
         raise ValueError(f"{caller}: average must be 'mean' or 'median'; got {average!r}")
+    fs = rate_of(caller, fs)
     x = as_value(x, caller)
     other = x if y is None else as_value(y, caller, "y")
     if x.ndim != other.ndim:

@@ -23,19 +23,19 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import maximum
 from stretto._engine.ops.bilinear import promote_dtypes_of
-from stretto._engine.ops.broadcast import expand_dims, reshape
 from stretto._engine.ops.comparison import eq, full, where, zeros_like
 from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import sqrt
+from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.dynamic import (
     dynamic_index_in_dim,
     dynamic_update_index_in_dim,
 )
+from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.linalg.pinv import Pinv
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -217,6 +217,9 @@ def _solve(
     kinds = [dtype if len(leaves) == 1 else inexact_dtype(v.dtype) for v in leaves]
     leaves = [convert(v, t) for v, t in zip(leaves, kinds, strict=True)]
     size = sum(v.size for v in leaves)
+    if isinstance(A, (Value, np.ndarray)) and [v.shape for v in leaves] != [(A.shape[0],)]:
+        shapes = ", ".join(str(v.type) for v in leaves)
+        raise ValueError(f"{caller}: b must be a vector of {A.shape[0]} elements, got {shapes}")
     most = 10 * size if maxiter is None else integer(maxiter, caller, "maxiter", 0)
 
     def vector(x: Any, what: str) -> Any:

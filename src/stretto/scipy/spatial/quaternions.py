@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 import stretto.numpy as snp
-from stretto._engine.ops.exponential import root_of_squares
+from stretto._engine.ops.powers import root_of_squares
 
 __all__ = [
     "euler_of",

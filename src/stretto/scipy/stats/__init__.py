@@ -1,8 +1,8 @@
 """``stretto.scipy.stats``: SciPy's distributions, and statistics of samples.
 
 A distribution is an object with methods, such as ``norm.logpdf(x, loc, scale)``. Read
-``distribution``, the form that they share, then ``continuous``, ``positive``, ``circular``,
-``discrete``, ``multivariate``; ``ranks`` and ``kde`` are of samples.
+``distribution``, the form that they share, then ``continuous``, ``extremes``, ``positive``,
+``circular``, ``discrete``, ``multivariate``; ``ranks`` and ``kde`` are of samples.
 
 >>> from stretto.scipy import stats
 >>> stats.norm.cdf(0.0)
@@ -13,16 +13,14 @@ from stretto.scipy.stats.circular import vonmises, wrapcauchy
 from stretto.scipy.stats.continuous import (
     cauchy,
     expon,
-    gumbel_l,
-    gumbel_r,
     laplace,
     logistic,
     norm,
-    pareto,
     truncnorm,
     uniform,
 )
 from stretto.scipy.stats.discrete import bernoulli, betabinom, binom, geom, nbinom, poisson
+from stretto.scipy.stats.extremes import gumbel_l, gumbel_r, pareto
 from stretto.scipy.stats.kde import gaussian_kde
 from stretto.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
 from stretto.scipy.stats.positive import beta, chi2, gamma, gennorm, t

@@ -1,13 +1,13 @@
 """Continuous distributions written with elementary functions and the normal integral.
 
 Formulas are of the standard form, at location 0 and scale 1; definitions as in SciPy's manual.
-Next, read ``positive``.
+Next, read ``extremes``.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 from stretto.numpy.arithmetic import absolute, maximum, minimum
 from stretto.numpy.elementary import arctan2, exp, expm1, log, log1p, tan
@@ -19,12 +19,9 @@ from stretto.special import expit, log_ndtr, logit, ndtr, ndtri
 __all__ = [
     "cauchy",
     "expon",
-    "gumbel_l",
-    "gumbel_r",
     "laplace",
     "logistic",
     "norm",
-    "pareto",
     "truncnorm",
     "uniform",
 ]
@@ -299,161 +296,6 @@ class Uniform(Invertible):
         return q
 
 
-class Pareto(Invertible):
-    """The Pareto distribution with exponent ``b``, of density b / y^(b+1) for y ≥ 1.
-
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        b: the exponent, positive.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
-
-    As SciPy's ``pareto``.
-
-    >>> from stretto.scipy.stats import pareto
-    >>> pareto.sf(2.0, 3.0)
-    Array(0.125, dtype=float32, weak_type=True)
-    """
-
-    shapes = ("b",)
-
-    def allowed(self, b: Any) -> Any:
-        """b > 0."""
-        return b > 0
-
-    def support(self, b: Any) -> tuple[Any, Any]:
-        """From 1."""
-        return 1, math.inf
-
-    def inner(self, b: Any) -> Any:
-        """2."""
-        return 2.0
-
-    def logpdf_formula(self, y: Any, b: Any) -> Any:
-        """log b - (b + 1) log y."""
-        return log(b) - (b + 1) * log(y)
-
-    def cdf_formula(self, y: Any, b: Any) -> Any:
-        """1 - y^-b."""
-        return -expm1(-b * log(y))
-
-    def sf_formula(self, y: Any, b: Any) -> Any:
-        """y^-b."""
-        return exp(-b * log(y))
-
-    def logcdf_formula(self, y: Any, b: Any) -> Any:
-        """log(1 - y^-b)."""
-        return log1mexp(b * log(y))
-
-    def logsf_formula(self, y: Any, b: Any) -> Any:
-        """-b log y."""
-        return -b * log(y)
-
-    def ppf_formula(self, q: Any, b: Any) -> Any:
-        """(1 - q)^(-1/b)."""
-        return exp(-log1p(-q) / b)
-
-    def isf_formula(self, q: Any, b: Any) -> Any:
-        """q^(-1/b)."""
-        return exp(-log(q) / b)
-
-
-class Gumbel_R(Invertible):
-    """The Gumbel distribution of maxima, of distribution function exp(-exp(-y)).
-
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
-
-    As SciPy's ``gumbel_r``.
-
-    >>> from stretto.scipy.stats import gumbel_r
-    >>> gumbel_r.logcdf(0.0)
-    Array(-1., dtype=float32, weak_type=True)
-    """
-
-    def logpdf_formula(self, y: Any) -> Any:
-        """-y - exp(-y)."""
-        return -y - exp(-y)
-
-    def cdf_formula(self, y: Any) -> Any:
-        """exp(-exp(-y))."""
-        return exp(-exp(-y))
-
-    def sf_formula(self, y: Any) -> Any:
-        """1 - exp(-exp(-y))."""
-        return -expm1(-exp(-y))
-
-    def logcdf_formula(self, y: Any) -> Any:
-        """-exp(-y)."""
-        return -exp(-y)
-
-    def logsf_formula(self, y: Any) -> Any:
-        """log(1 - exp(-exp(-y)))."""
-        return log1mexp(exp(-y))
-
-    def ppf_formula(self, q: Any) -> Any:
-        """-log(-log q)."""
-        return -log(-log(q))
-
-    def isf_formula(self, q: Any) -> Any:
-        """-log(-log(1 - q))."""
-        return -log(-log1p(-q))
-
-
-class Gumbel_L(Invertible):
-    """The Gumbel distribution of minima: the mirror image of ``gumbel_r``.
-
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
-
-    As SciPy's ``gumbel_l``.
-
-    >>> from stretto.scipy.stats import gumbel_l
-    >>> gumbel_l.logsf(0.0)
-    Array(-1., dtype=float32, weak_type=True)
-    """
-
-    _mirror: ClassVar[Gumbel_R] = Gumbel_R()
-
-    def logpdf_formula(self, y: Any) -> Any:
-        """That of -y."""
-        return self._mirror.logpdf_formula(-y)
-
-    def cdf_formula(self, y: Any) -> Any:
-        """The survival function at -y."""
-        return self._mirror.sf_formula(-y)
-
-    def sf_formula(self, y: Any) -> Any:
-        """The distribution function at -y."""
-        return self._mirror.cdf_formula(-y)
-
-    def logcdf_formula(self, y: Any) -> Any:
-        """The logarithm of the survival function at -y."""
-        return self._mirror.logsf_formula(-y)
-
-    def logsf_formula(self, y: Any) -> Any:
-        """The logarithm of the distribution function at -y."""
-        return self._mirror.logcdf_formula(-y)
-
-    def ppf_formula(self, q: Any) -> Any:
-        """The negative of the other's."""
-        return -self._mirror.isf_formula(q)
-
-    def isf_formula(self, q: Any) -> Any:
-        """The negative of the other's."""
-        return -self._mirror.ppf_formula(q)
-
-
 class TruncNorm(Continuous):
     """The normal distribution cut to [a, b], which are in units of ``scale`` from ``loc``.
 
@@ -524,5 +366,4 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 
 norm, cauchy, expon, laplace = Norm(), Cauchy(), Expon(), Laplace()
-logistic, uniform, pareto = Logistic(), Uniform(), Pareto()
-gumbel_r, gumbel_l, truncnorm = Gumbel_R(), Gumbel_L(), TruncNorm()
+logistic, uniform, truncnorm = Logistic(), Uniform(), TruncNorm()

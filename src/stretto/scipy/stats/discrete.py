@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
 from stretto.numpy.elementary import exp, expm1, log, log1p
 from stretto.numpy.ranges import arange
 from stretto.numpy.reductions import sum as sum_
@@ -313,6 +313,7 @@ class Poisson(Discrete):
         Array(0., dtype=float32)
         """
         mean, _ = promote_values("poisson.entropy", mu, loc, inexact=True)
+        check_kind("poisson.entropy", FLOAT, mean.type)
         few = (mean > 0) & (mean <= 150)
         small, large = where(few, mean, 1.0), where(mean > 150, mean, 1000.0)
         k = of_rank(arange(self.terms, dtype=mean.dtype), mean.ndim + 1)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
 from stretto.numpy.classifying import isfinite, isnan
 from stretto.numpy.elementary import exp, log
 from stretto.numpy.rounding import floor
@@ -79,6 +79,7 @@ def _public(name: str, first: str, cls: type[Distribution]) -> Callable[..., Any
         bound.apply_defaults()
         _, *values = bound.arguments.values()
         x, *values = promote_values(caller, *values, inexact=True)
+        check_kind(caller, FLOAT, x.type)
         shapes, placed = values[: len(cls.shapes)], values[len(cls.shapes) :]
         return body(self, x, shapes, *placed)
 

@@ -8,9 +8,10 @@ from typing import Any
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.tree import register_pytree_node_class
 from stretto._engine.core.typing import Array, ArrayLike, Key, ShapeLike
-from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import square

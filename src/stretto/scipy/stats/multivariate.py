@@ -10,7 +10,8 @@ from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
+from stretto._engine.ops.elementwise import broadcast_shapes as common_shape
 from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto._engine.ops.shape import concatenate
 from stretto.numpy.arguments import inexact_values
@@ -92,6 +93,7 @@ class Multinomial:
             The logarithms, ``[...]``; -inf where the counts do not add up to ``n``.
         """
         counts, shares = promote_values("multinomial", x, p, inexact=True)
+        check_kind("multinomial", FLOAT, counts.type)
         (trials,) = inexact_values("multinomial", n=n)
         inside = all_((counts >= 0) & (counts == floor(counts)), -1) & (sum_(counts, -1) == trials)
         safe = where(expand_dims(inside, -1), counts, 0)
@@ -145,6 +147,7 @@ class MultivariateNormal:
     def _logpdf(self, x: Any, mean: Any, cov: Any) -> Any:
         if not mean.ndim and not cov.ndim:
             return -(square(x - mean) / cov + log(2 * math.pi * cov)) / 2
+        common_shape("multivariate_normal", x.shape, mean.shape)
         gap = x - mean
         n = cov.shape[-1] if cov.ndim else gap.shape[-1]
         if gap.shape[-1:] != (n,) or (cov.ndim and cov.shape[-2:] != (n, n)):

@@ -15,10 +15,10 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axis
-from stretto._engine.ops.broadcast import canonical_axis, reshape
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import root_of_squares
+from stretto._engine.ops.layout import canonical_axis, reshape
+from stretto._engine.ops.powers import root_of_squares
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.classifying import isnan
@@ -194,10 +194,11 @@ def sem(
     """
     _propagates("sem", nan_policy, "omit")
     (x,) = inexact_values("sem", a=a)
+    axis = None if axis is None else canonical_axis(axis, x.ndim, "sem")
     if nan_policy == "omit":
         count = sum_(~isnan(x), axis=axis, keepdims=keepdims)
         spread = nanvar(x, axis=axis, ddof=ddof, keepdims=keepdims)
         return root_of_squares(spread / convert(count, x.dtype))
-    count = x.size if axis is None else x.shape[canonical_axis(axis, x.ndim, "sem")]
+    count = x.size if axis is None else x.shape[axis]
     spread = var(x, axis=axis, ddof=ddof, keepdims=keepdims)
     return root_of_squares(spread / convert(as_value(count), x.dtype))

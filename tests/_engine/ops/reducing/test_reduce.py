@@ -1,4 +1,4 @@
-"""Reductions and the places of extrema: the laws, and NumPy."""
+"""Reductions: the laws, and NumPy."""
 
 import ml_dtypes
 import numpy as np
@@ -8,16 +8,12 @@ from stretto._engine.api.derivatives import grad, jvp
 from stretto._engine.api.jacobians import hessian
 from stretto._engine.api.jit import jit
 from stretto._engine.ops.reducing.reduce import (
-    Argmax,
-    Argmin,
     ReduceAnd,
     ReduceMax,
     ReduceMin,
     ReduceOr,
     ReduceProd,
     ReduceXor,
-    argmax,
-    argmin,
     reduce_and,
     reduce_max,
     reduce_min,
@@ -32,7 +28,6 @@ SPECIAL = np.array(
 )
 NUMBERS = {ReduceMax: reduce_max, ReduceMin: reduce_min, ReduceProd: reduce_prod}
 BITS = {ReduceAnd: reduce_and, ReduceOr: reduce_or, ReduceXor: reduce_xor}
-PLACES = {Argmax: argmax, Argmin: argmin}
 
 
 def over(reduce, *axes):
@@ -69,11 +64,6 @@ LAWS = [
         law(primitive, over(reduce, 1), case)
         for primitive, reduce in BITS.items()
         for case in (i32(2, 3), u32(2, 0), b1(3, 4), i8(2, 0))
-    ),
-    *(
-        law(primitive, lambda x, place=place: place(x, 1), case, derivative=False)
-        for primitive, place in PLACES.items()
-        for case in (f32(2, 3), bf16(2, 40), b1(3, 4), u32(2, 3), f32(0, 2), SPECIAL)
     ),
 ]
 
@@ -139,19 +129,6 @@ def test_narrow_product_accumulates_in_float32():
     assert float(reduce_prod(x)) == float(np.asarray(want, ml_dtypes.bfloat16))
 
 
-@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
-def test_places_of_nan_and_equals(run):
-    x = np.array([1, np.nan, 7, np.nan], np.float32)
-    assert int(run(lambda x: argmax(x, 0))(x)) == int(run(lambda x: argmin(x, 0))(x)) == 1
-    flat = np.full(4, -np.inf, np.float32)
-    assert int(run(lambda x: argmax(x, 0))(flat)) == int(run(lambda x: argmin(x, 0))(flat)) == 0
-
-
-def test_index_dtype():
-    assert argmax(np.ones((2, 3), np.float32), -1, np.int8).dtype == np.int8
-    assert argmin(np.ones((2, 3), np.float32), -1).dtype == np.int32
-
-
 def test_no_axes_is_the_same_object():
     x = reduce_max(np.ones((2, 3), np.float32), 0)
     assert reduce_max(x, ()) is x
@@ -164,9 +141,5 @@ def test_refuses():
         reduce_prod(np.ones(2, bool))
     with pytest.raises(TypeError, match=r"reduce_and: expected .* got float32\[2\]"):
         reduce_and(np.ones(2, np.float32))
-    with pytest.raises(ValueError, match=r"argmax: axis 1 of float32\[2,0\] is empty"):
-        argmax(np.ones((2, 0), np.float32), 1)
-    with pytest.raises(TypeError, match="integer index_dtype, got float32"):
-        argmax(np.ones(2, np.float32), 0, np.float32)
     with pytest.raises(ValueError, match="axis 2 is out of bounds"):
         reduce_min(np.ones((2, 2), np.float32), 2)

@@ -14,9 +14,9 @@ from stretto._engine.core.config import settings
 from stretto._engine.core.errors import UnboundAxisError
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.collective.primitives import AllGather, AxisIndex, take_rows
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
+from stretto._engine.ops.layout import reshape
 
 __all__ = ["Axes", "Groups", "entry", "groups_of"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto._engine.ops.broadcast import move_axis, reshape
+from stretto._engine.ops.layout import move_axis, reshape
 
 __all__ = ["merge", "merge_inside", "split_axis"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from stretto._engine.ops.broadcast import transpose
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
+from stretto._engine.ops.layout import transpose
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = ["MOST_GROUPS", "by_group", "features_last", "turned"]

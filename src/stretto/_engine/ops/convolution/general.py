@@ -31,7 +31,6 @@ from stretto._engine.ops.bilinear import (
     precision_name,
     promote_dtypes,
 )
-from stretto._engine.ops.broadcast import move_axis
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import merge, merge_inside, split_axis
@@ -41,10 +40,12 @@ from stretto._engine.ops.convolution.geometry import (
     Pairs,
     conv_dimension_numbers,
     dilated,
+    dimension_numbers_of,
     letters,
     pads,
 )
 from stretto._engine.ops.convolution.reference import convolve
+from stretto._engine.ops.layout import move_axis
 from stretto._engine.ops.shape import rev
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.thresholds import (
@@ -57,6 +58,7 @@ __all__ = [
     "ConvDimensionNumbers",
     "conv_dimension_numbers",
     "conv_general_dilated",
+    "convolved",
     "ones_or",
 ]
 
@@ -286,8 +288,9 @@ def _out_spatial(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> list
     return out
 
 
-def _check(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> None:
-    caller = "conv_general_dilated"
+def _check(
+    op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType, caller: str = "conv_general_dilated"
+) -> None:
     if lhs.dtype != rhs.dtype:
         raise TypeError(f"{caller}: operands must have one dtype, got {lhs} and {rhs}")
     if kind_of(lhs.dtype) == "bool":
@@ -388,9 +391,39 @@ def conv_general_dilated(
     (1, 16, 4, 4)
     """
     refuse_sharding("conv_general_dilated", out_sharding=out_sharding)
-    caller = "conv_general_dilated"
+    return convolved(
+        "conv_general_dilated",
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        precision,
+        preferred_element_type,
+    )
+
+
+def convolved(
+    caller: str,
+    lhs: Any,
+    rhs: Any,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any = None,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """What ``conv_general_dilated`` gives; errors name the caller."""
     left, right = promote_dtypes(caller, lhs, rhs)
-    dims = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+    dims = dimension_numbers_of(caller, left.shape, right.shape, dimension_numbers)
     n = left.ndim - 2
     strides = ones_or(window_strides, n, caller, "window_strides")
     rhs_dilation = ones_or(rhs_dilation, n, caller, "rhs_dilation")
@@ -426,6 +459,8 @@ def conv_general_dilated(
         integer(batch_group_count, caller, "batch_group_count"),
         precision_name(precision, caller),
     )
+    if caller != "conv_general_dilated":  # which the primitive's own errors name
+        _check(op, left.type, right.type, caller)
     return accumulated(
         caller,
         left,

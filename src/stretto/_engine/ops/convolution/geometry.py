@@ -15,6 +15,7 @@ __all__ = [
     "Pairs",
     "conv_dimension_numbers",
     "dilated",
+    "dimension_numbers_of",
     "letters",
     "pads",
     "transposed_pad",
@@ -71,13 +72,19 @@ def conv_dimension_numbers(
     >>> st.lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 16), ("NHWC", "HWIO", "NHWC"))
     ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
     """
+    return dimension_numbers_of("conv_dimension_numbers", lhs_shape, rhs_shape, dimension_numbers)
+
+
+def dimension_numbers_of(
+    caller: str, lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """What ``conv_dimension_numbers`` gives; errors name the caller."""
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     n = len(lhs_shape)
     if len(rhs_shape) != n:
         raise ValueError(
-            f"conv_dimension_numbers: ranks differ, shapes {tuple(lhs_shape)} and "
-            f"{tuple(rhs_shape)}"
+            f"{caller}: ranks differ, shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
         )
     if dimension_numbers is None:
         plain = tuple(range(n))
@@ -90,8 +97,8 @@ def conv_dimension_numbers(
         for spec, pair in zip(given, ("NC", "OI", "NC"), strict=True)
     ):
         raise ValueError(
-            f"conv_dimension_numbers: expected three strings of {n} letters, with N and C, O and "
-            f"I, N and C, and the same spatial letters, such as ('NCHW', 'OIHW', 'NCHW'); got "
+            f"{caller}: dimension_numbers must be three strings of {n} letters, with N and C, O "
+            f"and I, N and C, and the same spatial letters, such as ('NCHW', 'OIHW', 'NCHW'); got "
             f"{dimension_numbers!r}"
         )
     return ConvDimensionNumbers(

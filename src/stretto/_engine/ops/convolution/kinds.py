@@ -11,13 +11,16 @@ from typing import Any
 from stretto._engine.core.integers import integers, pairs_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import transpose
 from stretto._engine.ops.convolution.general import (
-    conv_dimension_numbers,
-    conv_general_dilated,
+    convolved,
     ones_or,
 )
-from stretto._engine.ops.convolution.geometry import dilated, transposed_pad
+from stretto._engine.ops.convolution.geometry import (
+    dilated,
+    dimension_numbers_of,
+    transposed_pad,
+)
+from stretto._engine.ops.layout import transpose
 from stretto._engine.ops.shape import rev
 
 __all__ = ["conv", "conv_transpose", "conv_with_general_padding"]
@@ -53,7 +56,8 @@ def conv(
     >>> st.lax.conv(x, kernel, (1, 1), "SAME").shape
     (1, 16, 8, 8)
     """
-    return conv_general_dilated(
+    return convolved(
+        "conv",
         lhs,
         rhs,
         window_strides,
@@ -98,7 +102,8 @@ def conv_with_general_padding(
     >>> st.lax.conv_with_general_padding(x, kernel, (1, 1), [(0, 0), (0, 0)], None, (2, 2)).shape
     (1, 16, 4, 4)
     """
-    return conv_general_dilated(
+    return convolved(
+        "conv_with_general_padding",
         lhs,
         rhs,
         window_strides,
@@ -162,7 +167,7 @@ def conv_transpose(
         if n not in _CHANNELS_LAST:
             raise ValueError(f"{caller}: give dimension_numbers for lhs: {x.type}")
         dimension_numbers = _CHANNELS_LAST[n]
-    dims = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    dims = dimension_numbers_of(caller, x.shape, y.shape, dimension_numbers)
     strides = integers(strides, caller, "strides", 1)
     rhs_dilation = ones_or(rhs_dilation, n, caller, "rhs_dilation")
     pairs = None if isinstance(padding, str) else pairs_of(padding, caller, "padding")
@@ -186,7 +191,8 @@ def conv_transpose(
         order = list(range(y.ndim))
         order[o], order[i] = i, o
         y = transpose(rev(y, spatial), order)
-    return conv_general_dilated(
+    return convolved(
+        caller,
         x,
         y,
         (1,) * n,

@@ -12,12 +12,13 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.ops.arithmetic import add
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import lt, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, access_mode, reading_mode
 from stretto._engine.ops.index.primitives import Gather, fill_bytes
+from stretto._engine.ops.layout import canonical_axis, reshape
 
 __all__ = ["take_along_axis"]
 

@@ -14,13 +14,15 @@ import numpy as np
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.types import default_dtype
-from stretto._engine.ops.arithmetic import add, divide, maximum, multiply
-from stretto._engine.ops.broadcast import reshape
-from stretto._engine.ops.comparison import bitwise_or, eq, full, ne, where
+from stretto._engine.ops.arithmetic import add, divide, multiply
+from stretto._engine.ops.bitwise import bitwise_or
+from stretto._engine.ops.comparison import eq, full, ne, where
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.index.primitives import ScatterAdd, ScatterFamily, or_zeros
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import Sort

@@ -16,13 +16,7 @@ from stretto._engine.core.interpreter import Linear, Value, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    broadcast_to,
-    canonical_axis,
-    move_to_front,
-    reshape,
-)
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full, full_like, lt, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.gather_scatter import (
@@ -31,6 +25,7 @@ from stretto._engine.ops.index.gather_scatter import (
     gather,
     scatter,
 )
+from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
 from stretto._engine.ops.shape import concatenate
 
 __all__ = [
@@ -293,10 +288,12 @@ def dynamic_slice(
     """
     x = as_value(operand, "dynamic_slice", "operand")
     sizes = integers(slice_sizes, "dynamic_slice", "slice_sizes")
-    _check_sizes("dynamic_slice", "the slice of sizes", x.type, sizes)
-    return DynamicSlice(sizes)(
-        x, *_start_indices("dynamic_slice", x, start_indices, allow_negative_indices)
-    )
+    return _slice("dynamic_slice", x, start_indices, sizes, allow_negative_indices)
+
+
+def _slice(caller: str, x: Any, starts: Any, sizes: tuple[int, ...], negative: Any) -> Any:
+    _check_sizes(caller, "the slice of sizes", x.type, sizes)
+    return DynamicSlice(sizes)(x, *_start_indices(caller, x, starts, negative))
 
 
 def dynamic_update_slice(
@@ -330,12 +327,20 @@ def dynamic_update_slice(
     """
     caller = "dynamic_update_slice"
     x, part = as_value(operand, caller, "operand"), as_value(update, caller, "update")
-    _check_sizes(caller, "the update of shape", x.type, part.shape)
+    return _update(caller, x, part, start_indices, allow_negative_indices)
+
+
+def _update(caller: str, x: Any, part: Any, starts: Any, negative: Any) -> Any:
+    _check_update(caller, x.type, part.type)
     if part.weak_type:
         part = convert(part, x.dtype, x.weak_type)
-    return DYNAMIC_UPDATE_SLICE(
-        x, part, *_start_indices(caller, x, start_indices, allow_negative_indices)
-    )
+    return DYNAMIC_UPDATE_SLICE(x, part, *_start_indices(caller, x, starts, negative))
+
+
+def _check_update(caller: str, x: ArrayType, update: ArrayType) -> None:
+    _check_sizes(caller, "the update of shape", x, update.shape)
+    if update.dtype != x.dtype and not update.weak_type:
+        raise TypeError(f"{caller}: expected an update of dtype {x.dtype}, got {update}")
 
 
 def _along(x: Any, start: Any, axis: int) -> list[Any]:
@@ -380,7 +385,7 @@ def dynamic_slice_in_dim(
         *x.shape[axis + 1 :],
     )
     starts = _along(x, start_index, axis)
-    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
+    return _slice("dynamic_slice_in_dim", x, starts, sizes, allow_negative_indices)
 
 
 def dynamic_index_in_dim(
@@ -404,15 +409,18 @@ def dynamic_index_in_dim(
         The part.
 
     Raises:
+        TypeError: ``axis`` is not an integer.
         ValueError: the axis is empty or out of bounds.
 
     >>> import stretto as st
     >>> st.lax.dynamic_index_in_dim(st.numpy.arange(5), 3, keepdims=False)
     Array(3, dtype=int32)
     """
-    x = as_value(operand, "dynamic_index_in_dim", "operand")
-    axis = canonical_axis(axis, x.ndim, "dynamic_index_in_dim")
-    part = dynamic_slice_in_dim(x, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    caller = "dynamic_index_in_dim"
+    x = as_value(operand, caller, "operand")
+    axis = canonical_axis(axis, x.ndim, caller)
+    sizes = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    part = _slice(caller, x, _along(x, index, axis), sizes, allow_negative_indices)
     return part if keepdims else reshape(part, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
@@ -444,10 +452,10 @@ def dynamic_update_slice_in_dim(
     >>> st.lax.dynamic_update_slice_in_dim(st.numpy.arange(4), st.numpy.array([9]), 2, 0)
     Array([0, 1, 9, 3], dtype=int32)
     """
-    x = as_value(operand, "dynamic_update_slice_in_dim", "operand")
-    axis = canonical_axis(axis, x.ndim, "dynamic_update_slice_in_dim")
-    starts = _along(x, start_index, axis)
-    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
+    caller = "dynamic_update_slice_in_dim"
+    x, part = as_value(operand, caller, "operand"), as_value(update, caller, "update")
+    axis = canonical_axis(axis, x.ndim, caller)
+    return _update(caller, x, part, _along(x, start_index, axis), allow_negative_indices)
 
 
 def dynamic_update_index_in_dim(
@@ -483,6 +491,4 @@ def dynamic_update_index_in_dim(
     axis = canonical_axis(axis, x.ndim, caller)
     if part.ndim == x.ndim - 1:
         part = reshape(part, (*part.shape[:axis], 1, *part.shape[axis:]))
-    return dynamic_update_slice_in_dim(
-        x, part, index, axis, allow_negative_indices=allow_negative_indices
-    )
+    return _update(caller, x, part, _along(x, index, axis), allow_negative_indices)

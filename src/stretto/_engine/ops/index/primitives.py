@@ -16,9 +16,10 @@ import numpy as np
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
-from stretto._engine.ops.arithmetic import add, maximum, negative, subtract
-from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape
+from stretto._engine.ops.arithmetic import add, negative, subtract
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full, where, zeros_like
+from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index import reference as index_reference
 from stretto._engine.ops.index.geometry import (
     GatherDimensionNumbers,
@@ -31,6 +32,7 @@ from stretto._engine.ops.index.geometry import (
     window_sizes,
 )
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import move_to_front, reshape
 
 __all__ = [
     "Gather",

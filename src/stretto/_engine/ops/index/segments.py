@@ -16,10 +16,10 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import maximum, minimum
-from stretto._engine.ops.broadcast import reduce_sum, reshape
+from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index.gather_scatter import (
     ScatterDimensionNumbers,
     scatter_add,
@@ -27,6 +27,7 @@ from stretto._engine.ops.index.gather_scatter import (
     scatter_min,
     scatter_mul,
 )
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import (
     greatest_below,
     least_above,

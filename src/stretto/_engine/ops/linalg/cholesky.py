@@ -14,14 +14,14 @@ from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, square
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
@@ -33,6 +33,7 @@ from stretto._engine.ops.linalg.family import (
 )
 from stretto._engine.ops.linalg.matrix_parts import adjoint, keep_diagonal, lower_part, upper_part
 from stretto._engine.ops.linalg.triangular import TriangularSolve
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = [

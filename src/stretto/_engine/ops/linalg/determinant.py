@@ -13,12 +13,13 @@ import numpy as np
 
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.ops.arithmetic import absolute, sign
-from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum, reshape
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full_like, ne, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import log
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.linalg.family import MatrixOperation, as_matrices, check_matrix
 from stretto._engine.ops.linalg.lu import Lu, LuSolve, PivotsToPermutation, rows, solve
 from stretto._engine.ops.linalg.matrix_parts import (

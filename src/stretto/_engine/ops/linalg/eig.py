@@ -15,11 +15,12 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.broadcast import expand_dims, reduce_sum
+from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.eigh import inverse_differences
 from stretto._engine.ops.linalg.family import (
@@ -33,7 +34,7 @@ from stretto._engine.ops.linalg.family import (
 )
 from stretto._engine.ops.linalg.lu import solve
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of
-from stretto._engine.ops.reducing.reduce import argmax
+from stretto._engine.ops.reducing.places import argmax
 
 __all__ = ["Eig", "EigImplementation", "eig"]
 

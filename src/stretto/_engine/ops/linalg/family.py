@@ -17,10 +17,11 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, move_to_front
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, le, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT
+from stretto._engine.ops.layout import move_to_front
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, identity
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.thresholds import MATRICES, MATRICES_OF

@@ -16,13 +16,7 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    broadcast_to,
-    expand_dims,
-    move_to_front,
-    reduce_sum,
-)
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, select, zeros_like
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import matmul
@@ -30,6 +24,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import expand_dims, move_to_front
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,

@@ -12,12 +12,13 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import is_complex
-from stretto._engine.ops.arithmetic import maximum, minimum
-from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reshape, transpose
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, ge, gt, select, zeros_like
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import slice_
 
 __all__ = [

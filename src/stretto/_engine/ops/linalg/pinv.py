@@ -13,10 +13,10 @@ import numpy as np
 
 from stretto._engine.core.types import ArrayType, array_type, real_dtype
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like, select, zeros_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.cholesky import hermitian_from_lower
 from stretto._engine.ops.linalg.eigh import Eigh

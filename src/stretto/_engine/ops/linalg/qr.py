@@ -16,13 +16,14 @@ from stretto._engine.core.primitive import Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.complex_parts import complex_, conj, imag
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
@@ -116,7 +117,8 @@ class HouseholderProduct(MatrixOperation):
     def infer(self, x: ArrayType, taus: ArrayType) -> ArrayType:
         """The first operand's type."""
         *batch, m, n = check_matrix("householder_product", x)
-        if n > m or taus.dtype != x.dtype or taus.shape[:-1] != tuple(batch) or taus.shape[-1] > n:
+        fits = taus.ndim and taus.shape[:-1] == tuple(batch) and taus.shape[-1] <= n <= m
+        if not fits or taus.dtype != x.dtype:
             raise ValueError(
                 f"householder_product: expected a of no more columns than rows, and at most as "
                 f"many taus as columns, with equal leading axes and one dtype; got {x} and {taus}"
@@ -400,6 +402,8 @@ def ormqr(
     matrix, factors, other = [convert(v, dtype) for v in values]
     check_matrix("ormqr", matrix.type)
     check_matrix("ormqr", other.type)
+    if not factors.ndim:
+        raise ValueError(f"ormqr: taus must have rank 1 or more, got {factors.type}")
     batch = broadcast_shapes("ormqr", matrix.shape[:-2], other.shape[:-2])
     batch = broadcast_shapes("ormqr", batch, factors.shape[:-1])
     matrix, other = (broadcast_to(v, (*batch, *v.shape[-2:])) for v in (matrix, other))

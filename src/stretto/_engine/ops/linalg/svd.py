@@ -15,10 +15,11 @@ import numpy as np
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.types import ArrayType, is_complex, real_dtype
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, le, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.eigh import inverse_differences
 from stretto._engine.ops.linalg.family import (

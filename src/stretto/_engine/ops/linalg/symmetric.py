@@ -5,6 +5,7 @@ Layer 2 (ops).
 
 from __future__ import annotations
 
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.contract import matmul
@@ -36,7 +37,8 @@ def symmetric_product(
         The matrices, ``[..., m, m]``.
 
     Raises:
-        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        TypeError: the dtype is not float32, float64, complex64 or complex128, or ``alpha`` or
+            ``beta`` is not a number.
         ValueError: the shapes do not fit.
 
     >>> import stretto as st
@@ -54,6 +56,10 @@ def symmetric_product(
             f"symmetric_product: c_matrix must have {m} rows, as a_matrix has; got {a.type} and "
             f"{c.type}"
         )
+    for name, number in (("alpha", alpha), ("beta", beta)):
+        factor = as_value(number, "symmetric_product", name)
+        if factor.ndim:
+            raise TypeError(f"symmetric_product: {name} must be a number, got {factor.type}")
     out = matmul(a, matrix_transpose(a)) * alpha + c * beta
     if symmetrize_output:
         out = lower_part(out) + matrix_transpose(lower_part(out, -1))

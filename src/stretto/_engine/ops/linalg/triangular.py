@@ -15,11 +15,12 @@ from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape, squeeze, transpose
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.layout import move_to_front, reshape, squeeze, transpose
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import MatrixOperation, check_matrix, lapack
 from stretto._engine.ops.linalg.matrix_parts import (

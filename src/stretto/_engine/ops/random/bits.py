@@ -20,19 +20,13 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.bitcast import bitcast_convert_type
-from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape
-from stretto._engine.ops.comparison import (
-    EQ,
-    OR,
-    SELECT,
-    SHIFT_LEFT,
-    SHIFT_RIGHT_LOGICAL,
-    XOR,
-    full,
-)
+from stretto._engine.ops.bitwise import OR, SHIFT_LEFT, SHIFT_RIGHT_LOGICAL, XOR
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import EQ, SELECT, full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped, broadcast_shapes
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = ["RandomBits", "threefry2x32"]

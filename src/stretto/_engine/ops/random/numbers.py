@@ -16,7 +16,8 @@ from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.arithmetic import ADD, MUL, REM, SUB
 from stretto._engine.ops.bitcast import bitcast_convert_type
-from stretto._engine.ops.comparison import OR, SHIFT_RIGHT_LOGICAL, full_like
+from stretto._engine.ops.bitwise import OR, SHIFT_RIGHT_LOGICAL
+from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import Elementwise
 

@@ -23,10 +23,11 @@ from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitiv
 from stretto._engine.core.types import ArrayType, array_type, as_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bitcast import BitcastConvertType
-from stretto._engine.ops.broadcast import broadcast_in_dim, move_to_front, reshape
+from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import Iota
+from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.random.bits import THREEFRY2X32
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding

@@ -7,23 +7,28 @@ b[i]``: next, read ``recurrence``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.broadcast import canonical_axis
 from stretto._engine.ops.comparison import eq, full_like, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, FLOAT, NUMERIC
 from stretto._engine.ops.exponential import exp, log
+from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
-from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow, reduce_windows
+
+if TYPE_CHECKING:  # only to lower a program
+    from stretto._engine.ops.reducing import window_geometry
+else:
+    window_geometry = LazyModule("stretto._engine.ops.reducing.window_geometry")
 
 __all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
 
@@ -73,10 +78,10 @@ class Cumulative(Primitive, abstract=True):
             return x
         n = x.type.shape[self.axis]
         ends = {"high" if self.reverse else "low": n - 1}
-        windows = tuple(
-            AxisWindow(n, **ends) if d == self.axis else PLAIN for d in range(x.type.ndim)
-        )
-        return b.convert(reduce_windows(b, self.op, x, windows, self.identity), x.type.dtype)
+        windows = [window_geometry.PLAIN] * x.type.ndim
+        windows[self.axis] = window_geometry.AxisWindow(n, **ends)
+        out = window_geometry.reduce_windows(b, self.op, x, tuple(windows), self.identity)
+        return b.convert(out, x.type.dtype)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is stepped over."""

@@ -14,8 +14,9 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of
-from stretto._engine.ops.broadcast import broadcast_in_dim, canonical_axis, reshape
+from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.elementwise import INEXACT, align_mapped
+from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.shape import pad, rev, slice_in_dim
 

@@ -16,7 +16,6 @@ from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.arithmetic import divide, remainder
-from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import eq, full, ge, gt, lt, ne, select, where, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.geometry import dilated
@@ -24,6 +23,7 @@ from stretto._engine.ops.elementwise import FLOAT, align_mapped
 from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, gather, scatter_add
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
 from stretto._engine.ops.reducing.window_geometry import (
     PLAIN,

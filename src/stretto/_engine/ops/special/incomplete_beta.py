@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
 from stretto._engine.ops.special.gamma_formulas import digamma_formula
 from stretto._engine.ops.special.incomplete_formulas import gamma_scale, log_excess
 from stretto._engine.ops.special.zeta import refused_partial
@@ -207,4 +207,6 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> st.lax.betainc(2.0, 1.0, st.numpy.array([0.0, 0.5, 1.0]))
     Array([0.  , 0.25, 1.  ], dtype=float32)
     """
-    return BETAINC(*promote_values("betainc", a, b, x, inexact=True))
+    values = promote_values("betainc", a, b, x, inexact=True)
+    check_kind("betainc", FLOAT, values[0].type)
+    return BETAINC(*values)

@@ -1,0 +1,317 @@
+"""Reshape and transpose: the same elements under other axes; and checks of axes.
+
+Layer 2 (ops). Every other family's rules are written with these and those of ``broadcast``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import axis_of, integers
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Kernel, Primitive
+from stretto._engine.core.program import Atom, Equation
+from stretto._engine.core.types import ArrayType
+from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops.sharding import refuse_sharding
+
+__all__ = [
+    "canonical_axis",
+    "canonical_axes",
+    "expand_dims",
+    "move_axis",
+    "move_to_front",
+    "reshape",
+    "squeeze",
+    "transpose",
+]
+
+
+class Reshape(Primitive):
+    """The same elements in row-major order, in another shape."""
+
+    kernel = Kernel.VIEW
+    light = True
+    shape: tuple[int, ...]
+    splat = True
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The shape asked for, of the same size."""
+        if math.prod(self.shape) != x.size:
+            raise ValueError(
+                f"reshape: {x} has {x.size} elements, shape {self.shape} another number"
+            )
+        return x.with_shape(self.shape)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's reshape."""
+        return x.reshape(self.shape)
+
+    def splat_reference(self, x: np.ndarray) -> np.ndarray:
+        """The same element."""
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``reshape``."""
+        return b.emit("reshape", x)
+
+    def simpler(self, x: Atom, maker: Equation | None) -> Any:
+        """Only the last of several reshapes counts."""
+        if self.shape == x.type.shape:
+            return x
+        return (self, maker.inputs) if maker and isinstance(maker.primitive, Reshape) else None
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Reshape back."""
+        return (reshape(ct, x.shape),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first and stays."""
+        return Reshape((size, *self.shape))(move_to_front(args[0], axes[0])), 0
+
+
+class Transpose(Primitive):
+    """The axes in another order."""
+
+    light = True
+    permutation: tuple[int, ...]
+    splat = True
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's sizes, permuted."""
+        if sorted(self.permutation) != list(range(x.ndim)):
+            raise ValueError(
+                f"transpose: {self.permutation} is not a permutation of the {x.ndim} axes of {x}"
+            )
+        return x.with_shape(tuple(x.shape[d] for d in self.permutation))
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """A view with the strides permuted."""
+        return x.transpose(self.permutation)
+
+    def splat_reference(self, x: np.ndarray) -> np.ndarray:
+        """The same element."""
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``transpose``."""
+        return b.emit("transpose", x, attributes=f"permutation = {b.ints(self.permutation)}")
+
+    def simpler(self, x: Atom, maker: Equation | None) -> Any:
+        """Several permutations are one, and that of no axis none."""
+        if self.permutation == tuple(range(x.type.ndim)):
+            return x
+        if maker is None or not isinstance(maker.primitive, Transpose):
+            return None
+        first = maker.primitive.permutation
+        return Transpose(tuple([first[d] for d in self.permutation])), maker.inputs
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """The inverse permutation."""
+        inverse = tuple(self.permutation.index(d) for d in range(x.ndim))
+        return (Transpose(inverse)(ct),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first, the others permute after it."""
+        (axis,) = axes
+        assert axis is not None
+        rest = [d for d in range(args[0].ndim) if d != axis]
+        return Transpose((axis, *(rest[d] for d in self.permutation)))(args[0]), 0
+
+
+def check_axes(caller: str, x: ArrayType, axes: Sequence[int]) -> None:
+    """Raise unless these are distinct, non-negative axes of ``x``."""
+    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
+        raise ValueError(f"{caller}: axes {tuple(axes)} are not distinct axes of {x}")
+
+
+def reduce_vmap(
+    family: Any, reduced: tuple[int, ...], x: Any, axis: int | None, *settings: Any
+) -> tuple[Any, int]:
+    """Reduce over the axes of one example, with the mapped axis among them stepped over."""
+    assert axis is not None
+    shifted = tuple(a if a < axis else a + 1 for a in reduced)
+    out_axis = axis - sum(a < axis for a in shifted)
+    return family(shifted, *settings)(x), out_axis
+
+
+def canonical_axis(axis: Any, ndim: int, caller: str) -> int:
+    """The axis counted from the front; raises NumPy's ``AxisError`` where there is no such axis.
+
+    That is a ``ValueError`` and an ``IndexError``.
+    """
+    a = axis_of(axis, caller)
+    if not -ndim <= a < ndim:
+        raise np.exceptions.AxisError(
+            f"{caller}: axis {a} is out of bounds for an array of {ndim} dimensions"
+        )
+    return a % ndim
+
+
+def canonical_axes(axis: Any, ndim: int, caller: str) -> tuple[int, ...]:
+    """All axes for ``None``, else the one or several named, counted from the front."""
+    if axis is None:
+        return tuple(range(ndim))
+    several = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(canonical_axis(a, ndim, caller) for a in several)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{caller}: axis {axis} names an axis twice")
+    return axes
+
+
+def reshape(
+    operand: ArrayLike,
+    new_sizes: Sequence[int] | int,
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Give an array another shape, with its elements in row-major order.
+
+    Args:
+        operand: an array.
+        new_sizes: the new shape; one size may be -1, and is then found from the others.
+        dimensions: an order that the axes are put in first; by default as they are.
+        out_sharding: must be None.
+
+    Returns:
+        The array, of the new shape.
+
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: the sizes do not multiply to that of ``operand``.
+        NotImplementedError: ``out_sharding`` is not None.
+
+    >>> import stretto.numpy as snp
+    >>> snp.reshape(snp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    """
+    x = as_value(operand, "reshape", "operand")
+    if out_sharding is not None:
+        refuse_sharding("reshape", out_sharding=out_sharding)
+    if dimensions is not None:
+        x = transpose(x, dimensions)
+    given = new_sizes if isinstance(new_sizes, (tuple, list)) else (new_sizes,)
+    sizes = list(integers(given, "reshape", "the new shape"))
+    if sizes.count(-1) == 1:
+        rest = math.prod(n for n in sizes if n != -1)
+        if rest == 0 or x.size % rest:
+            raise ValueError(
+                f"reshape: {x.type} ({x.size} elements) does not fit shape {tuple(sizes)}"
+            )
+        sizes[sizes.index(-1)] = x.size // rest
+    if math.prod(sizes) != x.size or any(n < 0 for n in sizes):
+        raise ValueError(f"reshape: {x.type} ({x.size} elements) does not fit shape {tuple(sizes)}")
+    return x if x.shape == tuple(sizes) else Reshape(tuple(sizes))(x)
+
+
+def transpose(operand: ArrayLike, permutation: Sequence[int] | None = None) -> Array:
+    """Put the axes of an array in another order.
+
+    Args:
+        operand: an array.
+        permutation: the axes in their new order; reversed by default.
+
+    Returns:
+        The array with its axes in that order.
+
+    Raises:
+        ValueError: ``permutation`` does not name each axis once.
+
+    >>> import stretto.numpy as snp
+    >>> snp.transpose(snp.ones((2, 3))).shape
+    (3, 2)
+    """
+    x = as_value(operand, "transpose", "operand")
+    if permutation is None:
+        order = tuple(range(x.ndim))[::-1]
+    else:
+        order = canonical_axes(tuple(permutation), x.ndim, "transpose")
+        if len(order) != x.ndim:
+            raise ValueError(
+                f"transpose: axes {tuple(permutation)} must name all {x.ndim} axes of {x.type}"
+            )
+    return x if order == tuple(range(x.ndim)) else Transpose(order)(x)
+
+
+def move_axis(x: Any, source: int, destination: int) -> Any:
+    """The axis ``source`` moved to ``destination`` (both non-negative), the others in order."""
+    if source == destination:
+        return x
+    rest = [d for d in range(x.ndim) if d != source]
+    rest.insert(destination, source)
+    return transpose(x, rest)
+
+
+def move_to_front(x: Any, axis: int | None) -> Any:
+    """The mapped axis first."""
+    assert axis is not None
+    return move_axis(x, axis, 0)
+
+
+def expand_dims(array: ArrayLike, dimensions: int | Sequence[int]) -> Array:
+    """Insert axes of size 1.
+
+    Args:
+        array: an array.
+        dimensions: the places of the new axes in the result, negative from the end.
+
+    Returns:
+        The array with the new axes.
+
+    Raises:
+        ValueError: a place is out of bounds, or is named twice.
+
+    >>> import stretto.numpy as snp
+    >>> snp.expand_dims(snp.ones(3), 0).shape
+    (1, 3)
+    """
+    x = as_value(array, "expand_dims", "array")
+    several = tuple(dimensions) if isinstance(dimensions, (tuple, list)) else (dimensions,)
+    ndim = x.ndim + len(several)
+    places = canonical_axes(several, ndim, "expand_dims")
+    dims = [d for d in range(ndim) if d not in places]
+    shape = [1] * ndim
+    for d, n in zip(dims, x.shape, strict=True):
+        shape[d] = n
+    return reshape(x, tuple(shape))
+
+
+def squeeze(array: ArrayLike, dimensions: int | Sequence[int] | None = None) -> Array:
+    """Remove axes of size 1.
+
+    Args:
+        array: an array.
+        dimensions: the axes to remove; by default all of size 1.
+
+    Returns:
+        The array without these axes.
+
+    Raises:
+        ValueError: a named axis has another size, is out of bounds, or is named twice.
+
+    >>> import stretto.numpy as snp
+    >>> snp.squeeze(snp.ones((1, 3, 1))).shape
+    (3,)
+    """
+    x = as_value(array, "squeeze", "array")
+    if dimensions is None:
+        axes: tuple[int, ...] = tuple(d for d, n in enumerate(x.shape) if n == 1)
+    else:
+        axes = canonical_axes(dimensions, x.ndim, "squeeze")
+    if any(x.shape[a] != 1 for a in axes):
+        raise ValueError(f"squeeze: axis {dimensions} of {x.type} has a size other than 1")
+    return reshape(x, tuple(n for d, n in enumerate(x.shape) if d not in axes))

@@ -1,0 +1,188 @@
+"""Arrays made of numbers and shapes, and their dtypes, under the names of ``jax.lax``.
+
+Next, read ``arrays``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import sizes_of
+from stretto._engine.core.interpreter import as_value, type_of
+from stretto._engine.core.types import as_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.sharding import refuse_sharding
+
+__all__ = [
+    "dtype",
+    "empty",
+    "full",
+    "full_like",
+    "shape_argument",
+    "shape_as_value",
+    "stage",
+]
+
+
+def shape_argument(shape: Sequence[int] | int, caller: str) -> tuple[int, ...]:
+    """The sizes that a shape has; a number is that of one axis."""
+    return sizes_of(shape if isinstance(shape, (tuple, list)) else (shape,), caller)
+
+
+def dtype(x: Any) -> np.dtype:
+    """Say the dtype of an array or a number, or the one that a type or a name stands for.
+
+    Args:
+        x: an array, a number, a type, or a name such as ``"int8"``.
+
+    Returns:
+        The dtype.
+
+    Raises:
+        TypeError: ``x`` is anything else.
+
+    >>> import stretto as st
+    >>> st.lax.dtype(1.0), st.lax.dtype("int8")
+    (dtype('float32'), dtype('int8'))
+    """
+    if isinstance(x, (str, type, np.dtype)):
+        return as_dtype(x)
+    return type_of(x, "dtype").dtype
+
+
+def full(
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: None = None,
+) -> Array:
+    """Make an array whose elements all are one value.
+
+    Args:
+        shape: the sizes of the axes.
+        fill_value: a scalar.
+        dtype: the dtype; by default that of the value.
+        sharding: must be None.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``fill_value`` is not a scalar.
+        NotImplementedError: ``sharding`` is not None.
+
+    >>> import stretto as st
+    >>> st.lax.full((2,), 3.0, "bfloat16")
+    Array([3, 3], dtype=bfloat16)
+    """
+    refuse_sharding("full", sharding=sharding)
+    return _filled("full", shape, fill_value, dtype)
+
+
+def _filled(caller: str, shape: Any, fill_value: Any, dtype: Any) -> Any:
+    value = as_value(fill_value, caller, "fill_value")
+    if value.ndim:
+        raise TypeError(f"{caller}: fill_value must be a scalar, got {value.type}")
+    weak = dtype is None and value.weak_type
+    value = convert(value, value.dtype if dtype is None else as_dtype(dtype), weak)
+    return broadcast_to(value, shape_argument(shape, caller), caller)
+
+
+def full_like(
+    x: Any,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    sharding: None = None,
+) -> Array:
+    """Make an array of one value, of the shape and dtype of another.
+
+    Args:
+        x: an array, or what has a shape and a dtype.
+        fill_value: a scalar.
+        dtype: another dtype.
+        shape: another shape.
+        sharding: must be None.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``fill_value`` is not a scalar.
+        NotImplementedError: ``sharding`` is not None.
+
+    >>> import stretto as st
+    >>> st.lax.full_like(st.numpy.ones(2), 7)
+    Array([7., 7.], dtype=float32)
+    """
+    like = type_of(x, "full_like")
+    wanted = like.dtype if dtype is None else dtype
+    sizes = like.shape if shape is None else shape
+    refuse_sharding("full_like", sharding=sharding)
+    return _filled("full_like", sizes, fill_value, wanted)
+
+
+def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
+    """Make an array whose elements may be anything; here they are zeros.
+
+    Args:
+        shape: the sizes of the axes.
+        dtype: the dtype.
+        out_sharding: must be None.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: a size is not an integer.
+        NotImplementedError: ``out_sharding`` is not None.
+
+    >>> import stretto as st
+    >>> st.lax.empty((2,), float)
+    Array([0., 0.], dtype=float32)
+    """
+    refuse_sharding("empty", out_sharding=out_sharding)
+    return _filled("empty", shape, 0, dtype)
+
+
+def shape_as_value(shape: Sequence[int]) -> Array:
+    """Make an array of the sizes of a shape.
+
+    Args:
+        shape: the sizes of the axes.
+
+    Returns:
+        The sizes, int32.
+
+    >>> import stretto as st
+    >>> st.lax.shape_as_value((2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    return as_value(
+        np.asarray(shape_argument(shape, "shape_as_value"), np.int32), "shape_as_value", "shape"
+    )
+
+
+def stage(x: ArrayLike, /) -> Array:
+    """Make an array of this package of a number or of NumPy's array.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The array; one of this package as it is.
+
+    Raises:
+        TypeError: ``x`` is neither.
+
+    >>> import stretto as st
+    >>> st.lax.stage(1.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return as_value(x, "stage")

@@ -1,0 +1,94 @@
+"""Inverse trigonometric and hyperbolic functions: the laws, special values, NumPy."""
+
+import numpy as np
+import pytest
+
+from stretto import grad
+from stretto._engine.ops import inverse_trigonometric as ops
+from stretto.laws import (
+    bf16,
+    c64,
+    check_special,
+    f32,
+    f64,
+    law,
+    special_pairs,
+    special_values,
+)
+
+FUNCTIONS = {
+    ops.Asin: (ops.asin, -0.9, 0.9),
+    ops.Acos: (ops.acos, -0.9, 0.9),
+    ops.Atan: (ops.atan, -2, 2),
+    ops.Asinh: (ops.asinh, -2, 2),
+    ops.Acosh: (ops.acosh, 1.2, 3),
+    ops.Atanh: (ops.atanh, -0.9, 0.9),
+}
+NUMPY = {
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+}
+# Difference quotients are taken in 64 bits anyway, and vmap treats all dtypes alike.
+LESS = {
+    f64: {"derivative": False, "mapped": False},
+    **{t: {"mapped": False} for t in (bf16, c64)},
+}
+LAWS = [
+    *(
+        law(p, f, t(2, 3).within(low, high), **LESS.get(t, {}))
+        for p, (f, low, high) in FUNCTIONS.items()
+        for t in (f32, f64, bf16, c64)
+    ),
+    *(
+        law(ops.Atan2, ops.atan2, t(2, 3), t(2, 3).within(0.5, 2), **LESS.get(t, {}))
+        for t in (f32, f64, bf16)
+    ),
+]
+BY_NAME = {f.__name__: f for f, *_ in FUNCTIONS.values()}
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_laws(law):
+    law.check()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32", "float64"])
+def test_special_floats(name):
+    check_special(BY_NAME, special_values(name))
+    check_special({"atan2": ops.atan2}, *special_pairs(name))
+
+
+@pytest.mark.parametrize("name", ["complex64", "complex128"])
+def test_special_complex(name):
+    """Signs of zeros differ, and, where a part is infinite or NaN, what the other part is."""
+    check_special(BY_NAME, special_values(name))
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_values_are_numpy_s(name):
+    x = np.array([0.1, 0.5, 0.9], np.float32) + (1 if name == "acosh" else 0)
+    np.testing.assert_allclose(BY_NAME[name](x), NUMPY[name](x), rtol=1e-6)
+
+
+def test_quadrants():
+    y, x = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, -1.0, 1.0])
+    np.testing.assert_allclose(ops.atan2(y, x), np.arctan2(y, x), rtol=1e-6)
+
+
+def test_derivative_outside_the_domain_is_nan():
+    assert np.isnan(grad(ops.asin)(2.0))
+    assert np.isinf(grad(ops.asin)(1.0))
+
+
+def test_integers_become_floats():
+    assert ops.asin(np.array([1])).dtype == np.float32
+    assert ops.atan2(1, 2).dtype == np.float32
+
+
+def test_refused():
+    with pytest.raises(TypeError, match="atan2: expected an array of kind float, got complex64"):
+        ops.atan2(1j, 1.0)
