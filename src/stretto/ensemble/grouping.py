@@ -24,7 +24,7 @@ from stretto.files.names import leaf_names
 from stretto.nn.module import Module
 from stretto.numpy.joining import take
 
-__all__ = ["groups_of", "joined", "merged", "refuse_others_than_modules"]
+__all__ = ["groups_of", "in_mode", "joined", "merged", "refuse_others_than_modules"]
 
 
 def groups_of(
@@ -268,6 +268,25 @@ def refuse_others_than_modules(members: Sequence[Any]) -> None:
                 f"Ensemble: member {i} is a {type(member).__name__}, expected a module; for trees "
                 f"of parameters give the function that takes them: Ensemble(apply, members)"
             )
+
+
+def in_mode(
+    mode: bool, groups: Sequence[Group], arrays: list[list[Any]]
+) -> tuple[list[Group], list[list[Any]]]:
+    """The groups with their modules in train mode or not; those that differed in it alone are one.
+
+    Groups that share arrays stay apart: each has its own.
+    """
+    in_this_mode = []
+    for group in groups:
+        member = tree.unflatten(group.structure, range(group.structure.num_leaves))
+        for x in tree.leaves(member, lambda x: isinstance(x, Module)):
+            if isinstance(x, Module):
+                x.train(mode)
+        in_this_mode.append(changed(group, structure=tree.structure(member)))
+    if any(any(g.shared) for g in groups):
+        return in_this_mode, arrays
+    return merged(in_this_mode, arrays)
 
 
 def joined(

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core import tree
 from stretto.ensemble.tied import Ties, retied, untied
 
-__all__ = ["Group", "Member", "call_module", "changed", "moved"]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    M_co = TypeVar("M_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    M_co = TypeVar("M_co", covariant=True)
+"""What a member is: its module, or ``Member``. ``Ensemble`` alone has members of any type."""
+
+__all__ = ["Group", "M_co", "Member", "call_module", "changed", "moved"]
 
 
 def call_module(module: Any, *args: Any, **kwargs: Any) -> Any:

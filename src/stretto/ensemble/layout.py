@@ -6,7 +6,7 @@ compiled for each in common. Read ``groups`` before, ``ensemble`` next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stretto.ensemble.groups import Group
@@ -48,6 +48,32 @@ class Layout:
         """The arrays of each group, from those of all."""
         given = iter(arrays)
         return [[next(given) for _ in group.names] for group in self.groups]
+
+    def replaced(
+        self, arrays: Sequence[Sequence[Any]], others: Sequence[Mapping[str, Any]]
+    ) -> list[list[Any]]:
+        """The arrays of each group, with others in place of those named."""
+        if len(others) != len(self.groups):
+            raise ValueError(
+                f"Ensemble.replace: expected a dictionary for each of {len(self.groups)} groups, "
+                f"got {len(others)}"
+            )
+        columns = []
+        for group, old, new in zip(self.groups, arrays, others, strict=True):
+            unknown = sorted(set(new) - set(group.names))
+            if unknown:
+                raise ValueError(
+                    f"Ensemble.replace: there is no {', '.join(unknown)}; the parts are "
+                    f"{', '.join(group.names)}"
+                )
+            column = [new.get(n, x) for n, x in zip(group.names, old, strict=True)]
+            for n, x, y in zip(group.names, old, column, strict=True):
+                if x.shape != y.shape:
+                    raise ValueError(
+                        f"Ensemble.replace: {n}: expected shape {x.shape}, got {y.shape}"
+                    )
+            columns.append(column)
+        return columns
 
     def difference(self, other: Layout) -> str:
         """In what two ensembles differ, in words."""

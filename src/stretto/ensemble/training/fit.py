@@ -12,7 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.typing import Key
+from stretto.ensemble.groups import M_co
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, divergences
 from stretto.ensemble.training.evaluation import Evaluator
@@ -46,15 +47,17 @@ if TYPE_CHECKING:  # it is above, and trains by this
 
 __all__ = ["Fitted", "fit"]
 
+M = TypeVar("M")
+
 _USUAL_BATCH = 32
 _USUAL_PART = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class Fitted:
+class Fitted(Generic[M_co]):
     """What a training gave."""
 
-    ensemble: Ensemble
+    ensemble: Ensemble[M_co]
     """The ensemble that was trained."""
     history: dict[str, np.ndarray]
     """``step`` and ``epoch`` of each entry; ``loss``, metrics, ``validation_loss``, … of shape
@@ -64,12 +67,12 @@ class Fitted:
     """The step at which members were stopped early, by member."""
     diverged: dict[int, Divergence]
     """Members that diverged: step, and path of the parameter."""
-    state: TrainState
+    state: TrainState[M_co]
     """All that was reached, to go on from."""
 
 
 def fit(
-    ensemble: Ensemble,
+    ensemble: Ensemble[M],
     loss: Callable[..., Any],
     data: Any,
     optimiser: Any,
@@ -93,7 +96,7 @@ def fit(
     checkpoint: Checkpoints | str | os.PathLike[str] | None = None,
     resume: bool | str = "auto",
     progress: bool | None = None,
-) -> Fitted:
+) -> Fitted[M]:
     """Train all members, each with its own shuffle, optimiser state and random numbers.
 
     One compiled program is a step of all members of an architecture; it picks each member's batch
@@ -266,8 +269,11 @@ def _check_counts(least: int, **counts: Any) -> None:
 
 
 def _finished(
-    ensemble: Any, state: TrainState, early_stopping: EarlyStopping | None, on_divergence: str
-) -> Fitted:
+    ensemble: Ensemble[M],
+    state: TrainState[M],
+    early_stopping: EarlyStopping | None,
+    on_divergence: str,
+) -> Fitted[M]:
     """Give the ensemble what was reached, and say what happened."""
     best = early_stopping is not None and early_stopping.restore_best
     made = state.best if best else state.ensemble

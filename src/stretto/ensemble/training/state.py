@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
-from stretto.ensemble.groups import Group
+from stretto.ensemble.groups import Group, M_co
 
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
@@ -104,7 +104,7 @@ _ROW_FIELDS = {f.name for f in dataclasses.fields(Rows)}
 
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class TrainState:
+class TrainState(Generic[M_co]):
     """All that training has reached: a tree, which can be saved, and gone on from.
 
     ``state.ensemble`` is the ensemble as it stands, ``state.best`` that of each member's best
@@ -132,7 +132,7 @@ class TrainState:
     layout: Any = dataclasses.field(default=None, metadata=_STATIC)
     """What of the ensemble is not arrays."""
 
-    def replace(self, **fields: Any) -> TrainState:
+    def replace(self, **fields: Any) -> TrainState[M_co]:
         """Return a state with other values of some fields.
 
         Args:
@@ -149,12 +149,12 @@ class TrainState:
         return sum(p.group.size for p in self.all_packs())
 
     @property
-    def ensemble(self) -> Ensemble:
+    def ensemble(self) -> Ensemble[M_co]:
         """The ensemble as it stands."""
         return self._made([w.arrays() for w in self._whole()])
 
     @property
-    def best(self) -> Ensemble:
+    def best(self) -> Ensemble[M_co]:
         """The ensemble with each member as it was at its best evaluation.
 
         As it stands, without early stopping.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
 
 __all__ = ["REACTIONS", "Trainer"]
+
+M = TypeVar("M")
 
 REACTIONS = ("raise", "freeze", "drop", "ignore")
 
@@ -133,7 +135,7 @@ class Trainer:
 
     # Beginning
 
-    def start(self, ensemble: Ensemble, key: Key | None = None) -> TrainState:
+    def start(self, ensemble: Ensemble[M], key: Key | None = None) -> TrainState[M]:
         """Return the state before the first step; the ensemble's arrays are copied, and stay.
 
         Args:
@@ -235,8 +237,8 @@ class Trainer:
     # Steps
 
     def step(
-        self, state: TrainState, batch: Any, *, each: bool = False
-    ) -> tuple[TrainState, dict[str, Array]]:
+        self, state: TrainState[M], batch: Any, *, each: bool = False
+    ) -> tuple[TrainState[M], dict[str, Array]]:
         """Take a step on a batch.
 
         Args:
