@@ -5,21 +5,45 @@ Next, read ``vectorise``, which maps such a function over many modules' arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, overload
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn.module import Module
 from stretto.nn.updating import places, updates_of
 from stretto.tree import stack
 
 __all__ = ["functional_call", "stack_module_state"]
 
+R = TypeVar("R")
 
+
+@overload
+def functional_call(
+    module: Callable[..., R],
+    parameter_and_buffer_dicts: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+    return_buffers: Literal[False] = False,
+) -> R: ...
+@overload
+def functional_call(
+    module: Callable[..., R],
+    parameter_and_buffer_dicts: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+    return_buffers: Literal[True],
+) -> tuple[R, dict[str, Array]]: ...
 def functional_call(
     module: Any,
-    parameter_and_buffer_dicts: Any,
+    parameter_and_buffer_dicts: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
     args: Any = None,
     kwargs: dict[str, Any] | None = None,
     *,
@@ -139,7 +163,9 @@ def _fitting(array: Any, old: Any, name: str) -> Any:
     return value
 
 
-def stack_module_state(models: Any) -> tuple[dict[str, Array], dict[str, Array]]:
+def stack_module_state(
+    models: Iterable[Module],
+) -> tuple[dict[str, Array], dict[str, Array]]:
     """Stack the parameters, and the buffers, of modules of one kind.
 
     An array that a module holds in two places is given once, by its first name.

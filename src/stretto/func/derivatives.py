@@ -7,7 +7,7 @@ complex numbers: a gradient here is the conjugate of JAX's, as in PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from stretto._engine.api import derivatives as api
 from stretto._engine.api import jacobians
@@ -22,6 +22,9 @@ from stretto._engine.transforms.linearize import linearize_flat
 from stretto.random.streams import refusing
 from stretto.tree_util import Partial
 
+if TYPE_CHECKING:
+    from stretto._engine.core.typing import Array, ArrayLike
+
 __all__ = [
     "grad",
     "grad_and_value",
@@ -32,6 +35,11 @@ __all__ = [
     "linearize",
     "vjp",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+X = TypeVar("X")
 
 
 def _conjugate(x: Any) -> Any:
@@ -47,6 +55,35 @@ def _is_complex(leaf: Any) -> bool:
     return is_complex(as_value(leaf).dtype)
 
 
+@overload
+def grad_and_value(
+    func: Callable[Concatenate[object, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+) -> Callable[Concatenate[Any, P], Any]: ...
+@overload
+def grad_and_value(
+    func: Callable[Concatenate[float, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[ArrayLike, P], tuple[Array, R]]: ...
+@overload
+def grad_and_value(
+    func: Callable[Concatenate[X, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[X, P], tuple[X, R]]: ...
+@overload
+def grad_and_value(
+    func: Callable[Concatenate[X, P], tuple[R, A]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[X, P], tuple[X, tuple[R, A]]]: ...
+@overload
+def grad_and_value(
+    func: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, tuple[Any, Any]]: ...
 def grad_and_value(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -82,6 +119,35 @@ def grad_and_value(
     return grad_and_value_func
 
 
+@overload
+def grad(
+    func: Callable[Concatenate[object, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+) -> Callable[Concatenate[Any, P], Any]: ...
+@overload
+def grad(
+    func: Callable[Concatenate[float, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[ArrayLike, P], Array]: ...
+@overload
+def grad(
+    func: Callable[Concatenate[X, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[X, P], X]: ...
+@overload
+def grad(
+    func: Callable[Concatenate[X, P], tuple[Any, A]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[X, P], tuple[X, A]]: ...
+@overload
+def grad(
+    func: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, Any]: ...
 def grad(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -114,6 +180,16 @@ def grad(
     return grad_func
 
 
+@overload
+def vjp(
+    func: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    func: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
+@overload
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Run a function, and give the one that takes its cotangents back to its arguments.
 
@@ -146,10 +222,37 @@ def _pulled(pull: Callable[..., Any], cotangents: Any) -> Any:
     return _conjugate(pull(_conjugate(cotangents)))
 
 
+@overload
+def jvp(
+    func: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    strict: bool = False,
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    func: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    strict: bool = False,
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
+@overload
 def jvp(
     func: Callable[..., Any],
-    primals: Any,
-    tangents: Any,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    strict: bool = False,
+    has_aux: bool,
+) -> tuple[Any, ...]: ...
+def jvp(
+    func: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
     *,
     strict: bool = False,
     has_aux: bool = False,
@@ -190,12 +293,12 @@ def jvp(
 
 
 def jacrev(
-    func: Callable[..., Any],
+    func: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Make a function that gives the Jacobian of another, by reverse mode.
 
     Args:
@@ -220,12 +323,12 @@ def jacrev(
 
 
 def jacfwd(
-    func: Callable[..., Any],
+    func: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     *,
     randomness: str = "error",
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Make a function that gives the Jacobian of another, by forward mode.
 
     ``func`` is run once for all directions.
@@ -257,7 +360,7 @@ def jacfwd(
 
     @wraps(func, "fixed")
     def fixed(*args: Any, **kwargs: Any) -> Any:
-        with refusing("func.jacfwd was not told to let it: pass randomness='same'"):
+        with refusing("func.jacfwd does not allow it by default: pass randomness='same'"):
             return func(*args, **kwargs)
 
     of = fixed if randomness == "error" else func
@@ -282,7 +385,7 @@ def _real(
     return jacobian_func
 
 
-def hessian(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def hessian(func: Callable[P, Any], argnums: int | Sequence[int] = 0) -> Callable[P, Any]:
     """Make a function that gives the second derivatives of another: ``jacfwd`` of ``jacrev``.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from stretto.random import streams
 from stretto.random.keys import fold_in
 
 __all__ = ["vmap"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _CHOICES = ("error", "different", "same")
 _CHOOSE = (
@@ -43,13 +46,13 @@ tree.register_pytree_node(_Shared, lambda x: ((), x.value), lambda value, _: val
 
 
 def vmap(
-    func: Callable[..., Any],
+    func: Callable[P, R],
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | str | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Map ``func`` over an axis of its positional arguments, all examples at once.
 
     Keyword arguments are handed on as they are.

@@ -7,7 +7,7 @@ implementation (``enable_nested_tensor``, ``mask_check``). Next, read ``recurren
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import stretto.numpy as snp
@@ -48,7 +48,7 @@ def _activation(caller: str, given: Any) -> Callable[[Any], Any]:
     return given
 
 
-def _parts(key: Any, count: int) -> Sequence[Any]:
+def _parts(key: Any, count: int) -> Any:
     """Keys for the parts of a call; without one each part draws from the ambient stream."""
     return (None,) * count if key is None else split(key, count)
 

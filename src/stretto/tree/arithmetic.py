@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from stretto.tree.members import Alike
 from stretto.tree.sums import of_column, widened
 
 __all__ = ["cast", "dot", "norm", "slerp"]
+
+T = TypeVar("T")
 
 _ROW = 1 << 12  # elements: few enough to be added up in 32 bits
 _BLOCK = _ROW << 7  # elements: of low precision, widened at a time
@@ -109,7 +111,7 @@ def _square(x: Any) -> Any:
     return _product(x, x)
 
 
-def slerp(start: Any, end: Any, weight: ArrayLike, *, by_leaf: bool = False) -> Any:
+def slerp(start: T, end: T, weight: ArrayLike, *, by_leaf: bool = False) -> T:
     """Interpolate along the arc between two trees: spherical linear interpolation.
 
     ``(sin((1 - t) θ) start + sin(t θ) end) / sin θ``, with θ the angle between the two trees as
@@ -171,7 +173,7 @@ def _arc_weights(aa: Any, bb: Any, ab: Any, t: Any) -> list[Any]:
     return [where(is_arc, divide(sin(multiply(w, angle)), sin(angle)), w) for w in (rest, t)]
 
 
-def cast(tree: Any, dtype: DTypeLike) -> Any:
+def cast(tree: T, dtype: DTypeLike) -> T:
     """Convert the floating leaves to another dtype; integers and booleans stay.
 
     Args:

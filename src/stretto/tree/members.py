@@ -6,7 +6,7 @@ Next, read ``sums``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto._engine.core import tree as _tree
 from stretto._engine.core.integers import integer
@@ -20,11 +20,13 @@ from stretto._engine.ops.shape import concatenate, slice_
 
 __all__ = ["Alike", "concat", "member_at", "size_of", "stack", "take", "unstack"]
 
+T = TypeVar("T")
+
 
 class Alike:
     """Gives the leaves of tree after tree, which must have the structure and shapes of the first.
 
-    Holds none of them. ``value(leaf, who, argument)`` makes a value of a leaf.
+    Holds none of them. ``value(leaf, caller, argument)`` makes a value of a leaf.
     """
 
     def __init__(self, caller: str, value: Callable[[Any, str, str], Any] = as_value) -> None:
@@ -59,7 +61,7 @@ class Alike:
         return unflatten(self.structure, self.types)
 
 
-def stack(trees: Iterable[Any], axis: int = 0) -> Any:
+def stack(trees: Iterable[T], axis: int = 0) -> T:
     """Stack trees of one structure: each leaf gets a new axis of members.
 
     Args:
@@ -115,7 +117,7 @@ def member_at(x: Any, i: int, axis: int) -> Any:
     return reshape(slice_(x, starts, limits), shape)
 
 
-def unstack(tree: Any, axis: int = 0) -> list[Any]:
+def unstack(tree: T, axis: int = 0) -> list[T]:
     """Split a stacked tree into its members: undoes ``stack``.
 
     Args:
@@ -136,7 +138,7 @@ def unstack(tree: Any, axis: int = 0) -> list[Any]:
     return [unflatten(spec, [member_at(v, i, axis) for v in values]) for i in range(size)]
 
 
-def take(tree: Any, i: ArrayLike, axis: int = 0) -> Any:
+def take(tree: T, i: ArrayLike, axis: int = 0) -> T:
     """Take one member of a stacked tree.
 
     Args:
@@ -166,7 +168,7 @@ def take(tree: Any, i: ArrayLike, axis: int = 0) -> Any:
     return unflatten(spec, [member_at(v, place % size, axis) for v in values])
 
 
-def concat(trees: Iterable[Any], axis: int = 0) -> Any:
+def concat(trees: Iterable[T], axis: int = 0) -> T:
     """Join stacked trees: their members one after the other.
 
     Args:

@@ -7,21 +7,23 @@ by block, at the speed of memory. Next, read ``arithmetic``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto._engine.core.tree import leaves, structure, unflatten
-from stretto._engine.core.types import array_type, canonical_dtype, inexact_dtype, kind_of, promote
+from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.arithmetic import add, multiply
 from stretto._engine.ops.contract import tensordot
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.runtime.array import Array
 from stretto.tree.members import Alike, member_at, size_of, stack
 
 __all__ = ["axpy", "lerp", "mean", "of_column", "weighted_sum", "widened"]
+
+T = TypeVar("T")
 
 
 # Of one leaf
@@ -52,10 +54,9 @@ def _borrowed(x: Any, caller: str, argument: str) -> Any:
     return as_value(x, caller, argument)
 
 
-def _float(x: Any, caller: str, argument: str) -> Any:
+def _borrowed_inexact(x: Any, caller: str, argument: str) -> Any:
     """The same, with integers as floats."""
-    x = _borrowed(x, caller, argument)
-    return convert(x, inexact_dtype(x.dtype), x.weak_type)
+    return as_inexact(_borrowed(x, caller, argument), caller, argument)
 
 
 _BLOCK = 1 << 17  # elements: a block of the sum, and one of a product, stay in the cache
@@ -215,7 +216,7 @@ def _streamed(
 
     Integers count as floats where there are no weights, as for a mean.
     """
-    alike = Alike(caller, _borrowed if weights is not None else _float)
+    alike = Alike(caller, _borrowed if weights is not None else _borrowed_inexact)
     sums: list[_Sum] = []
     one = as_value(1.0)
     number = 0
@@ -242,7 +243,20 @@ def _streamed(
     return sums, number, alike.structure
 
 
-def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> Any:
+@overload
+def weighted_sum(
+    trees: list[T] | tuple[T, ...] | Iterator[T],
+    weights: ArrayLike | Sequence[ArrayLike],
+    *,
+    stacked: Literal[False] | None = None,
+) -> T: ...
+@overload
+def weighted_sum(
+    trees: T, weights: ArrayLike | Sequence[ArrayLike], *, stacked: bool | None = None
+) -> T: ...
+def weighted_sum(
+    trees: Any, weights: ArrayLike | Sequence[ArrayLike], *, stacked: bool | None = None
+) -> Any:
     """Sum ``weights[i] * trees[i]``, leaf by leaf, in one pass without a stacked copy.
 
     Args:
@@ -308,6 +322,12 @@ def _of_stacked(x: Any, weights: Sequence[Any]) -> Any:
     return of_column([Array(host[i], type) for i in range(len(host))], weights)
 
 
+@overload
+def mean(
+    trees: list[T] | tuple[T, ...] | Iterator[T], *, stacked: Literal[False] | None = None
+) -> T: ...
+@overload
+def mean(trees: T, *, stacked: bool | None = None) -> T: ...
 def mean(trees: Any, *, stacked: bool | None = None) -> Any:
     """Average trees of one structure, leaf by leaf: the uniform soup of weights.
 
@@ -335,12 +355,12 @@ def mean(trees: Any, *, stacked: bool | None = None) -> Any:
     if not isinstance(trees, Iterator):
         members = list(trees)
         share = as_value(1 / max(len(members), 1))
-        return _listed(members, [share] * len(members), "mean", _float)
+        return _listed(members, [share] * len(members), "mean", _borrowed_inexact)
     sums, count, spec = _streamed(trees, None, "mean")
     return unflatten(spec, [s.result(1 / count) for s in sums])
 
 
-def lerp(start: Any, end: Any, weight: float | Array) -> Any:
+def lerp(start: T, end: T, weight: float | Array) -> T:
     """Interpolate linearly: ``start + weight * (end - start)``, leaf by leaf.
 
     Args:
@@ -361,7 +381,7 @@ def lerp(start: Any, end: Any, weight: float | Array) -> Any:
     return weighted_sum([start, end], [1 - weight, weight], stacked=False)
 
 
-def axpy(a: ArrayLike, x: Any, y: Any) -> Any:
+def axpy(a: ArrayLike, x: T, y: T) -> T:
     """Compute ``a * x + y``, leaf by leaf.
 
     Args:
