@@ -6,7 +6,7 @@ Layer 4 (control).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto._engine.control.family import parting, values_of
 from stretto._engine.core import tree
@@ -17,10 +17,12 @@ from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 
 __all__ = ["associative_scan"]
 
+T = TypeVar("T")
+
 
 def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+    fn: Callable[[Any, Any], Any], elems: T, reverse: bool = False, axis: int = 0
+) -> T:
     """Combine all elements up to each one along an axis, by any associative function.
 
     Args:
