@@ -239,8 +239,7 @@ def of_lax(x: Array) -> None:
 def of_nn(x: Array, key: Key) -> None:
     net = Net(8, key=key)
     assert_type(net(x), Array)
-    assert_type(net.first.weight, Array)
-    assert_type(net.scale, Array)
+    assert_type(net.first.weight + net.scale, Array)
     assert_type(net.eval().train().to("bfloat16"), Net)
     assert_type(net.clone(), Net)
     assert_type(net.state_dict(), dict[str, Array])
@@ -253,7 +252,7 @@ def of_nn(x: Array, key: Key) -> None:
     assert_type(nn.Dropout(0.5)(x, key=key), Array)
     assert_type(nn.softmax(x, axis=-1), Array)
     assert_type(F.cross_entropy(x, x), Array)
-    assert_type(F.one_hot(x, 10), Array)
+    assert_type(nn.one_hot(x, 10), Array)
     assert_type(F.adaptive_max_pool2d(x, 1), Array)
     assert_type(F.adaptive_max_pool2d(x, 1, return_indices=True), tuple[Array, Array])
     assert_type(nn.dot_product_attention(x, x, x), Array)
@@ -297,7 +296,7 @@ def of_trees(params: Params, x: Array) -> None:
     assert_type(tree.take(params, 0), Params)
     assert_type(tree.concat([params, params], axis=1), Params)
     assert_type(tree.mean([params, params]), Params)
-    assert_type(tree.mean(params), Params)
+    assert_type(tree.mean({"w": x}), dict[str, Array])
     assert_type(tree.mean([params, params], stacked=True), list[Params])
     assert_type(tree.weighted_sum([params, params], [0.5, 0.5]), Params)
     assert_type(tree.weighted_sum((p for p in [params]), x), Params)
@@ -350,7 +349,7 @@ def ensembles(params: Params, x: Array, y: Array, key: Key) -> None:
     ensemble = st.Ensemble(nets, shared="first", chunk_size="auto")
     assert_type(ensemble, st.Ensemble[Net])
     assert_type(ensemble[0], Net)
-    assert_type(ensemble[0].scale, Array)
+    assert_type(ensemble[0].scale * 2, Array)
     assert_type([net(x) for net in ensemble], list[Array])
     assert_type(ensemble[1:], st.Ensemble[Net])
     assert_type(ensemble[[0, 2]], st.Ensemble[Net])
@@ -373,8 +372,6 @@ def ensembles(params: Params, x: Array, y: Array, key: Key) -> None:
     mixed = ensemble + st.Ensemble([nn.Linear(3, 2)])
     assert_type(mixed, st.Ensemble[Net | nn.Linear])
     assert_type(mixed(x), Array)
-    several: st.Ensemble[nn.Module] = st.Ensemble([Net(), nn.Linear(3, 2)])
-    assert_type(several[0], nn.Module)
     of_any: st.Ensemble = ensemble
     assert_type(of_any[0], Any)
     assert_type(of_any(x), Any)
@@ -404,3 +401,45 @@ def refused(params: Params, x: Array) -> None:
     x.total()  # type: ignore[attr-defined]  # pyright: ignore
     x[0] = 1.0  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
     x + "1"  # type: ignore[operator]  # pyright: ignore
+
+
+def refused_elsewhere(
+    net: Net, ensemble: st.Ensemble[Net], params: Params, x: Array, key: Key
+) -> None:
+    snp.zeros(2, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    snp.array(1.0, 2.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    snp.concatenate(x, x)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    snp.sum(x, axes=0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    snp.add(x)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    snp.mean(x, axis="rows")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    snp.linalg.qr(x).U.sum()  # type: ignore[attr-defined]  # pyright: ignore
+    snp.linalg.svd(x, compute_uv=False).S.sum()  # type: ignore[attr-defined]  # pyright: ignore
+    random.normal((2, 3))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    random.normal(key, 2, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    random.split(42)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    random.uniform(key, min=0.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    lax.cond(x > 0, sine)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    lax.scan(sine, x, x)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    lax.fori_loop(0, 3, sine, x)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    nn.Linear(3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    net(x, x)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    net.forward(x, True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    nn.Linear(3, 2)("x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    F.relu(x, axis=0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    optim.adam()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    optim.adam(1e-3, decay=0.1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    tree.stack(params, params)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    tree.lerp(params, params)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    func.functional_call(net)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    func.vmap(loss)(params)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    func.grad(loss)(x, x)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    st.Ensemble(3)  # type: ignore[call-overload]  # pyright: ignore
+    st.Ensemble(affine)  # type: ignore[call-overload]  # pyright: ignore
+    st.Ensemble([net], share="first")  # type: ignore[call-overload]  # pyright: ignore
+    st.Ensemble.init(make, key)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    st.Ensemble.init(lambda _: params, key, 3)  # type: ignore[type-var]  # pyright: ignore
+    ensemble["first"]  # type: ignore[index]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    ensemble[0] = net  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+    ensemble(x).total()  # type: ignore[attr-defined]  # pyright: ignore
+    ensemble.fit(squares, (x, x), epochs=2)  # type: ignore[call-arg]  # pyright: ignore
+    ensemble.fit(squares, x, optim.sgd(0.1), epoch=2)  # type: ignore[call-arg]  # pyright: ignore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import stretto.numpy as snp
 from stretto import tree
@@ -20,12 +20,14 @@ from stretto.random.streams import keys, refusing
 
 __all__ = ["update_batch_norm"]
 
+T = TypeVar("T")
+
 _LAYERS = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
 _BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
 _NO_KEY = "update_batch_norm was called without a key, and runs the model in train mode: pass key="
 
 
-def update_batch_norm(model: Any, data: Iterable[Any], *, key: Key | None = None) -> Any:
+def update_batch_norm(model: T, data: Iterable[Any], *, key: Key | None = None) -> T:
     """Compute the running statistics of a model's batch normalisation anew over ``data``.
 
     They are the plain means over the batches, whatever ``momentum`` is, with the model in train
@@ -53,14 +55,14 @@ def update_batch_norm(model: Any, data: Iterable[Any], *, key: Key | None = None
     Array([3.], dtype=float32)
     """
     if isinstance(model, Ensemble):
-        return _of_ensemble(model, data, key)
+        return cast("T", _of_ensemble(model, data, key))
     if not isinstance(model, Module):
         raise TypeError(
             f"update_batch_norm: expected a module or an Ensemble of modules, got a "
             f"{type(model).__name__}; a function keeps its statistics itself"
         )
-    (made,) = _computed([model], [None], data, key)
-    return made
+    (computed,) = _computed([model], [None], data, key)
+    return cast("T", computed)
 
 
 def _of_ensemble(ensemble: Ensemble, data: Iterable[Any], key: Any) -> Ensemble:

@@ -92,7 +92,14 @@ class Ensemble(MemberSequence[M_co]):
     @overload
     def __init__(
         self: Ensemble[ModuleT],
-        apply_or_members: ModuleT | Sequence[ModuleT] | Iterator[ModuleT],
+        apply_or_members: ModuleT,
+        members: None = None,
+        **options: Unpack[_AllOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Ensemble[ModuleT],
+        apply_or_members: Sequence[ModuleT] | Iterator[ModuleT],
         members: None = None,
         **options: Unpack[_AllOptions],
     ) -> None: ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from stretto import tree
 from stretto._engine.core.tree import leaves, unflatten
@@ -19,7 +19,17 @@ from stretto.tree.members import Alike, size_of
 
 __all__ = ["Soup", "greedy_soup", "uniform_soup"]
 
+T = TypeVar("T")
 
+
+@overload
+def uniform_soup(
+    members: Ensemble[T] | list[T] | tuple[T, ...] | Iterator[T],
+    *,
+    stacked: Literal[False] | None = None,
+) -> T: ...
+@overload
+def uniform_soup(members: T, *, stacked: bool | None = None) -> T: ...
 def uniform_soup(members: Any, *, stacked: bool | None = None) -> Any:
     """Average all members' weights, leaf by leaf; integers and booleans are those of the first.
 
@@ -72,10 +82,10 @@ def _note(member: Any, kept: list[Any]) -> None:
         kept.append(None if is_inexact(x.dtype) else leaf)
 
 
-class Soup(NamedTuple):
+class Soup(NamedTuple, Generic[T]):
     """What ``greedy_soup`` found."""
 
-    params: Any
+    params: T
     """The averaged tree."""
     members: tuple[int, ...]
     """Which members it is of, in the order in which they were added."""
@@ -85,13 +95,29 @@ class Soup(NamedTuple):
     """Of each member alone."""
 
 
+@overload
+def greedy_soup(
+    members: Ensemble[T] | list[T] | tuple[T, ...],
+    score: Callable[[Any], Any],
+    *,
+    scores: Sequence[Any] | None = None,
+    stacked: Literal[False] | None = None,
+) -> Soup[T]: ...
+@overload
 def greedy_soup(
     members: Any,
     score: Callable[[Any], Any],
     *,
     scores: Sequence[Any] | None = None,
     stacked: bool | None = None,
-) -> Soup:
+) -> Soup[Any]: ...
+def greedy_soup(
+    members: Any,
+    score: Callable[[Any], Any],
+    *,
+    scores: Sequence[Any] | None = None,
+    stacked: bool | None = None,
+) -> Soup[Any]:
     """The average to which members are added, best first, as long as its score gets no worse.
 
     Args:
