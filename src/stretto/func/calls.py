@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto.nn.module import Module
 from stretto.nn.updating import places, updates_of
 from stretto.tree import stack
@@ -23,7 +23,7 @@ R = TypeVar("R")
 def functional_call(
     module: Callable[..., R],
     parameter_and_buffer_dicts: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
-    args: Any = None,
+    args: Tree = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,
@@ -34,7 +34,7 @@ def functional_call(
 def functional_call(
     module: Callable[..., R],
     parameter_and_buffer_dicts: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
-    args: Any = None,
+    args: Tree = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,
@@ -42,15 +42,15 @@ def functional_call(
     return_buffers: Literal[True],
 ) -> tuple[R, dict[str, Array]]: ...
 def functional_call(
-    module: Any,
+    module: Callable[..., Any],
     parameter_and_buffer_dicts: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
-    args: Any = None,
+    args: Tree = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,
     strict: bool = False,
     return_buffers: bool = False,
-) -> Any:
+) -> Tree:
     """Call a module with other arrays in place of its own; the module stays as it is.
 
     Args:
@@ -123,7 +123,7 @@ def functional_call(
     return out, {name: owner.__dict__[attribute] for owner, attribute, name in buffers}
 
 
-def _merged(given: Any) -> dict[str, Any]:
+def _merged(given: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]]) -> dict[str, Any]:
     """One dictionary from one or several."""
     several = (given,) if isinstance(given, Mapping) else given
     if not isinstance(several, (tuple, list)) or not all(isinstance(x, Mapping) for x in several):
@@ -151,7 +151,7 @@ def _check_names(kind: str, here: Iterable[str], given: Iterable[str]) -> None:
         )
 
 
-def _fitting(array: Any, old: Any, name: str) -> Any:
+def _fitting(array: ArrayLike, old: Array, name: str) -> Array:
     """The array, checked to have the shape of the module's own."""
     value = as_value(array, "functional_call", name)
     if value.shape != old.shape:

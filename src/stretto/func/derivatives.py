@@ -17,6 +17,7 @@ from stretto._engine.api.flat import Flat, is_active
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_float0
+from stretto._engine.core.typing import Tree
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.transforms.linearize import linearize_flat
 from stretto.random.streams import refusing
@@ -42,16 +43,16 @@ A = TypeVar("A")
 X = TypeVar("X")
 
 
-def _conjugate(x: Any) -> Any:
+def _conjugate(x: Tree) -> Tree:
     """The tree with its complex leaves conjugated."""
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: Tree) -> Tree:
         return leaf if is_float0(leaf) or not _is_complex(leaf) else conj(leaf)
 
     return tree.map(one, x)
 
 
-def _is_complex(leaf: Any) -> bool:
+def _is_complex(leaf: Tree) -> bool:
     return is_complex(as_value(leaf).dtype)
 
 
@@ -112,7 +113,7 @@ def grad_and_value(
     both = api.value_and_grad(func, argnums, has_aux)
 
     @wraps(func, "grad_and_value")
-    def grad_and_value_func(*args: Any, **kwargs: Any) -> Any:
+    def grad_and_value_func(*args: Any, **kwargs: Any) -> Tree:
         value, gradient = both(*args, **kwargs)
         return _conjugate(gradient), value
 
@@ -173,7 +174,7 @@ def grad(
     both = grad_and_value(func, argnums, has_aux)
 
     @wraps(func, "grad")
-    def grad_func(*args: Any, **kwargs: Any) -> Any:
+    def grad_func(*args: Any, **kwargs: Any) -> Tree:
         gradient, value = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
@@ -190,7 +191,7 @@ def vjp(
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
 @overload
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
-def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Tree:
     """Run a function, and give the one that takes its cotangents back to its arguments.
 
     For complex numbers the cotangent is multiplied by the conjugate of the derivative, as in
@@ -217,7 +218,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (out, Partial(_pulled, pull), *aux)
 
 
-def _pulled(pull: Callable[..., Any], cotangents: Any) -> Any:
+def _pulled(pull: Callable[..., Any], cotangents: Tree) -> Tree:
     """The cotangents of the primals, by PyTorch's convention."""
     return _conjugate(pull(_conjugate(cotangents)))
 
@@ -256,7 +257,7 @@ def jvp(
     *,
     strict: bool = False,
     has_aux: bool = False,
-) -> Any:
+) -> Tree:
     """Run a function, and give the derivative of its output along a direction.
 
     Args:
@@ -359,7 +360,7 @@ def jacfwd(
         )
 
     @wraps(func, "fixed")
-    def fixed(*args: Any, **kwargs: Any) -> Any:
+    def fixed(*args: Any, **kwargs: Any) -> Tree:
         with refusing("func.jacfwd does not allow it by default: pass randomness='same'"):
             return func(*args, **kwargs)
 
@@ -368,12 +369,15 @@ def jacfwd(
 
 
 def _real(
-    func: Callable[..., Any], argnums: Any, caller: str, jacobian: Callable[..., Any]
+    func: Callable[..., Any],
+    argnums: int | Sequence[int],
+    caller: str,
+    jacobian: Callable[..., Any],
 ) -> Callable[..., Any]:
     """The same, for real arguments alone."""
 
     @wraps(func, caller)
-    def jacobian_func(*args: Any, **kwargs: Any) -> Any:
+    def jacobian_func(*args: Any, **kwargs: Any) -> Tree:
         for i in as_argnums(argnums, len(args), caller):
             if any(map(_is_complex, tree.leaves(args[i]))):
                 raise TypeError(

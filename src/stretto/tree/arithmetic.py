@@ -10,7 +10,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value, constant, state
 from stretto._engine.core.tree import leaves, map, unflatten
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, is_inexact
-from stretto._engine.core.typing import ArrayLike, DTypeLike
+from stretto._engine.core.typing import ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, subtract
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import gt, where
@@ -30,7 +30,7 @@ _ROW = 1 << 12  # elements: few enough to be added up in 32 bits
 _BLOCK = _ROW << 7  # elements: of low precision, widened at a time
 
 
-def _product(x: Any, y: Any) -> Any:
+def _product(x: Array, y: Array) -> Array:
     """The sum of the products of the elements of two leaves, the first conjugated."""
     if (
         state.interpreter is state.eager
@@ -54,7 +54,7 @@ def _product(x: Any, y: Any) -> Any:
     return reduce_sum(multiply(conj(x) if is_complex(x.dtype) else x, y), tuple(range(x.ndim)))
 
 
-def _total(parts: Sequence[Any], caller: str) -> Any:
+def _total(parts: Sequence[Any], caller: str) -> Array:
     if not parts:
         raise ValueError(f"{caller}: expected a tree with arrays, got one without leaves")
     total = parts[0]
@@ -63,7 +63,7 @@ def _total(parts: Sequence[Any], caller: str) -> Any:
     return total
 
 
-def dot(x: Any, y: Any) -> Array:
+def dot(x: Tree, y: Tree) -> Array:
     """Sum ``x * y`` over all elements of all leaves.
 
     Args:
@@ -85,7 +85,7 @@ def dot(x: Any, y: Any) -> Array:
     return _total([_product(a, b) for a, b in zip(ours, theirs, strict=True)], "dot")
 
 
-def norm(tree: Any) -> Array:
+def norm(tree: Tree) -> Array:
     """Return the Euclidean norm of all elements of all leaves.
 
     Args:
@@ -105,7 +105,7 @@ def norm(tree: Any) -> Array:
     return root_of_squares(_total(squares, "norm"))
 
 
-def _square(x: Any) -> Any:
+def _square(x: Array) -> Array:
     """The sum of the squared magnitudes of the elements."""
     x = absolute(x) if is_complex(x.dtype) else x
     return _product(x, x)
@@ -154,14 +154,14 @@ def slerp(start: T, end: T, weight: ArrayLike, *, by_leaf: bool = False) -> T:
     return unflatten(alike.structure, [of_column([a, b], w) for a, b, w in pairs])
 
 
-def _real(x: Any) -> Any:
+def _real(x: Array) -> Array:
     return real(x) if is_complex(x.dtype) else x
 
 
 _STRAIGHT = 1 - 1e-6  # |cos θ| beyond which the arc is a line: its weights differ by θ² / 6
 
 
-def _arc_weights(aa: Any, bb: Any, ab: Any, t: Any) -> list[Any]:
+def _arc_weights(aa: Array, bb: Array, ab: Array, t: Array) -> list[Any]:
     """The weights of the two ends, from their squared norms and product."""
     has_angle = gt(aa, 0) & gt(bb, 0)
     norms = multiply(*[sqrt(where(has_angle, square, 1.0)) for square in (aa, bb)])
@@ -189,7 +189,7 @@ def cast(tree: T, dtype: DTypeLike) -> T:
     """
     target = as_dtype(dtype)
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: ArrayLike) -> Array:
         x = as_value(leaf, "cast", "a leaf")
         return convert(x, target) if is_inexact(x.dtype) else x
 

@@ -13,7 +13,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.tree import flatten, leaves, structure, unflatten
 from stretto._engine.core.types import ArrayType
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
 from stretto._engine.ops.shape import concatenate, slice_
@@ -34,7 +34,7 @@ class Alike:
         self.structure: Any = None
         self.types: list[ArrayType] = []
 
-    def row(self, member: Any, number: int) -> list[Any]:
+    def row(self, member: Tree, number: int) -> list[Any]:
         """The leaves of this member. Raises ``ValueError`` naming it, and the path."""
         flat, structure = flatten(member)
         if self.structure is None:
@@ -56,7 +56,7 @@ class Alike:
                 )
         return row
 
-    def _sketch(self) -> Any:
+    def _sketch(self) -> Tree:
         """The first tree, with types for leaves."""
         return unflatten(self.structure, self.types)
 
@@ -91,7 +91,7 @@ def stack(trees: Iterable[T], axis: int = 0) -> T:
     return unflatten(alike.structure, columns)
 
 
-def size_of(tree: Any, axis: int, caller: str) -> tuple[list[Any], Any, int]:
+def size_of(tree: Tree, axis: int, caller: str) -> tuple[list[Any], Any, int]:
     """The leaves of a stacked tree, its structure, and how many members it has."""
     flat, spec = flatten(tree)
     values = [as_value(x, caller, "a leaf") for x in flat]
@@ -108,7 +108,7 @@ def size_of(tree: Any, axis: int, caller: str) -> tuple[list[Any], Any, int]:
     return values, spec, size
 
 
-def member_at(x: Any, i: int, axis: int) -> Any:
+def member_at(x: Array, i: int, axis: int) -> Array:
     """The part of a stacked array that is member ``i``."""
     axis %= x.ndim
     starts = [i if d == axis else 0 for d in range(x.ndim)]

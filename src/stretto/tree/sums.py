@@ -13,8 +13,8 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto._engine.core.tree import leaves, structure, unflatten
-from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
+from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.arithmetic import add, multiply
 from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convert import as_inexact, convert
@@ -36,12 +36,12 @@ def _accumulator(dtype: np.dtype) -> np.dtype:
     return dtype
 
 
-def widened(x: Any) -> Any:
+def widened(x: Array) -> Array:
     """The value in the dtype in which it is summed."""
     return convert(x, _accumulator(x.dtype), x.weak_type)
 
 
-def _borrowed(x: Any, caller: str, argument: str) -> Any:
+def _borrowed(x: ArrayLike, caller: str, argument: str) -> Array:
     """The value of a leaf that is read at once: at rest NumPy's memory is not copied for it."""
     if (
         type(x) is np.ndarray
@@ -54,7 +54,7 @@ def _borrowed(x: Any, caller: str, argument: str) -> Any:
     return as_value(x, caller, argument)
 
 
-def _borrowed_inexact(x: Any, caller: str, argument: str) -> Any:
+def _borrowed_inexact(x: ArrayLike, caller: str, argument: str) -> Array:
     """The same, with integers as floats."""
     return as_inexact(_borrowed(x, caller, argument), caller, argument)
 
@@ -100,7 +100,7 @@ def _widen_halves(x: np.ndarray, out: np.ndarray) -> None:
     made |= sign
 
 
-def _in_place(x: Any, w: Any) -> bool:
+def _in_place(x: Array, w: Array) -> bool:
     """Whether both are at hand, and their product is a float of the dtype that ``x`` is summed in.
 
     Only then are products added to memory of our own.
@@ -112,7 +112,7 @@ def _in_place(x: Any, w: Any) -> bool:
     return kind_of(wide) == "float" and not x.weak_type and promote(types)[0] == wide
 
 
-def _scalar(w: Any, dtype: np.dtype) -> Any:
+def _scalar(w: Array, dtype: np.dtype) -> np.ndarray:
     return w.to_host().astype(dtype)[()]
 
 
@@ -121,7 +121,7 @@ class _Sum:
 
     __slots__ = ("total", "type")
 
-    def __init__(self, x: Any, w: Any) -> None:
+    def __init__(self, x: Array, w: Array) -> None:
         self.type = x.type
         if _in_place(x, w):
             self.total: Any = np.empty(x.shape, _accumulator(x.dtype))
@@ -129,7 +129,7 @@ class _Sum:
         else:
             self.total = multiply(widened(x), w)
 
-    def add(self, x: Any, w: Any) -> None:
+    def add(self, x: Array, w: Array) -> None:
         """Add ``w * x``."""
         total = self.total
         if type(total) is np.ndarray:
@@ -139,7 +139,7 @@ class _Sum:
             total = constant(total)
         self.total = add(total, multiply(widened(x), w))
 
-    def result(self, factor: Any = None) -> Any:
+    def result(self, factor: float | None = None) -> Array:
         """The sum, times ``factor``; of a leaf of low precision in its own dtype."""
         total, self.total = self.total, None
         if type(total) is np.ndarray:
@@ -151,11 +151,11 @@ class _Sum:
         return _finished(total, self.type)
 
 
-def _finished(total: Any, type: Any) -> Any:
+def _finished(total: Array, type: ArrayType) -> Array:
     return convert(total, type.dtype) if _accumulator(type.dtype) != type.dtype else total
 
 
-def of_column(column: Sequence[Any], weights: Sequence[Any]) -> Any:
+def of_column(column: Sequence[Any], weights: Sequence[Any]) -> Array:
     """The weighted sum of one leaf of all members."""
     first = column[0]
     wide = _accumulator(first.dtype)
@@ -175,7 +175,7 @@ def of_column(column: Sequence[Any], weights: Sequence[Any]) -> Any:
 # Of trees
 
 
-def _weights(weights: Any, caller: str) -> list[Any]:
+def _weights(weights: ArrayLike | Sequence[ArrayLike], caller: str) -> list[Any]:
     """The weights, one scalar value each."""
     if isinstance(weights, (list, tuple)):
         values = [as_value(w, caller, "a weight") for w in weights]
@@ -190,7 +190,7 @@ def _weights(weights: Any, caller: str) -> list[Any]:
     return values
 
 
-def _is_stacked(trees: Any, count: int) -> bool:
+def _is_stacked(trees: Tree, count: int) -> bool:
     """Whether ``trees`` is one tree with ``count`` members along axis 0 of its leaves.
 
     A list or tuple of as many entries as weights is a list of trees. One of another length is a
@@ -255,8 +255,8 @@ def weighted_sum(
     trees: T, weights: ArrayLike | Sequence[ArrayLike], *, stacked: bool | None = None
 ) -> T: ...
 def weighted_sum(
-    trees: Any, weights: ArrayLike | Sequence[ArrayLike], *, stacked: bool | None = None
-) -> Any:
+    trees: Tree, weights: ArrayLike | Sequence[ArrayLike], *, stacked: bool | None = None
+) -> Tree:
     """Sum ``weights[i] * trees[i]``, leaf by leaf, in one pass without a stacked copy.
 
     Args:
@@ -305,7 +305,7 @@ def _listed(
     weights: Sequence[Any],
     caller: str,
     value: Callable[[Any, str, str], Any] = _borrowed,
-) -> Any:
+) -> Tree:
     """The weighted sum of a list of trees."""
     if not members:
         raise ValueError(f"{caller}: expected at least one tree, got none")
@@ -315,7 +315,7 @@ def _listed(
     return unflatten(alike.structure, [of_column(column, weights) for column in columns])
 
 
-def _of_stacked(x: Any, weights: Sequence[Any]) -> Any:
+def _of_stacked(x: Array, weights: Sequence[Any]) -> Array:
     if isinstance(x, Tracer) or not _in_place(x, weights[0]):
         return _finished(tensordot(stack(weights), widened(x), 1), x.type)
     host, type = x.to_host(), array_type(x.shape[1:], x.dtype)
@@ -328,7 +328,7 @@ def mean(
 ) -> T: ...
 @overload
 def mean(trees: T, *, stacked: bool | None = None) -> T: ...
-def mean(trees: Any, *, stacked: bool | None = None) -> Any:
+def mean(trees: Tree, *, stacked: bool | None = None) -> Tree:
     """Average trees of one structure, leaf by leaf: the uniform soup of weights.
 
     Args:
