@@ -10,7 +10,7 @@ import stretto.numpy as snp
 from stretto import tree
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
-from stretto._engine.core.typing import Key
+from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.ensemble import Ensemble
 from stretto.nn.module import Module
 from stretto.nn.normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d
@@ -65,7 +65,7 @@ def update_batch_norm(model: T, data: Iterable[Any], *, key: Key | None = None) 
     return cast("T", computed)
 
 
-def _of_ensemble(ensemble: Ensemble, data: Iterable[Any], key: Any) -> Ensemble:
+def _of_ensemble(ensemble: Ensemble, data: Iterable[Any], key: Key | None) -> Ensemble:
     groups = [list(group) for group in ensemble.groups]
     for members in groups:
         if not isinstance(members[0], Module):
@@ -85,12 +85,12 @@ def _statistics(module: Module) -> dict[str, Any]:
     }
 
 
-def _is_tracking(layer: Any) -> bool:
+def _is_tracking(layer: object) -> bool:
     return isinstance(layer, _LAYERS) and layer.running_mean is not None
 
 
 def _computed(
-    modules: list[Module], sizes: list[int | None], data: Iterable[Any], key: Any
+    modules: list[Module], sizes: list[int | None], data: Iterable[Any], key: Key | None
 ) -> list[Module]:
     """The modules, of which one with a size is a stack of that many, with new statistics."""
     running = [_begun(module) for module in modules]
@@ -124,10 +124,10 @@ def _begun(module: Module) -> Module:
 
 
 @functools.partial(jit, static_argnums=3)
-def _after(module: Module, x: Any, key: Any, size: int | None) -> Module:
+def _after(module: Module, x: Tree, key: Key | None, size: int | None) -> Module:
     """The module, or a stack of ``size`` of them, after one more batch."""
 
-    def one(module: Module, key: Any) -> Module:
+    def one(module: Module, key: Key | None) -> Module:
         with refusing(_NO_KEY) if key is None else keys(key):
             return stateful_call(module, x)[1]
 

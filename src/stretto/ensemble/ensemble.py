@@ -17,7 +17,7 @@ from stretto._engine.control.chunks import positive
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import LazyMethod, LazyModule
-from stretto._engine.core.typing import Array, Key
+from stretto._engine.core.typing import Array, Key, Tree
 from stretto.ensemble.grouping import groups_of, in_mode, joined
 from stretto.ensemble.groups import M_co, Member, call_module
 from stretto.ensemble.layout import Layout
@@ -107,13 +107,13 @@ class Ensemble(MemberSequence[M_co]):
     def __init__(
         self: Ensemble[Member],
         apply_or_members: Callable[..., Any] | Sequence[Callable[..., Any]],
-        members: Any,
+        members: Tree,
         **options: Unpack[_AllOptions],
     ) -> None: ...
     def __init__(
         self,
-        apply_or_members: Any,
-        members: Any = None,
+        apply_or_members: Tree,
+        members: Tree = None,
         *,
         shared: str | Sequence[str] | Callable[[str], bool] | None = None,
         frozen: str | Sequence[str] | Callable[[str], bool] | None = None,
@@ -162,7 +162,7 @@ class Ensemble(MemberSequence[M_co]):
         *,
         apply: Callable[..., Any] | None = None,
         **options: Unpack[_Options],
-    ) -> Any:
+    ) -> Tree:
         """Make an ensemble of ``size`` members, each ``init`` of its own key, with one program.
 
         Args:
@@ -187,7 +187,7 @@ class Ensemble(MemberSequence[M_co]):
         """
         ties: Ties = ()
 
-        def member_of(key: Any) -> Any:
+        def member_of(key: Key) -> Tree:
             nonlocal ties
             member = init(key)
             ties = ties_of(member)
@@ -271,7 +271,9 @@ class Ensemble(MemberSequence[M_co]):
         with config(**dict(layout.options)):
             return explaining.explained(run, given, layout.chunk_size)
 
-    def vmap(self, f: Callable[..., R], in_axes: Any = None) -> Callable[..., R]:
+    def vmap(
+        self, f: Callable[..., R], in_axes: int | Sequence[int | None] | None = None
+    ) -> Callable[..., R]:
         """Make a function that runs ``f(member, *args)`` for every member, and stacks the results.
 
         Args:
@@ -293,7 +295,7 @@ class Ensemble(MemberSequence[M_co]):
         """
         layout = self._layout
 
-        def mapped(*args: Any, key: Any = None) -> Any:
+        def mapped(*args: Any, key: Key | None = None) -> Tree:
             axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
             if len(axes) != len(args) or any(a not in (0, None) for a in axes):
                 raise ValueError(
@@ -348,7 +350,14 @@ class Ensemble(MemberSequence[M_co]):
         """
         return self._stateful(args, kwargs, key, 0, "stateful_each")
 
-    def _stateful(self, args: Any, kwargs: Any, key: Any, axis: int | None, method: str) -> Any:
+    def _stateful(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        key: Key | None,
+        axis: int | None,
+        method: str,
+    ) -> Tree:
         layout = self._layout
         for group in layout.groups:
             if group.function is not call_module:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stretto._engine.api.graph import ShapeDtypeStruct
@@ -107,5 +107,5 @@ def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
     return made
 
 
-def _described(ties: Any) -> str:
+def _described(ties: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{place} to {first}" for place, first in ties) or "nothing"

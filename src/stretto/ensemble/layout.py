@@ -23,7 +23,7 @@ class Layout:
     def __init__(
         self,
         groups: Iterable[Group],
-        chunk_size: Any = None,
+        chunk_size: int | str | None = None,
         options: tuple[tuple[str, Any], ...] = (),
         runners: dict[Any, Runner] | None = None,
     ) -> None:
@@ -94,10 +94,10 @@ class Layout:
     def __hash__(self) -> int:
         return self._hash
 
-    def __deepcopy__(self, memo: Any) -> Layout:
+    def __deepcopy__(self, memo: object) -> Layout:
         return self  # nothing in it changes
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Layout, (self.groups, self.chunk_size, self.options)
 
 

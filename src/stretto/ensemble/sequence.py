@@ -15,7 +15,7 @@ from stretto import tree as trees
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, Tree
 from stretto.ensemble.grouping import groups_of, joined, refuse_others_than_modules
 from stretto.ensemble.groups import Group, M_co, Member, call_module, moved
 from stretto.ensemble.layout import Layout
@@ -66,8 +66,10 @@ class MemberSequence(Generic[M_co]):
     @overload
     def __getitem__(self, index: slice | Sequence[int]) -> Self: ...
     @overload
-    def __getitem__(self, index: Array | np.ndarray) -> Any: ...  # an integer, or many
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Array | np.ndarray) -> Tree: ...  # an integer, or many
+    def __getitem__(
+        self, index: int | np.integer | slice | Sequence[int] | Array | np.ndarray
+    ) -> Tree:
         """A member for an integer; an ensemble for a slice, a mask, or a list of places."""
         if _is_many(index):
             return self._taken(self._places(index))
@@ -85,13 +87,13 @@ class MemberSequence(Generic[M_co]):
     def __iter__(self) -> Iterator[M_co]:
         return (self[i] for i in range(len(self)))
 
-    def _place(self, index: Any) -> int:
+    def _place(self, index: object) -> int:
         i, n = integer(index, "Ensemble", "the index of a member"), len(self)
         if not -n <= i < n:
             raise IndexError(f"Ensemble: member {i} of {n}")
         return i % n
 
-    def _places(self, index: Any) -> list[int]:
+    def _places(self, index: Tree) -> list[int]:
         """The places that a slice, a mask or a list of them names."""
         n = len(self)
         if isinstance(index, slice):
@@ -122,7 +124,7 @@ class MemberSequence(Generic[M_co]):
 
     # Adding and removing
 
-    def append(self, member: Any) -> Self:
+    def append(self, member: Tree) -> Self:
         """Add a member at the end: one like those already there, or of a new architecture.
 
         A module in another mode keeps it, in a group of its own, until ``train`` or ``eval``.
@@ -139,7 +141,7 @@ class MemberSequence(Generic[M_co]):
         """
         return self._extend([member], "append")
 
-    def extend(self, other: Any) -> Self:
+    def extend(self, other: Tree) -> Self:
         """Add the members of an ensemble, or of a list, at the end.
 
         Args:
@@ -155,7 +157,7 @@ class MemberSequence(Generic[M_co]):
         """
         return self._extend(other, "extend")
 
-    def _extend(self, other: Any, method: str) -> Self:
+    def _extend(self, other: Tree, method: str) -> Self:
         if isinstance(other, MemberSequence):
             groups, arrays = other._layout.groups, other._arrays
         else:
@@ -182,7 +184,7 @@ class MemberSequence(Generic[M_co]):
         (function,) = functions
         return function
 
-    def drop(self, index: Any) -> Self:
+    def drop(self, index: int | np.integer | slice | Sequence[int] | Array | np.ndarray) -> Self:
         """Remove a member, or those of a slice, a mask or a list of places.
 
         Args:
@@ -202,7 +204,7 @@ class MemberSequence(Generic[M_co]):
         return self
 
 
-def _is_many(index: Any) -> bool:
+def _is_many(index: object) -> bool:
     """Whether an index names members in a row, and not one."""
     return isinstance(index, (slice, list, tuple)) or (
         isinstance(index, (np.ndarray, Value)) and index.ndim > 0

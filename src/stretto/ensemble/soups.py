@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 from stretto import tree
 from stretto._engine.core.tree import leaves, unflatten
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begun, moved
 from stretto.ensemble.ensemble import Ensemble
@@ -30,7 +31,7 @@ def uniform_soup(
 ) -> T: ...
 @overload
 def uniform_soup(members: T, *, stacked: bool | None = None) -> T: ...
-def uniform_soup(members: Any, *, stacked: bool | None = None) -> Any:
+def uniform_soup(members: Tree, *, stacked: bool | None = None) -> Tree:
     """Average all members' weights, leaf by leaf; integers and booleans are those of the first.
 
     A model with batch normalisation needs ``update_batch_norm`` afterwards.
@@ -77,7 +78,7 @@ def _noting(members: Iterator[Any], kept: list[Any]) -> Iterator[Any]:
         del member  # before the next is made
 
 
-def _note(member: Any, kept: list[Any]) -> None:
+def _note(member: Tree, kept: list[Any]) -> None:
     for leaf, x in zip(leaves(member), Alike("uniform_soup").row(member, 0), strict=True):
         kept.append(None if is_inexact(x.dtype) else leaf)
 
@@ -105,14 +106,14 @@ def greedy_soup(
 ) -> Soup[T]: ...
 @overload
 def greedy_soup(
-    members: Any,
+    members: Tree,
     score: Callable[[Any], Any],
     *,
     scores: Sequence[Any] | None = None,
     stacked: bool | None = None,
 ) -> Soup[Any]: ...
 def greedy_soup(
-    members: Any,
+    members: Tree,
     score: Callable[[Any], Any],
     *,
     scores: Sequence[Any] | None = None,
@@ -173,7 +174,7 @@ def greedy_soup(
     return Soup(finish(average), tuple(taken), best, tuple(alone))
 
 
-def _begun(first: Any) -> tuple[Callable[[Any], Any], Any]:
+def _begun(first: Tree) -> tuple[Callable[[Any], Any], Any]:
     """An average of one member, and what gives such an average as a tree like the member.
 
     It has the member's dtypes, and what is not a weight from it; the member itself is not held.
@@ -183,7 +184,7 @@ def _begun(first: Any) -> tuple[Callable[[Any], Any], Any]:
     _note(first, kept)
     dtypes = [type.dtype for type in alike.types]
 
-    def finish(average: Any) -> Any:
+    def finish(average: Tree) -> Tree:
         columns = zip(leaves(average), dtypes, kept, strict=True)
         made = [convert(x, dtype) if other is None else other for x, dtype, other in columns]
         return unflatten(alike.structure, made)
@@ -194,18 +195,18 @@ def _begun(first: Any) -> tuple[Callable[[Any], Any], Any]:
 class _Members:
     """The members of a stacked tree, one at a time."""
 
-    def __init__(self, stacked: Any) -> None:
+    def __init__(self, stacked: Tree) -> None:
         self.stacked = stacked
         self.size = size_of(stacked, 0, "greedy_soup")[2]
 
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, i: int) -> Any:
+    def __getitem__(self, i: int) -> Tree:
         return tree.take(self.stacked, i)
 
 
-def _sequence(members: Any, stacked: bool | None) -> Any:
+def _sequence(members: Tree, stacked: bool | None) -> Tree:
     """Something with ``len`` and ``[i]`` that gives the members."""
     if isinstance(members, Iterator):
         raise TypeError(

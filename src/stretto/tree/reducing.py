@@ -185,7 +185,7 @@ def broadcast(
     return _tree.map(fill, prefix_tree, full_tree, is_leaf=is_leaf)
 
 
-def static(**kwargs: Any) -> Any:
+def static(**kwargs: Any) -> Any:  # noqa: ANN401 (a value of the field's type, to checkers)
     """Make a field of a dataclass static data, for ``register_dataclass``.
 
     Args:

@@ -16,6 +16,7 @@ from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
+from stretto._engine.core.typing import Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
 from stretto.ensemble.training.state import Pack, TrainState
@@ -59,7 +60,7 @@ class Evaluator:
                 )
         self._part = jit(self._on_part, static_argnums=(4,))
 
-    def __call__(self, state: TrainState, data: Any, batch_size: int) -> dict[str, np.ndarray]:
+    def __call__(self, state: TrainState, data: Tree, batch_size: int) -> dict[str, np.ndarray]:
         """By name, the means for all members in their order; NaN for those not trained any more."""
         total = tree.leaves(data)[0].shape[0]
         found: dict[str, np.ndarray] = {}
@@ -79,12 +80,12 @@ class Evaluator:
                 here[list(pack.group.places)] = np.where(active, x / total, np.nan)
         return found
 
-    def _on_part(self, pack: Pack, data: Any, start: Any, key: Any, size: int) -> dict[str, Any]:
+    def _on_part(self, pack: Pack, data: Tree, start: Tree, key: Key, size: int) -> dict[str, Any]:
         batch = tree.map(lambda x: dynamic_slice_in_dim(x, start, size), data)
         group = dataclasses.replace(pack.group, structure=in_mode(pack.group, False))
         key = fold_in(fold_in(key, _STREAM), start)
 
-        def of_one(own: Any, number: Any, extra: Any) -> dict[str, Any]:
+        def of_one(own: Tree, number: Tree, extra: Tree) -> dict[str, Any]:
             by_name = {**own, **pack.shared, **pack.fixed}
             noise = fold_in(key, number)
             value, beside, _ = loss_of(self._loss, group, by_name, batch, extra, noise)

@@ -21,7 +21,7 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
-from stretto._engine.core.typing import Key
+from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.groups import M_co
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, divergences
@@ -44,6 +44,7 @@ from stretto.random.keys import key_data
 
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
+    from stretto.optim.base import GradientTransformation
 
 __all__ = ["Fitted", "fit"]
 
@@ -74,8 +75,8 @@ class Fitted(Generic[M_co]):
 def fit(
     ensemble: Ensemble[M],
     loss: Callable[..., Any],
-    data: Any,
-    optimiser: Any,
+    data: Tree,
+    optimiser: GradientTransformation | Callable[..., GradientTransformation],
     *,
     epochs: int | None = None,
     steps: int | None = None,
@@ -86,8 +87,8 @@ def fit(
     key: Key | None = None,
     hyperparams: Mapping[str, Any] | None = None,
     per_member: Mapping[str, Any] | None = None,
-    shared_optimiser: Any = None,
-    validation: Any = None,
+    shared_optimiser: GradientTransformation | None = None,
+    validation: Tree = None,
     metrics: Mapping[str, Callable[..., Any]] | None = None,
     evaluate_every: int | None = None,
     validation_batch_size: int | None = None,
@@ -297,7 +298,7 @@ def _order(
 
 
 def _iterable(
-    loss: Callable[..., Any], data: Any, order: str | None, batch_size: int | None
+    loss: Callable[..., Any], data: Tree, order: str | None, batch_size: int | None
 ) -> Iterable[Any]:
     refuse_table(data, "data")
     if not isinstance(data, Iterable):
@@ -316,7 +317,7 @@ def _iterable(
     return data
 
 
-def _first(data: Any) -> tuple[Any, Any]:
+def _first(data: Tree) -> tuple[Any, Any]:
     """The first batch, and the data with that still in it."""
     batches = iter(data)
     for batch, _ in batches_of(itertools.islice(batches, 1), 0):
@@ -324,13 +325,13 @@ def _first(data: Any) -> tuple[Any, Any]:
     raise ValueError("fit: data has no batches")
 
 
-def _types(batch: Any, each: int | None) -> Any:
+def _types(batch: Tree, each: int | None) -> Tree:
     """The types of a batch; with ``each``, where the members are to be put along axis 0."""
     front = () if each is None else (each,)
     return tree.map(lambda x: ShapeDtypeStruct((*front, *x.shape), x.dtype), batch)
 
 
-def _refuse_others_than_members(batch: Any, members: int) -> None:
+def _refuse_others_than_members(batch: Tree, members: int) -> None:
     for path, x in zip(tree.paths(batch, "batch"), tree.leaves(batch), strict=True):
         if not x.ndim or x.shape[0] != members:
             raise ValueError(
@@ -344,8 +345,8 @@ def _configuration(
     state: TrainState,
     examples: list[Any],
     each: bool,
-    data: Any,
-    validation: Any,
+    data: Tree,
+    validation: Tree,
     **settings: Any,
 ) -> dict[str, str]:
     """What must be equal for a training to be gone on with, in words.
@@ -376,7 +377,7 @@ _ADDRESS = re.compile("0x[0-9a-f]+")
 _COPY = jit(lambda arrays: arrays)
 
 
-def _copied(arrays: Any) -> Any:
+def _copied(arrays: Tree) -> Tree:
     """The same values in arrays of their own, since the state's may be donated later."""
     with config(recompilation_warning=0):  # one program for each ensemble is meant
         return _COPY(arrays)

@@ -14,6 +14,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Tree
 from stretto.ensemble.groups import Group, M_co
 
 if TYPE_CHECKING:  # it is above, and trains by this
@@ -161,7 +162,7 @@ class TrainState(Generic[M_co]):
         """
         return self._made([w.arrays(w.rows.best and w.rows.best.own) for w in self._whole()])
 
-    def _made(self, arrays: list[Any]) -> Any:
+    def _made(self, arrays: list[Any]) -> Tree:
         return self.ensemble_class._of(self.layout, arrays)
 
     def _whole(self) -> list[Pack]:
