@@ -43,7 +43,7 @@ def check_picture(path: Path) -> None:
     if not path.parent.is_dir():
         raise DemoError(f"{path.parent}: no such directory, to draw {path.name} in")
     if path.exists() and not path.is_file():
-        raise DemoError(f"{path}: is no regular file, expected one to draw into")
+        raise DemoError(f"{path}: is not a regular file, and a picture is drawn into one")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise DemoError(f"{path}: cannot be written")
 

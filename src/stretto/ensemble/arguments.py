@@ -102,8 +102,7 @@ def with_targets(
     t = at_least_float32(targets, caller, "targets")
     if t.ndim < 1 or p.shape[-t.ndim :] != t.shape:
         raise ValueError(
-            f"{caller}: expected targets of shape (examples, ...) and {argument} of that shape "
-            "after "
-            f"any leading axes, got {t.shape} and {p.shape}"
+            f"{caller}: expected targets of shape (examples, ...) and {argument} of that "
+            f"shape after any leading axes, got {t.shape} and {p.shape}"
         )
     return p, of_rank(t, p.ndim), tuple(range(-t.ndim, 0))

@@ -150,10 +150,10 @@ class EMA:
         """
         average = state.average
         if self.bias_correction:
-            taken = snp.where(state.count > 0, 1 - state.left, 1)
+            share = snp.where(state.count > 0, 1 - state.left, 1)
             alike = Alike("EMA.value")
             row = alike.row(average, 0)
-            leaves = [x / taken if is_inexact(x.dtype) else x for x in row]
+            leaves = [x / share if is_inexact(x.dtype) else x for x in row]
             average = unflatten(alike.structure, leaves)
         return in_dtypes(average, state.dtypes)
 

@@ -265,11 +265,11 @@ class Ensemble(MemberSequence[M_co]):
         ['one batched product']
         """
         layout = self._layout
-        run, given = layout.runner.compiled(
+        run, arguments = layout.runner.compiled(
             self._arrays, args, kwargs, key, 0 if each else None, False
         )
         with config(**dict(layout.options)):
-            return explaining.explained(run, given, layout.chunk_size)
+            return explaining.explained(run, arguments, layout.chunk_size)
 
     def vmap(
         self, f: Callable[..., R], in_axes: int | Sequence[int | None] | None = None

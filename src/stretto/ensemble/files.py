@@ -48,8 +48,12 @@ def write(
         ],
     }
     flat = [x for column in arrays for x in column]
-    found = dict(zip(layout.names, flat, strict=True))
-    save(path, found, {**(metadata or {}), _ENTRY: json.dumps(record, separators=(",", ":"))})
+    arrays_by_name = dict(zip(layout.names, flat, strict=True))
+    save(
+        path,
+        arrays_by_name,
+        {**(metadata or {}), _ENTRY: json.dumps(record, separators=(",", ":"))},
+    )
 
 
 def read(
@@ -63,8 +67,8 @@ def read(
         for shared, was, x in zip(group.shared, old.shared, column, strict=True):
             shape = x.shape if was else x.shape[1:]
             wanted.append(ShapeDtypeStruct(shape if shared else (group.size, *shape), x.dtype))
-    found = load(path, dict(zip(layout.names, wanted, strict=True)))
-    return layout, layout.split([found[n] for n in layout.names])
+    loaded = load(path, dict(zip(layout.names, wanted, strict=True)))
+    return layout, layout.split([loaded[n] for n in layout.names])
 
 
 def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:

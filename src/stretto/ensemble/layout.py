@@ -28,17 +28,17 @@ class Layout:
         runners: dict[Any, Runner] | None = None,
     ) -> None:
         self.groups, self.chunk_size, self.options = tuple(groups), chunk_size, options
-        several = len(self.groups) > 1
+        is_many = len(self.groups) > 1
         self.names = tuple(
-            f"group{g}.{name}" if several else name
+            f"group{g}.{name}" if is_many else name
             for g, group in enumerate(self.groups)
             for name in group.names
         )
         """Of all arrays, one group after the other."""
         self._hash = hash((self.groups, chunk_size, options))
         self._runners = {} if runners is None else runners
-        made = Runner(self.groups, chunk_size, dict(options))
-        self.runner = self._runners.setdefault(self.groups, made)
+        runner = Runner(self.groups, chunk_size, dict(options))
+        self.runner = self._runners.setdefault(self.groups, runner)
 
     def of(self, groups: Iterable[Group]) -> Layout:
         """Other groups, run in the same way."""
@@ -46,8 +46,8 @@ class Layout:
 
     def split(self, arrays: Iterable[Any]) -> list[list[Any]]:
         """The arrays of each group, from those of all."""
-        given = iter(arrays)
-        return [[next(given) for _ in group.names] for group in self.groups]
+        rest = iter(arrays)
+        return [[next(rest) for _ in group.names] for group in self.groups]
 
     def replaced(
         self, arrays: Sequence[Sequence[Any]], others: Sequence[Mapping[str, Any]]

@@ -230,8 +230,8 @@ def diagonal_fisher(log_likelihood: Callable[..., Any], params: T, *examples: Ar
     places = [i for i, x in enumerate(row) if is_inexact(x.dtype)]
 
     def of_floats(floats: list[Any], *example: Any) -> Tree:
-        given = dict(zip(places, floats, strict=True))
-        full = [given.get(i, x) for i, x in enumerate(row)]
+        by_place = dict(zip(places, floats, strict=True))
+        full = [by_place.get(i, x) for i, x in enumerate(row)]
         return log_likelihood(unflatten(alike.structure, full), *example)
 
     slopes = vmap(grad(of_floats), (None, *[0] * len(examples)))(

@@ -136,7 +136,7 @@ def greedy_soup(
     Raises:
         ValueError: there is no member, none has a score, or there are not as many scores as
             members; or members differ, with the member and the path.
-        TypeError: ``members`` is a generator, which cannot be gone through twice.
+        TypeError: ``members`` is a generator, which can be iterated over only once.
 
     Source: Wortsman et al., "Model soups", 2022, recipe 1.
 
@@ -153,7 +153,8 @@ def greedy_soup(
         scores = [score(chosen[i]) for i in range(len(chosen))]
     if len(scores) != len(chosen):
         raise ValueError(
-            f"greedy_soup: expected a score a member, got {len(scores)} for {len(chosen)} members"
+            f"greedy_soup: expected a score for each member, got {len(scores)} for {len(chosen)} "
+            f"members"
         )
     alone = [float(s) for s in scores]
     order = sorted(
@@ -210,7 +211,7 @@ def _sequence(members: Tree, stacked: bool | None) -> Tree:
     """Something with ``len`` and ``[i]`` that gives the members."""
     if isinstance(members, Iterator):
         raise TypeError(
-            "greedy_soup: it goes through the members twice, and a generator is gone after once; "
+            "greedy_soup: goes through the members twice, and a generator allows it only once; "
             "give a list, or an object with len() and [i] that makes member i"
         )
     if stacked:

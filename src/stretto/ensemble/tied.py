@@ -27,7 +27,7 @@ def ties_of(member: Tree) -> Ties:
     >>> ties_of(nn.Sequential(layer, nn.ReLU(), layer))
     (('2', '0'),)
     """
-    found: list[tuple[str, str]] = []
+    ties: list[tuple[str, str]] = []
     first: dict[int, str] = {}
 
     def walk(module: Module, path: str) -> None:
@@ -38,18 +38,18 @@ def ties_of(member: Tree) -> Ties:
         ]
         for name, value in held:
             if id(value) in first:
-                found.append((lead + name, first[id(value)]))
+                ties.append((lead + name, first[id(value)]))
             else:
                 first[id(value)] = lead + name
         for name, child in module.named_children():
             if id(child) in first:
-                found.append((lead + name, first[id(child)]))
+                ties.append((lead + name, first[id(child)]))
             else:
                 walk(child, lead + name)
 
     if isinstance(member, Module):
         walk(member, "")
-    return tuple(found)
+    return tuple(ties)
 
 
 def untied(member: Tree, ties: Ties) -> Tree:

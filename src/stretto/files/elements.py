@@ -203,8 +203,8 @@ def is_number(kind: str | None) -> bool:
 
 def fits_number(type: Type, kind: str | None) -> bool:
     """Whether a Python number of this kind can have been stored so."""
-    given = kind_of(type.dtype)
-    return not type.shape and (given == kind or (given, kind) == ("uint", "int"))
+    stored_kind = kind_of(type.dtype)
+    return not type.shape and (stored_kind == kind or (stored_kind, kind) == ("uint", "int"))
 
 
 def _narrowed(array: np.ndarray, dtype: np.dtype, name: str, lost: list[str]) -> np.ndarray:

@@ -129,13 +129,13 @@ def _damaged(error: object) -> Damaged:
     return Damaged(f"its description of the tree is damaged: {error}")
 
 
-def rebuild(node: object, found: Mapping[str, Any]) -> Tree:
+def rebuild(node: object, leaves: Mapping[str, Any]) -> Tree:
     """The tree that a description's node says, of the leaves ``found`` by name.
 
     A node that was an object of a class is a dictionary by names. Raises ``Damaged`` where the
     description is no such thing, or names other leaves than those found.
     """
-    left = dict(found)
+    left = dict(leaves)
     try:
         made = _made(node, (), left)
     except (TypeError, ValueError, RecursionError) as error:

@@ -150,8 +150,7 @@ def _load(
     if lost:
         warnings.warn(
             f"{caller}: loses digits of {', '.join(lost)}, of 64 bits in the file: 64-bit types "
-            "are "
-            f"off; set stretto.config.enable_x64 = True, or use `with stretto.enable_x64():`",
+            f"are off; set stretto.config.enable_x64 = True, or use `with stretto.enable_x64():`",
             stacklevel=user_stack_level(),
         )
     return made
@@ -322,10 +321,10 @@ def _read(file: _File, name: str, entry: _Entry, kind: str | None, lost: list[st
 
 
 def _as_described(file: _File, contents: _Contents, lost: list[str]) -> Tree:
-    found = {n: _read(file, n, e, e.kind, lost) for n, e in contents.entries.items()}
+    leaves = {n: _read(file, n, e, e.kind, lost) for n, e in contents.entries.items()}
     if contents.described:
-        return rebuild(contents.node, found)
-    return {name: found[name] for name in sorted(found)}
+        return rebuild(contents.node, leaves)
+    return {name: leaves[name] for name in sorted(leaves)}
 
 
 def _as_like(file: _File, contents: _Contents, like: Tree, caller: str, lost: list[str]) -> Tree:
@@ -342,10 +341,10 @@ def _as_like(file: _File, contents: _Contents, like: Tree, caller: str, lost: li
             problems.append(f"{name}: expected {expected}, got {entries[name].type}")
     if problems:
         raise ValueError("\n  ".join([f"{caller} does not match `like`:", *problems]))
-    found = {}
+    leaves = {}
     for name, entry in entries.items():  # in the file's order
-        found[name] = _leaf(file, name, entry, *wanted[name], lost)
-    return tree.unflatten(structure, [found[name] for name in names])
+        leaves[name] = _leaf(file, name, entry, *wanted[name], lost)
+    return tree.unflatten(structure, [leaves[name] for name in names])
 
 
 def _wanted(leaf: Tree, name: str, caller: str) -> tuple[str | None, Type]:

@@ -87,16 +87,16 @@ def functional_call(
     """
     if not isinstance(module, Module):
         raise TypeError(f"functional_call: expected a module, got {type(module).__name__}")
-    given = _merged(parameter_and_buffer_dicts)
+    by_name = _merged(parameter_and_buffer_dicts)
     made = module.clone()
     here = places(made)
-    _check_names(type(module).__name__, here, given)
+    _check_names(type(module).__name__, here, by_name)
     shared: dict[Any, list[str]] = {}
     for name, (owner, attribute, array) in here.items():
         key = id(array) if tie_weights else (id(owner), attribute)
         shared.setdefault(key, []).append(name)
     missing = [
-        names[0] for names in shared.values() if strict and not any(n in given for n in names)
+        names[0] for names in shared.values() if strict and not any(n in by_name for n in names)
     ]
     if missing:
         raise ValueError(
@@ -104,8 +104,8 @@ def functional_call(
             f"given: {', '.join(missing)}"
         )
     for names in shared.values():
-        named = [n for n in names if n in given]
-        if any(given[n] is not given[named[0]] for n in named):
+        named = [n for n in names if n in by_name]
+        if any(by_name[n] is not by_name[named[0]] for n in named):
             raise ValueError(
                 f"functional_call: {' and '.join(named)} are one array of the module, but were "
                 f"given two; give one of them"
@@ -113,7 +113,7 @@ def functional_call(
             )
         for n in names if named else ():
             owner, attribute, old = here[n]
-            owner.__dict__[attribute] = _fitting(given[named[0]], old, named[0])
+            owner.__dict__[attribute] = _fitting(by_name[named[0]], old, named[0])
     positional = () if args is None else args if isinstance(args, tuple) else (args,)
     with updates_of(made.modules(), kept=return_buffers):
         out = made(*positional, **(kwargs or {}))
@@ -123,13 +123,15 @@ def functional_call(
     return out, {name: owner.__dict__[attribute] for owner, attribute, name in buffers}
 
 
-def _merged(given: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]]) -> dict[str, Any]:
+def _merged(
+    dictionaries: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
+) -> dict[str, Any]:
     """One dictionary from one or several."""
-    several = (given,) if isinstance(given, Mapping) else given
+    several = (dictionaries,) if isinstance(dictionaries, Mapping) else dictionaries
     if not isinstance(several, (tuple, list)) or not all(isinstance(x, Mapping) for x in several):
         raise TypeError(
             f"functional_call: expected a dictionary of arrays by name, or a tuple of such; got "
-            f"{type(given).__name__}"
+            f"{type(dictionaries).__name__}"
         )
     merged: dict[str, Any] = {}
     for one in several:
@@ -142,8 +144,8 @@ def _merged(given: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]]) 
     return merged
 
 
-def _check_names(kind: str, here: Iterable[str], given: Iterable[str]) -> None:
-    unknown = [str(name) for name in given if name not in here]
+def _check_names(kind: str, here: Iterable[str], names: Iterable[str]) -> None:
+    unknown = [str(name) for name in names if name not in here]
     if unknown:
         raise ValueError(
             f"functional_call: {kind} has no parameter or buffer {', '.join(unknown)}; it has "

@@ -117,10 +117,10 @@ def vmap(
         index = iota(np.uint32, sizes.pop()) if apart else None
         alone = False
 
-        def one(*given: Any) -> Tree:
+        def one(*examples: Any) -> Tree:
             nonlocal alone
-            with _stream(key, given[-1], why):
-                out = func(*given[:-1], **kwargs)
+            with _stream(key, examples[-1], why):
+                out = func(*examples[:-1], **kwargs)
             alone = one_out and not isinstance(out, (tuple, list))
             out = (out,) if alone else out
             _check_out_dims(out_dims, out)

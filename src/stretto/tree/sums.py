@@ -182,7 +182,9 @@ def _weights(weights: ArrayLike | Sequence[ArrayLike], caller: str) -> list[Any]
     else:
         vector = as_value(weights, caller, "weights")
         if vector.ndim != 1:
-            raise ValueError(f"{caller}: weights must be a vector, one a tree; got {vector.type}")
+            raise ValueError(
+                f"{caller}: weights must be a vector, with one for each tree; got {vector.type}"
+            )
         values = [member_at(vector, i, 0) for i in range(vector.shape[0])]
     for w in values:
         if w.ndim:
@@ -226,7 +228,9 @@ def _streamed(
         elif number < len(weights):
             weight = weights[number]
         else:
-            raise ValueError(f"{caller}: expected {len(weights)} trees, one a weight; got more")
+            raise ValueError(
+                f"{caller}: expected {len(weights)} trees, one for each weight; got more"
+            )
         row = alike.row(member, number)
         del member  # before the next is made
         for k in range(len(row)):
@@ -239,7 +243,9 @@ def _streamed(
     if not number:
         raise ValueError(f"{caller}: expected at least one tree, got none")
     if weights is not None and number < len(weights):
-        raise ValueError(f"{caller}: expected {len(weights)} trees, one a weight; got {number}")
+        raise ValueError(
+            f"{caller}: expected {len(weights)} trees, one for each weight; got {number}"
+        )
     return sums, number, alike.structure
 
 
@@ -287,15 +293,15 @@ def weighted_sum(
         members = list(trees)
         if len(members) != len(scalars):
             raise ValueError(
-                f"weighted_sum: expected one weight a tree; got {len(members)} trees and "
+                f"weighted_sum: expected one weight for each tree; got {len(members)} trees and "
                 f"{len(scalars)} weights"
             )
         return _listed(members, scalars, "weighted_sum")
     values, spec, size = size_of(trees, 0, "weighted_sum")
     if size != len(scalars):
         raise ValueError(
-            f"weighted_sum: expected one weight a member; the stacked tree has {size} members, and "
-            f"there are {len(scalars)} weights"
+            f"weighted_sum: expected one weight for each member; the stacked tree has {size} "
+            f"members, and there are {len(scalars)} weights"
         )
     return unflatten(spec, [_of_stacked(v, scalars) for v in values])
 

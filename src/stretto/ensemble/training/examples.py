@@ -70,10 +70,10 @@ def examples_of(data: Tree, argument: str) -> tuple[Any, int]:
         raise ValueError(f"fit: {argument} has no arrays")
     sizes = {x.shape[0] if x.ndim else None for x in values}
     if len(sizes) > 1 or None in sizes:
-        found = ", ".join(f"{p}: {x.type}" for p, x in zip(paths, values, strict=True))
+        described = ", ".join(f"{p}: {x.type}" for p, x in zip(paths, values, strict=True))
         raise ValueError(
             f"fit: the arrays of {argument} must have the same number of examples along axis 0; "
-            f"got {found}"
+            f"got {described}"
         )
     (size,) = sizes
     if not size:

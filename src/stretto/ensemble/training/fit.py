@@ -115,7 +115,7 @@ def fit(
             the parameters.
         data: an array, or a tuple or dictionary of arrays, with examples along axis 0 (a dictionary
             is one argument of the loss); or any other iterable, which gives the batches of an epoch
-            each time it is gone through: for data larger than the device.
+            each time it is iterated over: for data larger than the device.
         optimiser: a transformation such as ``optim.adamw(1e-3)``, applied to each member alone;
             with ``hyperparams``, the function that makes one: ``optim.adamw``.
         epochs: how often to go through the data, or
@@ -144,8 +144,8 @@ def fit(
         resume: go on from the last checkpoint of the directory: ``"auto"`` if there is one,
             ``True`` if there must be one; ``False`` if there must be none. A damaged one is passed
             over for the one before it, with a warning. The result has the same bits as that of a
-            run that was never interrupted. An iterable of batches is gone through anew up to the
-            place.
+            run that was never interrupted. An iterable of batches is iterated over again up to
+            that place.
         progress: ``True`` shows a bar, and, where there is no terminal, a line for each entry;
             ``None`` the bar only; ``False`` nothing.
 
@@ -353,24 +353,24 @@ def _configuration(
 
     The program of a step stands for the loss, the optimiser and the members.
     """
-    found = {n: str(x) for n, x in settings.items()}
-    found["key"] = str(np.asarray(key_data(state.key)).tolist())
-    found["on_divergence"] = trainer.on_divergence
-    found["enable_x64"] = str(config.enable_x64)
-    found["threefry_partitionable"] = str(config.threefry_partitionable)
+    texts = {n: str(x) for n, x in settings.items()}
+    texts["key"] = str(np.asarray(key_data(state.key)).tolist())
+    texts["on_divergence"] = trainer.on_divergence
+    texts["enable_x64"] = str(config.enable_x64)
+    texts["threefry_partitionable"] = str(config.threefry_partitionable)
     for name, x in (("data", data), ("validation", validation)):
         if x is not None:
-            found[name] = f"{', '.join(str(v.type) for v in tree.leaves(x))}, CRC {checksum(x):08x}"
+            texts[name] = f"{', '.join(str(v.type) for v in tree.leaves(x))}, CRC {checksum(x):08x}"
     for g, (pack, sums, example) in enumerate(zip(state.packs, state.sums, examples, strict=True)):
-        found[f"architecture {g}"] = f"{pack.group.size} members at {list(pack.group.places)}"
+        texts[f"architecture {g}"] = f"{pack.group.size} members at {list(pack.group.places)}"
         for name, x in zip(pack.group.names, pack.arrays(), strict=True):
-            found[f"architecture {g}, {name}"] = str(x.type)
+            texts[f"architecture {g}, {name}"] = str(x.type)
         text = trainer.program(pack, sums, example, each)
         digest = zlib.crc32(_ADDRESS.sub("", text).encode())
-        found[f"architecture {g}, program of a step (loss, optimiser, model)"] = f"{digest:08x}"
+        texts[f"architecture {g}, program of a step (loss, optimiser, model)"] = f"{digest:08x}"
         own = (pack.rows.extra, getattr(pack.rows.optimiser, "hyperparams", None))
-        found[f"architecture {g}, hyperparameters"] = f"CRC {checksum(own):08x}"
-    return found
+        texts[f"architecture {g}, hyperparameters"] = f"CRC {checksum(own):08x}"
+    return texts
 
 
 _ADDRESS = re.compile("0x[0-9a-f]+")

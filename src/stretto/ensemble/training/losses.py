@@ -39,8 +39,8 @@ def loss_of(
     Layers draw from ``key``, and buffers may be updated. Raises ``ValueError`` where the loss is no
     scalar, or a buffer that members share would be updated.
     """
-    given = [by_name[n] for n in group.names]
-    member = group.of(given)
+    arrays = [by_name[n] for n in group.names]
+    member = group.of(arrays)
     with (
         keys(key),
         updates_of(_modules(member if group.function is call_module else member.params)),
@@ -55,7 +55,7 @@ def loss_of(
         raise ValueError(f"{caller} gives a metric called 'loss', which is the name of its value")
     metrics = {n: scalar(x, caller, f"gives the metric {n!r} as") for n, x in metrics.items()}
     after = dict(zip(group.names, group.leaves_of(member), strict=True))
-    for name, shared, before in zip(group.names, group.shared, given, strict=True):
+    for name, shared, before in zip(group.names, group.shared, arrays, strict=True):
         if shared and after[name] is not before:
             raise ValueError(
                 f"{caller} updates {name}, which the members share, each in its own way; leave "

@@ -89,8 +89,8 @@ class Pack:
 
     def arrays(self, own: Mapping[str, Any] | None = None) -> list[Any]:
         """All arrays in the order of the architecture; others of ``own`` in place of the last."""
-        found = {**self.rows.own, **self.rows.kept, **self.shared, **self.fixed, **(own or {})}
-        return [found[n] for n in self.group.names]
+        by_name = {**self.rows.own, **self.rows.kept, **self.shared, **self.fixed, **(own or {})}
+        return [by_name[n] for n in self.group.names]
 
     def replace(self, **fields: Any) -> Pack:
         """A pack with other fields; those of ``rows`` by their own names."""
@@ -176,8 +176,8 @@ class TrainState(Generic[M_co]):
             The packs.
         """
         yield from self.packs
-        for several in self.finished:
-            yield from several
+        for packs in self.finished:
+            yield from packs
 
     def each(self, name: str) -> np.ndarray:
         """Return a field of ``Rows``, such as ``"active"``, for all members in their order.
@@ -188,13 +188,13 @@ class TrainState(Generic[M_co]):
         Returns:
             (members,).
         """
-        found: Any = None
+        result: Any = None
         for pack in self.all_packs():
             values = np.asarray(getattr(pack.rows, name))
-            if found is None:
-                found = np.zeros(self.size, values.dtype)
-            found[list(pack.group.places)] = values
-        return found
+            if result is None:
+                result = np.zeros(self.size, values.dtype)
+            result[list(pack.group.places)] = values
+        return result
 
 
 def _with_places(group: Group, places: Iterable[int]) -> Group:

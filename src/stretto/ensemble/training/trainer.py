@@ -1,6 +1,6 @@
 """``Trainer``: the compiled step of training, and the state that it begins with.
 
-For loops of one's own; ``loop`` is that of ``Ensemble.fit``.
+For training loops of your own; ``loop`` is that of ``Ensemble.fit``.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ class Trainer:
         """
         size = state.size
         batch = tree.map(lambda x: as_value(x, "Trainer.step", "the batch"), batch)
-        packs, found = [], []
+        packs, results = [], []
         for pack in state.packs:
             mine = batch
             if each and pack.group.size != size:
@@ -263,9 +263,9 @@ class Trainer:
             with settings_of(self._options):
                 pack, metrics, _ = self._steps(pack).batch(pack, mine, each, state.key)
             packs.append(pack)
-            found.append(metrics)
+            results.append(metrics)
         state = state.replace(packs=tuple(packs), step=state.step + 1)
-        return state, in_places(state.packs, found, size)
+        return state, in_places(state.packs, results, size)
 
     def _rules(self, pack: Pack) -> Rules:
         rows = {}
@@ -386,11 +386,11 @@ def _is_row(x: Any) -> bool:
 
 
 def _of_members(
-    given: Mapping[str, Any], size: int, argument: str, every: bool = False
+    arguments: Mapping[str, Any], size: int, argument: str, every: bool = False
 ) -> dict[str, Any]:
     """Those of the arguments that have an entry for each member, as arrays."""
-    found = {}
-    for name, x in given.items():
+    columns = {}
+    for name, x in arguments.items():
         if not (every or _is_row(x)):
             continue
         value = as_value(np.asarray(x) if isinstance(x, (list, tuple)) else x, "fit", name)
@@ -399,16 +399,16 @@ def _of_members(
                 f"fit: {argument}[{name!r}] must have an entry for each of {size} members along "
                 f"axis 0, got {value.type}"
             )
-        found[name] = value
-    return found
+        columns[name] = value
+    return columns
 
 
-def in_places(packs: Any, found: Any, size: int) -> dict[str, Any]:
+def in_places(packs: Any, results: Any, size: int) -> dict[str, Any]:
     """What each pack gives for its members, as one array by name in the order of all members."""
     if len(packs) == 1 and packs[0].group.size == size:
-        return dict(found[0])
+        return dict(results[0])
     out: dict[str, Any] = {}
-    for pack, values in zip(packs, found, strict=True):
+    for pack, values in zip(packs, results, strict=True):
         for name, x in values.items():
             here = out.get(name, np.full(size, np.nan, np.float32))
             here[list(pack.group.places)] = np.asarray(x)
