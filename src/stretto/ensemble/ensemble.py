@@ -332,7 +332,7 @@ class Ensemble(MemberSequence[M_co]):
         Raises:
             TypeError: the members are functions, which return their state themselves.
         """
-        return self._stateful(args, kwargs, key, None, "stateful_call")
+        return self._stateful("stateful_call", args, kwargs, key)
 
     def stateful_each(self, *args: Any, key: Key | None = None, **kwargs: Any) -> tuple[Any, Self]:
         """Run each member on its own arguments, and give the buffers that they updated.
@@ -348,17 +348,10 @@ class Ensemble(MemberSequence[M_co]):
         Raises:
             TypeError: the members are functions, which return their state themselves.
         """
-        return self._stateful(args, kwargs, key, 0, "stateful_each")
+        return self._stateful("stateful_each", args, kwargs, key)
 
-    def _stateful(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        key: Key | None,
-        axis: int | None,
-        method: str,
-    ) -> Tree:
-        layout = self._layout
+    def _stateful(self, method: str, args: Tree, kwargs: Tree, key: Key | None) -> Tree:
+        layout, axis = self._layout, 0 if method == "stateful_each" else None
         for group in layout.groups:
             if group.function is not call_module:
                 raise TypeError(
