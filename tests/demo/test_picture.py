@@ -12,7 +12,7 @@ def test_no_file_to_draw_into(capsys, tmp_path):
     os.mkfifo(pipe)
     status, line = outcome(capsys, "demo", "--digits", "--picture", str(pipe))
     assert status == 2
-    assert "is no regular file" in line
+    assert "is not a regular file" in line
 
 
 @pytest.mark.parametrize(

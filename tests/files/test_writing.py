@@ -127,7 +127,7 @@ def suffix(writer):
     return {"numpy.save": ".npy"}.get(writer, ".npz" if "savez" in writer else "")
 
 
-@pytest.mark.parametrize("who", [*WRITERS, *READERS])
+@pytest.mark.parametrize("caller", [*WRITERS, *READERS])
 def test_no_function_waits_for_a_pipe_or_replaces_it(tmp_path, caller):
     path = tmp_path / f"pipe{suffix(caller)}"
     os.mkfifo(path)
@@ -136,7 +136,7 @@ def test_no_function_waits_for_a_pipe_or_replaces_it(tmp_path, caller):
     assert stat.S_ISFIFO(os.lstat(path).st_mode) and os.listdir(tmp_path) == [path.name]
 
 
-@pytest.mark.parametrize("who", [*WRITERS, *READERS])
+@pytest.mark.parametrize("caller", [*WRITERS, *READERS])
 def test_what_is_no_path(tmp_path, caller):
     for given, error in [
         (None, TypeError),

@@ -121,7 +121,7 @@ def test_jacfwd_and_hessian(how):
 def test_jacfwd_and_random_draws():
     noisy = lambda x: x * st.random.uniform(next_key("Noise"), x.shape)
     with pytest.raises(
-        RuntimeError, match=r"Noise draws random numbers, but func.jacfwd was not to"
+        RuntimeError, match=r"Noise draws random numbers, but func.jacfwd does not allow it"
     ):
         func.jacfwd(noisy)(X)
     with keys(PRNGKey(3)):

@@ -200,12 +200,12 @@ ONES = {"a": [np.ones(2, np.float32)], "b": 1.0}
         (
             lambda: st.tree.weighted_sum(iter([ONES, ONES]), [1]),
             ValueError,
-            "expected 1 trees, one a weight; got more",
+            "expected 1 trees, one for each weight; got more",
         ),
         (
             lambda: st.tree.weighted_sum(iter([ONES]), [1, 2]),
             ValueError,
-            "expected 2 trees, one a weight; got 1",
+            "expected 2 trees, one for each weight; got 1",
         ),
         (
             lambda: st.tree.weighted_sum({"a": np.ones(3)}, [1, 2]),

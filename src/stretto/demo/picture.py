@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from stretto.demo.extras import require
 from stretto.demo.scoring import Comparison
 from stretto.ensemble.calibration_error import reliability
 from stretto.ensemble.uncertainty import mutual_information
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["check_picture", "draw"]
 
@@ -40,7 +43,7 @@ def check_picture(path: Path) -> None:
     if not path.parent.is_dir():
         raise DemoError(f"{path.parent}: no such directory, to draw {path.name} in")
     if path.exists() and not path.is_file():
-        raise DemoError(f"{path}: is no regular file, expected one to draw into")
+        raise DemoError(f"{path}: is not a regular file, and a picture is drawn into one")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise DemoError(f"{path}: cannot be written")
 
@@ -52,7 +55,8 @@ def draw(path: Path, comparison: Comparison, data: Dataset) -> None:
         DemoError: matplotlib is missing, or the file cannot be written.
     """
     figure = _figure_class()(figsize=(13, 6.2), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(0.42, 0.58))
+    panels: Any = figure.subfigures(1, 2, width_ratios=(0.42, 0.58))
+    left, right = panels
     _draw_reliability(left, comparison, data.test.labels)
     _draw_disagreement(right, comparison, data)
     form = path.suffix.removeprefix(".").lower()
@@ -62,14 +66,14 @@ def draw(path: Path, comparison: Comparison, data: Dataset) -> None:
         raise DemoError(error.strerror or str(error)) from None
 
 
-def _figure_class() -> Any:
+def _figure_class() -> type[Figure]:
     """``Figure`` on the Agg canvas, without pyplot: no window system, no global state."""
     purpose = "drawing the picture"
     require("matplotlib.backends.backend_agg", "matplotlib", purpose)
     return require("matplotlib.figure", "matplotlib", purpose).Figure
 
 
-def _draw_reliability(figure: Any, comparison: Comparison, labels: np.ndarray) -> None:
+def _draw_reliability(figure: SubFigure, comparison: Comparison, labels: np.ndarray) -> None:
     """Accuracy against confidence, and below it how the confidences are distributed."""
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     above.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--", label="calibrated")
@@ -96,7 +100,7 @@ def _draw_reliability(figure: Any, comparison: Comparison, labels: np.ndarray) -
     below.set(xlabel="confidence", ylabel="share of images", ylim=(0, None))
 
 
-def _draw_disagreement(figure: Any, comparison: Comparison, data: Dataset) -> None:
+def _draw_disagreement(figure: SubFigure, comparison: Comparison, data: Dataset) -> None:
     """The test images with the highest mutual information, and what the members say of each."""
     probs, names = comparison.member_probs, data.class_names
     information = np.asarray(mutual_information(probs))

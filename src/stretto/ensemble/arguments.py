@@ -5,12 +5,10 @@ Values are checked where they are known; a tracer's are not. Read ``probabilitie
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, as_value
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 
 __all__ = [
@@ -24,7 +22,7 @@ __all__ = [
 ]
 
 
-def at_least_float32(x: Any, caller: str, argument: str) -> Array:
+def at_least_float32(x: ArrayLike, caller: str, argument: str) -> Array:
     """As an array of float32 or float64: bfloat16 cannot tell a confidence of 0.999 from 1."""
     values = as_value(x, caller, argument)
     return values if values.dtype == np.float64 else values.astype(np.float32)
@@ -48,7 +46,9 @@ def check_binning(caller: str, bins: int, binning: str) -> None:
         raise ValueError(f"{caller}: binning must be 'width' or 'mass', got {binning!r}")
 
 
-def of_members(caller: str, x: Any, argument: str = "probs", axes: str = "..., classes") -> Array:
+def of_members(
+    caller: str, x: ArrayLike, argument: str = "probs", axes: str = "..., classes"
+) -> Array:
     """An array with an axis of members, of at least one, in front of the named others."""
     values = at_least_float32(x, caller, argument)
     named = [a for a in axes.split(", ") if a and a != "..."]
@@ -62,7 +62,11 @@ def of_members(caller: str, x: Any, argument: str = "probs", axes: str = "..., c
 
 
 def labelled(
-    caller: str, probs: Any, labels: Any, argument: str = "probs", axes: str = "examples, classes"
+    caller: str,
+    probs: ArrayLike,
+    labels: ArrayLike,
+    argument: str = "probs",
+    axes: str = "examples, classes",
 ) -> tuple[Array, Array]:
     """Predictions of shape (..., examples, classes), and labels of their classes.
 
@@ -91,15 +95,14 @@ def labelled(
 
 
 def with_targets(
-    caller: str, predictions: Any, targets: Any, argument: str = "predictions"
+    caller: str, predictions: ArrayLike, targets: ArrayLike, argument: str = "predictions"
 ) -> tuple[Array, Array, tuple[int, ...]]:
     """Predictions of shape (..., *targets), real targets, and the axes that those are of."""
     p = at_least_float32(predictions, caller, argument)
     t = at_least_float32(targets, caller, "targets")
     if t.ndim < 1 or p.shape[-t.ndim :] != t.shape:
         raise ValueError(
-            f"{caller}: expected targets of shape (examples, ...) and {argument} of that shape "
-            "after "
-            f"any leading axes, got {t.shape} and {p.shape}"
+            f"{caller}: expected targets of shape (examples, ...) and {argument} of that "
+            f"shape after any leading axes, got {t.shape} and {p.shape}"
         )
     return p, of_rank(t, p.ndim), tuple(range(-t.ndim, 0))

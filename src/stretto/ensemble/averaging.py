@@ -14,6 +14,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.convert import convert
 from stretto.tree.members import Alike
 from stretto.tree.sums import of_column, widened
@@ -36,13 +37,13 @@ class AverageState:
     """Of the leaves as they were given."""
 
 
-def begun(tree: Any, caller: str) -> tuple[list[Any], Alike]:
+def begun(tree: Tree, caller: str) -> tuple[list[Any], Alike]:
     """The leaves of a tree as an average holds them: of low precision in float32, none weak."""
     alike = Alike(caller)
     return [convert(x, widened(x).dtype) for x in alike.row(tree, 0)], alike
 
 
-def moved(average: Any, tree: Any, rate: Any, caller: str, number: int = 1) -> Any:
+def moved(average: Tree, tree: Tree, rate: float | Array, caller: str, number: int = 1) -> Tree:
     """``average + rate * (tree - average)``; integers and booleans are the tree's.
 
     Where the tree differs from the average, the error calls it member ``number``.
@@ -56,7 +57,7 @@ def moved(average: Any, tree: Any, rate: Any, caller: str, number: int = 1) -> A
     return unflatten(alike.structure, leaves)
 
 
-def in_dtypes(tree: Any, dtypes: tuple[np.dtype, ...]) -> Any:
+def in_dtypes(tree: Tree, dtypes: tuple[np.dtype, ...]) -> Tree:
     """The tree with its leaves in these dtypes."""
     alike = Alike("value")
     row = alike.row(tree, 0)
@@ -104,7 +105,7 @@ class EMA:
         if isinstance(self.decay, (int, float)) and not 0 <= self.decay <= 1:
             raise ValueError(f"EMA: decay must be between 0 and 1, got {self.decay}")
 
-    def init(self, tree: Any) -> AverageState:
+    def init(self, tree: Tree) -> AverageState:
         """Return the state before any update.
 
         Args:
@@ -120,7 +121,7 @@ class EMA:
         average = unflatten(alike.structure, leaves)
         return AverageState(snp.zeros((), np.int32), snp.ones((), np.float32), average, dtypes)
 
-    def update(self, state: AverageState, tree: Any) -> AverageState:
+    def update(self, state: AverageState, tree: Tree) -> AverageState:
         """Return the state after one more tree.
 
         Args:
@@ -138,7 +139,7 @@ class EMA:
         left = (state.left * decay).astype(np.float32)
         return AverageState(state.count + 1, left, average, state.dtypes)
 
-    def value(self, state: AverageState) -> Any:
+    def value(self, state: AverageState) -> Tree:
         """Return the average, in the dtypes of the trees.
 
         Args:
@@ -149,10 +150,10 @@ class EMA:
         """
         average = state.average
         if self.bias_correction:
-            taken = snp.where(state.count > 0, 1 - state.left, 1)
+            share = snp.where(state.count > 0, 1 - state.left, 1)
             alike = Alike("EMA.value")
             row = alike.row(average, 0)
-            leaves = [x / taken if is_inexact(x.dtype) else x for x in row]
+            leaves = [x / share if is_inexact(x.dtype) else x for x in row]
             average = unflatten(alike.structure, leaves)
         return in_dtypes(average, state.dtypes)
 
@@ -181,7 +182,7 @@ class SWA:
     ({'w': Array([3.], dtype=float32)}, 3)
     """
 
-    def init(self, tree: Any) -> AverageState:
+    def init(self, tree: Tree) -> AverageState:
         """Return the state before any update, whose value is the tree itself.
 
         Args:
@@ -195,7 +196,7 @@ class SWA:
         average = unflatten(alike.structure, leaves)
         return AverageState(snp.zeros((), np.int32), snp.ones((), np.float32), average, dtypes)
 
-    def update(self, state: AverageState, tree: Any) -> AverageState:
+    def update(self, state: AverageState, tree: Tree) -> AverageState:
         """Return the state after one more tree.
 
         Args:
@@ -209,7 +210,7 @@ class SWA:
         average = moved(state.average, tree, 1 / count.astype(np.float32), "SWA.update")
         return AverageState(count, snp.zeros_like(state.left), average, state.dtypes)
 
-    def value(self, state: AverageState) -> Any:
+    def value(self, state: AverageState) -> Tree:
         """Return the mean, in the dtypes of the trees.
 
         Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import stretto.numpy as snp
 from stretto import tree
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
-from stretto._engine.core.typing import Key
+from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.ensemble import Ensemble
 from stretto.nn.batch_normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from stretto.nn.module import Module
@@ -20,12 +20,14 @@ from stretto.random.streams import keys, refusing
 
 __all__ = ["update_batch_norm"]
 
+T = TypeVar("T")
+
 _LAYERS = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
 _BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
 _NO_KEY = "update_batch_norm was called without a key, and runs the model in train mode: pass key="
 
 
-def update_batch_norm(model: Any, data: Iterable[Any], *, key: Key | None = None) -> Any:
+def update_batch_norm(model: T, data: Iterable[Any], *, key: Key | None = None) -> T:
     """Compute the running statistics of a model's batch normalisation anew over ``data``.
 
     They are the plain means over the batches, whatever ``momentum`` is, with the model in train
@@ -53,17 +55,17 @@ def update_batch_norm(model: Any, data: Iterable[Any], *, key: Key | None = None
     Array([3.], dtype=float32)
     """
     if isinstance(model, Ensemble):
-        return _of_ensemble(model, data, key)
+        return cast("T", _of_ensemble(model, data, key))
     if not isinstance(model, Module):
         raise TypeError(
             f"update_batch_norm: expected a module or an Ensemble of modules, got a "
             f"{type(model).__name__}; a function keeps its statistics itself"
         )
-    (made,) = _computed([model], [None], data, key)
-    return made
+    (computed,) = _computed([model], [None], data, key)
+    return cast("T", computed)
 
 
-def _of_ensemble(ensemble: Ensemble, data: Iterable[Any], key: Any) -> Ensemble:
+def _of_ensemble(ensemble: Ensemble, data: Iterable[Any], key: Key | None) -> Ensemble:
     groups = [list(group) for group in ensemble.groups]
     for members in groups:
         if not isinstance(members[0], Module):
@@ -83,12 +85,12 @@ def _statistics(module: Module) -> dict[str, Any]:
     }
 
 
-def _is_tracking(layer: Any) -> bool:
+def _is_tracking(layer: object) -> bool:
     return isinstance(layer, _LAYERS) and layer.running_mean is not None
 
 
 def _computed(
-    modules: list[Module], sizes: list[int | None], data: Iterable[Any], key: Any
+    modules: list[Module], sizes: list[int | None], data: Iterable[Any], key: Key | None
 ) -> list[Module]:
     """The modules, of which one with a size is a stack of that many, with new statistics."""
     running = [_begun(module) for module in modules]
@@ -122,10 +124,10 @@ def _begun(module: Module) -> Module:
 
 
 @functools.partial(jit, static_argnums=3)
-def _after(module: Module, x: Any, key: Any, size: int | None) -> Module:
+def _after(module: Module, x: Tree, key: Key | None, size: int | None) -> Module:
     """The module, or a stack of ``size`` of them, after one more batch."""
 
-    def one(module: Module, key: Any) -> Module:
+    def one(module: Module, key: Key | None) -> Module:
         with refusing(_NO_KEY) if key is None else keys(key):
             return stateful_call(module, x)[1]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.tree import register_dataclass
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.arguments import at_least, at_least_float32, labelled
 from stretto.ensemble.newton import minimise
@@ -36,6 +36,8 @@ __all__ = [
     "fit_temperature",
     "fit_vector_scaling",
 ]
+
+R = TypeVar("R")
 
 _LEAST, _GREATEST = 1e-3, 1e3  # of temperatures
 _STEPS = 100
@@ -126,11 +128,11 @@ def _root(
     """
     tolerance = 4 * float(np.finfo(low.dtype).eps)
 
-    def unfinished(carry: Any) -> Array:
+    def unfinished(carry: Tree) -> Array:
         _, x, _, moved, i = carry
         return snp.any(moved > tolerance * x) & (i < _STEPS)
 
-    def step(carry: Any) -> Any:
+    def step(carry: Tree) -> Tree:
         low, x, high, moved, i = carry
         value, rise = moments(x)
         low, high = snp.where(value < 0, x, low), snp.where(value > 0, x, high)
@@ -261,7 +263,7 @@ def fit_platt(logits: ArrayLike, labels: ArrayLike) -> Platt:
     return _each(fit, z, y, 1)
 
 
-def _each(fit: Callable[[Array, Array], Any], z: Array, y: Array, rank: int) -> Any:
+def _each(fit: Callable[[Array, Array], R], z: Array, y: Array, rank: int) -> R:
     """The fit of each of the leading axes of predictions of ``rank`` axes."""
     leading = z.ndim - rank
     for i in range(leading):  # the innermost first

@@ -1,48 +1,58 @@
 """``Ensemble``: many models as one object that can be called, trained, measured and saved.
 
 An ensemble keeps its members stacked, one group for each architecture, and runs each group as one
-``vmap``. It is a tree whose leaves are the stacked arrays. Before this, read ``groups``,
-``running`` and ``layout``.
+``vmap``. It is a tree whose leaves are the stacked arrays. Before this, read ``running`` and
+``sequence``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overload
 
-import numpy as np
-
-from stretto import tree as trees
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.chunks import positive
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
-from stretto._engine.core.integers import integer
-from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import LazyMethod, LazyModule
-from stretto._engine.core.typing import Key
-from stretto.ensemble.grouping import groups_of, joined, merged, refuse_others_than_modules
-from stretto.ensemble.groups import Member, call_module, changed, moved
+from stretto._engine.core.typing import Array, Key, Tree
+from stretto.ensemble.grouping import groups_of, in_mode, joined
+from stretto.ensemble.groups import M_co, Member, call_module
 from stretto.ensemble.layout import Layout
 from stretto.ensemble.running import over_members, together
+from stretto.ensemble.sequence import MemberSequence
 from stretto.ensemble.tied import Ties, retied, ties_of, untied
 from stretto.nn.module import Module
-from stretto.numpy.joining import take
 from stretto.random.keys import split
 
 if TYPE_CHECKING:  # loaded when an ensemble is first explained, saved, loaded or trained
     from stretto.ensemble import explaining, files
-    from stretto.ensemble.training.fit import fit
+    from stretto.ensemble.explaining import Explanation
+    from stretto.ensemble.training.fit import fit as _fit
+
+    class _Options(TypedDict, total=False):
+        shared: str | Sequence[str] | Callable[[str], bool] | None
+        frozen: str | Sequence[str] | Callable[[str], bool] | None
+        chunk_size: int | str | None
+        memory_budget: int | None
+        plan: str | None
+
+    class _AllOptions(_Options, total=False):
+        stacked: bool | None
 else:
     explaining = LazyModule("stretto.ensemble.explaining")
     files = LazyModule("stretto.ensemble.files")
 
 __all__ = ["Ensemble"]
 
+N = TypeVar("N")
+ModuleT = TypeVar("ModuleT", bound=Module)
+R = TypeVar("R")
 
-class Ensemble:
+
+class Ensemble(MemberSequence[M_co]):
     """Members run, trained and measured as one program.
 
     ``Ensemble(models)`` takes modules; ``Ensemble(apply, members)`` a function ``apply(params,
@@ -79,13 +89,34 @@ class Ensemble:
     (2, {'w': Array(3., dtype=float32)})
     """
 
+    @overload
+    def __init__(
+        self: Ensemble[ModuleT],
+        apply_or_members: ModuleT,
+        members: None = None,
+        **options: Unpack[_AllOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Ensemble[ModuleT],
+        apply_or_members: Sequence[ModuleT] | Iterator[ModuleT],
+        members: None = None,
+        **options: Unpack[_AllOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Ensemble[Member],
+        apply_or_members: Callable[..., Any] | Sequence[Callable[..., Any]],
+        members: Tree,
+        **options: Unpack[_AllOptions],
+    ) -> None: ...
     def __init__(
         self,
-        apply_or_members: Any,
-        members: Any = None,
+        apply_or_members: Tree,
+        members: Tree = None,
         *,
-        shared: Any = None,
-        frozen: Any = None,
+        shared: str | Sequence[str] | Callable[[str], bool] | None = None,
+        frozen: str | Sequence[str] | Callable[[str], bool] | None = None,
         chunk_size: int | str | None = None,
         memory_budget: int | None = None,
         plan: str | None = None,
@@ -100,16 +131,28 @@ class Ensemble:
             chunk_size = positive(chunk_size, "Ensemble: chunk_size")
         self._layout, self._arrays = Layout(groups, chunk_size, asked), columns
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        _register(cls)
-
+    @overload
     @classmethod
-    def _of(cls, layout: Layout, arrays: list[list[Any]]) -> Ensemble:
-        made = object.__new__(cls)
-        made._layout, made._arrays = layout, arrays
-        return made
-
+    def init(
+        cls,
+        init: Callable[[Key], ModuleT],
+        key: Key,
+        size: int,
+        *,
+        apply: None = None,
+        **options: Unpack[_Options],
+    ) -> Ensemble[ModuleT]: ...
+    @overload
+    @classmethod
+    def init(
+        cls,
+        init: Callable[[Key], Any],
+        key: Key,
+        size: int,
+        *,
+        apply: Callable[..., Any],
+        **options: Unpack[_Options],
+    ) -> Ensemble[Member]: ...
     @classmethod
     def init(
         cls,
@@ -118,8 +161,8 @@ class Ensemble:
         size: int,
         *,
         apply: Callable[..., Any] | None = None,
-        **options: Any,
-    ) -> Ensemble:
+        **options: Unpack[_Options],
+    ) -> Tree:
         """Make an ensemble of ``size`` members, each ``init`` of its own key, with one program.
 
         Args:
@@ -144,159 +187,23 @@ class Ensemble:
         """
         ties: Ties = ()
 
-        def made(key: Any) -> Any:
+        def member_of(key: Key) -> Tree:
             nonlocal ties
             member = init(key)
             ties = ties_of(member)
             return untied(member, ties)
 
-        stacked = retied(jit(vmap(made))(split(key, size)), ties)
+        stacked = retied(jit(vmap(member_of))(split(key, size)), ties)
         if apply is None and not isinstance(stacked, Module):
             raise TypeError(
                 f"Ensemble.init: init gave {type(stacked).__name__}; expected a module, or "
                 f"apply=, the function that takes these parameters"
             )
-        given = (stacked,) if apply is None else (apply, stacked)
-        return cls(*given, stacked=True, **options)
+        make: Any = cls
+        parts = (stacked,) if apply is None else (apply, stacked)
+        return make(*parts, stacked=True, **options)
 
-    # Members
-
-    def __len__(self) -> int:
-        return sum(g.size for g in self._layout.groups)
-
-    @property
-    def groups(self) -> list[Ensemble]:
-        """An ensemble for each architecture, in the order of first appearance."""
-        return [self._alone(g) for g in range(len(self._layout.groups))]
-
-    def _alone(self, g: int) -> Ensemble:
-        alone = moved(self._layout.groups[g], range(self._layout.groups[g].size))
-        return self._of(self._layout.of([alone]), [self._arrays[g]])
-
-    def __getitem__(self, index: Any) -> Any:
-        """A member for an integer; an ensemble for a slice, a mask, or a list of places."""
-        if _is_several(index):
-            return self._taken(self._places(index))
-        place = self._place(index)
-        for group, arrays in zip(self._layout.groups, self._arrays, strict=True):
-            if place in group.places:
-                row = group.places.index(place)
-                leaves = [
-                    x if s else trees.take(x, row)
-                    for x, s in zip(arrays, group.shared, strict=True)
-                ]
-                return group.of(leaves)
-        raise AssertionError(place)
-
-    def _place(self, index: Any) -> int:
-        i, n = integer(index, "Ensemble", "the index of a member"), len(self)
-        if not -n <= i < n:
-            raise IndexError(f"Ensemble: member {i} of {n}")
-        return i % n
-
-    def _places(self, index: Any) -> list[int]:
-        """The places that a slice, a mask or a list of them names."""
-        n = len(self)
-        if isinstance(index, slice):
-            return list(range(n)[index])
-        places = np.asarray(index)
-        if places.dtype == bool:
-            if places.shape != (n,):
-                raise IndexError(f"Ensemble: a mask of {places.shape} for {n} members")
-            places = np.flatnonzero(places)
-        return [self._place(i) for i in places.tolist()]
-
-    def _taken(self, places: Sequence[int]) -> Ensemble:
-        if not len(places):
-            raise ValueError(f"Ensemble: no member is left of {len(self)}")
-        parts = []
-        for group, arrays in zip(self._layout.groups, self._arrays, strict=True):
-            at = {place: row for row, place in enumerate(group.places)}
-            here = [k for k, place in enumerate(places) if place in at]
-            if here:
-                rows = np.asarray([at[places[k]] for k in here], np.int32)
-                column = [
-                    x if s else take(x, rows, 0) for x, s in zip(arrays, group.shared, strict=True)
-                ]
-                parts.append((moved(group, here), column))
-        parts.sort(key=lambda part: part[0].places[0])
-        layout = self._layout.of(group for group, _ in parts)
-        return self._of(layout, [column for _, column in parts])
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
-
-    def append(self, member: Any) -> Ensemble:
-        """Add a member at the end: one like those already there, or of a new architecture.
-
-        A module in another mode keeps it, in a group of its own, until ``train`` or ``eval``.
-
-        Args:
-            member: a module, or a tree of parameters.
-
-        Returns:
-            The ensemble itself, which has changed.
-
-        Raises:
-            ValueError: as for ``extend``.
-        """
-        return self.extend([member])
-
-    def extend(self, other: Any) -> Ensemble:
-        """Add the members of an ensemble, or of a list, at the end.
-
-        Args:
-            other: an ensemble, or modules or trees of parameters.
-
-        Returns:
-            The ensemble itself, which has changed.
-
-        Raises:
-            ValueError: members of one structure differ in shape, or in the values of shared parts;
-                or the ensemble has several functions, and parameters do not say which is theirs.
-            TypeError: something is not a member.
-        """
-        if not isinstance(other, Ensemble):
-            members = list(other)
-            functions = [m.function if isinstance(m, Member) else self._function() for m in members]
-            listed = [m.params if isinstance(m, Member) else m for m in members]
-            if all(f is call_module for f in functions):
-                refuse_others_than_modules(listed)
-            other = Ensemble(functions, listed)
-        both = self + other
-        self._layout, self._arrays = both._layout, both._arrays
-        return self
-
-    def _function(self) -> Callable[..., Any]:
-        """That of all members."""
-        found = {g.function: None for g in self._layout.groups}
-        if len(found) > 1:
-            raise ValueError(
-                "Ensemble.extend: the ensemble has several functions; give an Ensemble, which says "
-                "which is whose"
-            )
-        return next(iter(found))
-
-    def drop(self, index: Any) -> Ensemble:
-        """Remove a member, or those of a slice, a mask or a list of places.
-
-        Args:
-            index: a place, negative from the end; a slice, a list of places, or booleans of shape
-                (members,).
-
-        Returns:
-            The ensemble itself, which has changed.
-
-        Raises:
-            ValueError: no member would be left.
-            IndexError: there is no such place, or a mask has another length.
-        """
-        gone = set(self._places(index) if _is_several(index) else [self._place(index)])
-        kept = self._taken([i for i in range(len(self)) if i not in gone])
-        self._layout, self._arrays = kept._layout, kept._arrays
-        return self
-
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Ensemble[N]) -> Ensemble[M_co | N]:
         """The members of one ensemble, then those of the other."""
         if not isinstance(other, Ensemble):
             return NotImplemented
@@ -307,7 +214,9 @@ class Ensemble:
 
     # Running
 
-    def __call__(self, *args: Any, key: Key | None = None, **kwargs: Any) -> Any:
+    def __call__(
+        self: Ensemble[Callable[..., R]], *args: Any, key: Key | None = None, **kwargs: Any
+    ) -> R:
         """The results of all members on the same arguments, stacked along a new axis 0.
 
         Numbers and arrays are traced; other arguments are static. ``key`` gives each member a key
@@ -315,7 +224,9 @@ class Ensemble:
         """
         return self._layout.runner(self._arrays, args, kwargs, key, None, False)
 
-    def each(self, *args: Any, key: Key | None = None, **kwargs: Any) -> Any:
+    def each(
+        self: Ensemble[Callable[..., R]], *args: Any, key: Key | None = None, **kwargs: Any
+    ) -> R:
         """Run each member on its own arguments.
 
         Args:
@@ -331,7 +242,9 @@ class Ensemble:
         """
         return self._layout.runner(self._arrays, args, kwargs, key, 0, False)
 
-    def explain(self, *args: Any, each: bool = False, key: Key | None = None, **kwargs: Any) -> Any:
+    def explain(
+        self, *args: Any, each: bool = False, key: Key | None = None, **kwargs: Any
+    ) -> Explanation:
         """Say which formulation a call with these arguments uses, and its cost.
 
         Args:
@@ -352,13 +265,15 @@ class Ensemble:
         ['one batched product']
         """
         layout = self._layout
-        run, given = layout.runner.compiled(
+        run, arguments = layout.runner.compiled(
             self._arrays, args, kwargs, key, 0 if each else None, False
         )
         with config(**dict(layout.options)):
-            return explaining.explained(run, given, layout.chunk_size)
+            return explaining.explained(run, arguments, layout.chunk_size)
 
-    def vmap(self, f: Callable[..., Any], in_axes: Any = None) -> Callable[..., Any]:
+    def vmap(
+        self, f: Callable[..., R], in_axes: int | Sequence[int | None] | None = None
+    ) -> Callable[..., R]:
         """Make a function that runs ``f(member, *args)`` for every member, and stacks the results.
 
         Args:
@@ -380,7 +295,7 @@ class Ensemble:
         """
         layout = self._layout
 
-        def mapped(*args: Any, key: Any = None) -> Any:
+        def mapped(*args: Any, key: Key | None = None) -> Tree:
             axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
             if len(axes) != len(args) or any(a not in (0, None) for a in axes):
                 raise ValueError(
@@ -401,9 +316,7 @@ class Ensemble:
 
         return mapped
 
-    def stateful_call(
-        self, *args: Any, key: Key | None = None, **kwargs: Any
-    ) -> tuple[Any, Ensemble]:
+    def stateful_call(self, *args: Any, key: Key | None = None, **kwargs: Any) -> tuple[Any, Self]:
         """Run all members on the same arguments, and give the buffers that they updated.
 
         For modules in train mode that keep running statistics. The ensemble itself does not change.
@@ -419,11 +332,9 @@ class Ensemble:
         Raises:
             TypeError: the members are functions, which return their state themselves.
         """
-        return self._stateful(args, kwargs, key, None)
+        return self._stateful("stateful_call", args, kwargs, key)
 
-    def stateful_each(
-        self, *args: Any, key: Key | None = None, **kwargs: Any
-    ) -> tuple[Any, Ensemble]:
+    def stateful_each(self, *args: Any, key: Key | None = None, **kwargs: Any) -> tuple[Any, Self]:
         """Run each member on its own arguments, and give the buffers that they updated.
 
         Args:
@@ -437,27 +348,29 @@ class Ensemble:
         Raises:
             TypeError: the members are functions, which return their state themselves.
         """
-        return self._stateful(args, kwargs, key, 0)
+        return self._stateful("stateful_each", args, kwargs, key)
 
-    def _stateful(self, args: Any, kwargs: Any, key: Any, axis: int | None) -> Any:
-        layout = self._layout
+    def _stateful(self, method: str, args: Tree, kwargs: Tree, key: Key | None) -> Tree:
+        layout, axis = self._layout, 0 if method == "stateful_each" else None
         for group in layout.groups:
             if group.function is not call_module:
                 raise TypeError(
-                    "Ensemble.stateful_call: expected members that are modules; a function returns "
-                    "its state itself"
+                    f"Ensemble.{method}: expected members that are modules; a function returns its "
+                    f"state itself"
                 )
-
         out, after = layout.runner(self._arrays, args, kwargs, key, axis, True)
         return out, self._of(layout, after)
 
     # Training
 
-    fit = fit if TYPE_CHECKING else LazyMethod("stretto.ensemble.training.fit", "fit")
+    if TYPE_CHECKING:
+        fit = _fit
+    else:
+        fit = LazyMethod("stretto.ensemble.training.fit", "fit")
 
     # Modes
 
-    def train(self, mode: bool = True) -> Ensemble:
+    def train(self, mode: bool = True) -> Self:
         """Put all members in train mode, or take them out of it.
 
         Members that differed in their mode alone form one group from then on.
@@ -468,20 +381,11 @@ class Ensemble:
         Returns:
             The ensemble itself, which has changed.
         """
-        groups = []
-        for group in self._layout.groups:
-            member = tree.unflatten(group.structure, range(group.structure.num_leaves))
-            for x in tree.leaves(member, lambda x: isinstance(x, Module)):
-                if isinstance(x, Module):
-                    x.train(mode)
-            groups.append(changed(group, structure=tree.structure(member)))
-        arrays = self._arrays
-        if not any(any(g.shared) for g in groups):
-            groups, arrays = merged(groups, arrays)
+        groups, arrays = in_mode(mode, self._layout.groups, self._arrays)
         self._layout, self._arrays = self._layout.of(groups), arrays
         return self
 
-    def eval(self) -> Ensemble:
+    def eval(self) -> Self:
         """Put all members in evaluation mode.
 
         Returns:
@@ -491,7 +395,7 @@ class Ensemble:
 
     # Arrays
 
-    def state_dict(self) -> list[dict[str, Any]]:
+    def state_dict(self) -> list[dict[str, Array]]:
         """Return all arrays of each group, by dotted name.
 
         Returns:
@@ -502,7 +406,7 @@ class Ensemble:
             for g, arrays in zip(self._layout.groups, self._arrays, strict=True)
         ]
 
-    def trainable(self) -> list[dict[str, Any]]:
+    def trainable(self) -> list[dict[str, Array]]:
         """Return the arrays of each group that an optimiser may change, by dotted name.
 
         Parameters of inexact dtype; not buffers, nor what is frozen.
@@ -515,7 +419,7 @@ class Ensemble:
             for g, arrays in zip(self._layout.groups, self._arrays, strict=True)
         ]
 
-    def replace(self, arrays: Sequence[dict[str, Any]]) -> Ensemble:
+    def replace(self, arrays: Sequence[Mapping[str, Array]]) -> Self:
         """Return an ensemble with other arrays in place of those named.
 
         Args:
@@ -528,27 +432,7 @@ class Ensemble:
             ValueError: there is no part of a name, a shape differs, or there is not a dictionary
                 for each group.
         """
-        if len(arrays) != len(self._layout.groups):
-            raise ValueError(
-                f"Ensemble.replace: expected a dictionary for each of {len(self._layout.groups)} "
-                f"groups, got {len(arrays)}"
-            )
-        columns = []
-        for group, old, new in zip(self._layout.groups, self._arrays, arrays, strict=True):
-            unknown = sorted(set(new) - set(group.names))
-            if unknown:
-                raise ValueError(
-                    f"Ensemble.replace: there is no {', '.join(unknown)}; the parts are "
-                    f"{', '.join(group.names)}"
-                )
-            column = [new.get(n, x) for n, x in zip(group.names, old, strict=True)]
-            for n, x, y in zip(group.names, old, column, strict=True):
-                if x.shape != y.shape:
-                    raise ValueError(
-                        f"Ensemble.replace: {n}: expected shape {x.shape}, got {y.shape}"
-                    )
-            columns.append(column)
-        return self._of(self._layout, columns)
+        return self._of(self._layout, self._layout.replaced(self._arrays, arrays))
 
     # Files
 
@@ -569,7 +453,7 @@ class Ensemble:
         files.write(path, self._layout, self._arrays, metadata)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], like: Ensemble) -> Ensemble:
+    def load(cls, path: str | os.PathLike[str], like: Ensemble[N]) -> Ensemble[N]:
         """Read the ensemble that ``save`` wrote.
 
         Args:
@@ -596,7 +480,9 @@ class Ensemble:
                 f"Ensemble.load: like must be an Ensemble, with one member of each architecture or "
                 f"more; got {type(like).__name__}"
             )
-        return cls._of(*files.read(path, like._layout, like._arrays))
+        layout, arrays = files.read(path, like._layout, like._arrays)
+        loaded: Any = cls._of(layout, arrays)
+        return loaded
 
     def __repr__(self) -> str:
         lines = [f"Ensemble of {len(self)} members"]
@@ -609,24 +495,3 @@ class Ensemble:
             note = f", {once} of {len(group.names)} arrays shared" if once else ""
             lines.append(f"  {group.size} × {kind}: {len(group.names)} arrays each{note}")
         return "\n".join(lines)
-
-
-def _is_several(index: Any) -> bool:
-    """Whether an index names members in a row, and not one."""
-    return isinstance(index, (slice, list, tuple)) or (
-        isinstance(index, (np.ndarray, Value)) and index.ndim > 0
-    )
-
-
-def _flatten(ensemble: Ensemble) -> tuple[list[Any], Layout, tuple[str, ...]]:
-    layout = ensemble._layout
-    return [x for column in ensemble._arrays for x in column], layout, layout.names
-
-
-def _register(cls: type[Ensemble]) -> None:
-    tree.register_attributes(
-        cls, _flatten, lambda layout, given: cls._of(layout, layout.split(given))
-    )
-
-
-_register(Ensemble)

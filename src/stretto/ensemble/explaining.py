@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.api.jit import Jitted
 from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Program
@@ -59,7 +60,9 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explained(jitted: Any, args: Sequence[Any], chunk_size: Any) -> Explanation:
+def explained(
+    jitted: Jitted[..., Any], args: Sequence[Any], chunk_size: int | str | None
+) -> Explanation:
     """What a jitted function does with these arguments."""
     traced = jitted.trace(*args)
     compiled = traced.lower().compile()

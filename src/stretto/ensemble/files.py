@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stretto._engine.api.graph import ShapeDtypeStruct
@@ -48,8 +48,12 @@ def write(
         ],
     }
     flat = [x for column in arrays for x in column]
-    found = dict(zip(layout.names, flat, strict=True))
-    save(path, found, {**(metadata or {}), _ENTRY: json.dumps(record, separators=(",", ":"))})
+    arrays_by_name = dict(zip(layout.names, flat, strict=True))
+    save(
+        path,
+        arrays_by_name,
+        {**(metadata or {}), _ENTRY: json.dumps(record, separators=(",", ":"))},
+    )
 
 
 def read(
@@ -63,8 +67,8 @@ def read(
         for shared, was, x in zip(group.shared, old.shared, column, strict=True):
             shape = x.shape if was else x.shape[1:]
             wanted.append(ShapeDtypeStruct(shape if shared else (group.size, *shape), x.dtype))
-    found = load(path, dict(zip(layout.names, wanted, strict=True)))
-    return layout, layout.split([found[n] for n in layout.names])
+    loaded = load(path, dict(zip(layout.names, wanted, strict=True)))
+    return layout, layout.split([loaded[n] for n in layout.names])
 
 
 def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
@@ -107,5 +111,5 @@ def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
     return made
 
 
-def _described(ties: Any) -> str:
+def _described(ties: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{place} to {first}" for place, first in ties) or "nothing"

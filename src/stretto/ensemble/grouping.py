@@ -24,7 +24,7 @@ from stretto.files.names import leaf_names
 from stretto.nn.module import Module
 from stretto.numpy.joining import take
 
-__all__ = ["groups_of", "joined", "merged", "refuse_others_than_modules"]
+__all__ = ["groups_of", "in_mode", "joined", "merged", "refuse_others_than_modules"]
 
 
 def groups_of(
@@ -62,8 +62,8 @@ def groups_of(
 def _function_and_members(first: Any, members: Any) -> tuple[Any, Any]:
     """What was given: the function of parameters, or a list with one for each; and the members."""
     if members is not None:
-        several = first if isinstance(first, (list, tuple)) else [first]
-        if not all(callable(f) for f in several):
+        functions = first if isinstance(first, (list, tuple)) else [first]
+        if not all(callable(f) for f in functions):
             raise TypeError(
                 f"Ensemble: expected a function and its members, or a list of functions and as "
                 f"many members; got {type(first).__name__} first. Ensemble(models) takes modules, "
@@ -103,23 +103,23 @@ def _group(
 
 def _buffers(numbered: Any) -> set[int]:
     """Which leaves of a member are buffers."""
-    found: set[int] = set()
+    places: set[int] = set()
     for node in tree.leaves(numbered, lambda x: isinstance(x, Module)):
         if isinstance(node, Module):
             for module in node.modules():
                 for name, role in module._roles.items():
                     if role == "buffer":
-                        found.update(tree.leaves(module.__dict__[name]))
-    return found
+                        places.update(tree.leaves(module.__dict__[name]))
+    return places
 
 
 def _names(group: Group) -> list[list[str]]:
     """All names of each leaf: more than one where a member holds it at several places."""
     whole = group.whole()
-    found: list[list[str]] = [[] for _ in group.names]
+    names: list[list[str]] = [[] for _ in group.names]
     for name, i in zip(leaf_names(whole, "Ensemble"), tree.leaves(whole), strict=True):
-        found[i].append(name)
-    return found
+        names[i].append(name)
+    return names
 
 
 def _selected(chosen: Any, group: Group) -> tuple[bool, ...]:
@@ -130,7 +130,7 @@ def _selected(chosen: Any, group: Group) -> tuple[bool, ...]:
     if chosen is None:
         return (False,) * len(group.names)
     covers = chosen if callable(chosen) else lambda n: any(_covers(p, n) for p in _listed(chosen))
-    return tuple(any(covers(n) for n in several) for several in _names(group))
+    return tuple(any(covers(n) for n in names) for names in _names(group))
 
 
 def _listed(patterns: Any) -> list[str]:
@@ -145,7 +145,7 @@ def _refuse_idle_patterns(groups: Sequence[Group], chosen: Any, argument: str) -
     """Raise ``ValueError`` for a pattern that covers no part of any member."""
     if chosen is None or callable(chosen):
         return
-    names = list(dict.fromkeys(n for g in groups for several in _names(g) for n in several))
+    names = list(dict.fromkeys(n for g in groups for aliases in _names(g) for n in aliases))
     for p in _listed(chosen):
         if not any(_covers(p, n) for n in names):
             raise ValueError(
@@ -171,9 +171,11 @@ def _grouped(
         ties = ties_of(members[places[0]])
         for i in places[1:]:
             _refuse_other_ties(ties, ties_of(members[i]), places[0], i)
-        given = [untied(members[i], ties) for i in places]
-        rows = [_leaves(m, f"Ensemble: member {i}") for m, i in zip(given, places, strict=True)]
-        group = _group(function, given[0], rows[0], shared, frozen, places, ties)
+        untied_members = [untied(members[i], ties) for i in places]
+        rows = [
+            _leaves(m, f"Ensemble: member {i}") for m, i in zip(untied_members, places, strict=True)
+        ]
+        group = _group(function, untied_members[0], rows[0], shared, frozen, places, ties)
         for i, row in zip(places, rows, strict=True):
             _refuse_other_shapes(group.names, rows[0], row, places[0], i)
         columns = []
@@ -270,6 +272,25 @@ def refuse_others_than_modules(members: Sequence[Any]) -> None:
             )
 
 
+def in_mode(
+    mode: bool, groups: Sequence[Group], arrays: list[list[Any]]
+) -> tuple[list[Group], list[list[Any]]]:
+    """The groups with their modules in train mode or not; those that differed in it alone are one.
+
+    Groups that share arrays stay apart: each has its own.
+    """
+    in_this_mode = []
+    for group in groups:
+        member = tree.unflatten(group.structure, range(group.structure.num_leaves))
+        for x in tree.leaves(member, lambda x: isinstance(x, Module)):
+            if isinstance(x, Module):
+                x.train(mode)
+        in_this_mode.append(changed(group, structure=tree.structure(member)))
+    if any(any(g.shared) for g in groups):
+        return in_this_mode, arrays
+    return merged(in_this_mode, arrays)
+
+
 def joined(
     groups: Sequence[Group],
     arrays: Sequence[Sequence[Any]],
@@ -286,13 +307,13 @@ def merged(
     groups: Sequence[Group], arrays: Sequence[Sequence[Any]]
 ) -> tuple[list[Group], list[list[Any]]]:
     """The groups, those of one function and structure made one, with the rows in order."""
-    made: dict[Any, Group] = {}
+    by_kind: dict[Any, Group] = {}
     columns: dict[Any, list[Any]] = {}
-    for group, given in zip(groups, arrays, strict=True):
+    for group, columns_of_group in zip(groups, arrays, strict=True):
         kind = group.function, tree.structure(group.whole())
-        first = made.get(kind)
+        first = by_kind.get(kind)
         if first is None:
-            made[kind], columns[kind] = group, list(given)
+            by_kind[kind], columns[kind] = group, list(columns_of_group)
             continue
         _refuse_other_ties(first.ties, group.ties, first.places[0], group.places[0])
         places = (*first.places, *group.places)
@@ -300,11 +321,16 @@ def merged(
         columns[kind] = [
             _one_column(name, once, x, alone, y, group.size, rows)
             for name, once, x, alone, y in zip(
-                first.names, first.shared, columns[kind], group.shared, given, strict=True
+                first.names,
+                first.shared,
+                columns[kind],
+                group.shared,
+                columns_of_group,
+                strict=True,
             )
         ]
-        made[kind] = moved(first, sorted(places))
-    return list(made.values()), list(columns.values())
+        by_kind[kind] = moved(first, sorted(places))
+    return list(by_kind.values()), list(columns.values())
 
 
 def _one_column(
@@ -315,9 +341,9 @@ def _one_column(
     ``once``: the first share one; ``alone``: the others do.
     """
     if once:
-        given = y if alone else y[0]
-        rest = given if alone else y
-        if given.shape != x.shape or not bool((rest == x).all()):
+        value = y if alone else y[0]
+        rest = value if alone else y
+        if value.shape != x.shape or not bool((rest == x).all()):
             raise ValueError(
                 f"Ensemble: {name} is shared by the members that are there, and the new ones have "
                 f"other values"

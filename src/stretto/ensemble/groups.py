@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Tree
 from stretto.ensemble.tied import Ties, retied, untied
 
-__all__ = ["Group", "Member", "call_module", "changed", "moved"]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    M_co = TypeVar("M_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    M_co = TypeVar("M_co", covariant=True)
+"""What a member is: its module, or ``Member``. ``Ensemble`` alone has members of any type."""
+
+__all__ = ["Group", "M_co", "Member", "call_module", "changed", "moved"]
 
 
-def call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
+def call_module(module: Callable[..., Any], *args: Any, **kwargs: Any) -> Tree:
     """What an ensemble of modules does with a member."""
     return module(*args, **kwargs)
 
@@ -31,10 +42,10 @@ class Member:
     Array([3., 3.], dtype=float32)
     """
 
-    def __init__(self, function: Callable[..., Any], params: Any) -> None:
+    def __init__(self, function: Callable[..., Any], params: Tree) -> None:
         self.function, self.params = function, params
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Tree:
         """The function of the parameters and these arguments."""
         return self.function(self.params, *args, **kwargs)
 
@@ -77,17 +88,17 @@ class Group:
         """The member axis of each leaf; ``None`` where it is shared."""
         return [None if s else 0 for s in self.shared]
 
-    def of(self, leaves: Sequence[Any]) -> Any:
+    def of(self, leaves: Sequence[Any]) -> Tree:
         """The callable of one member with these leaves: the module, or a ``Member``."""
         params = retied(tree.unflatten(self.structure, leaves), self.ties)
         return params if self.function is call_module else Member(self.function, params)
 
-    def leaves_of(self, member: Any) -> list[Any]:
+    def leaves_of(self, member: Tree) -> list[Any]:
         """The leaves of such a callable."""
         params = member if self.function is call_module else member.params
         return tree.leaves(untied(params, self.ties))
 
-    def whole(self) -> Any:
+    def whole(self) -> Tree:
         """A member's parameters with all places filled: with the numbers of the leaves there."""
         return retied(tree.unflatten(self.structure, range(len(self.names))), self.ties)
 

@@ -6,7 +6,7 @@ compiled for each in common. Read ``groups`` before, ``ensemble`` next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stretto.ensemble.groups import Group
@@ -23,22 +23,22 @@ class Layout:
     def __init__(
         self,
         groups: Iterable[Group],
-        chunk_size: Any = None,
+        chunk_size: int | str | None = None,
         options: tuple[tuple[str, Any], ...] = (),
         runners: dict[Any, Runner] | None = None,
     ) -> None:
         self.groups, self.chunk_size, self.options = tuple(groups), chunk_size, options
-        several = len(self.groups) > 1
+        is_many = len(self.groups) > 1
         self.names = tuple(
-            f"group{g}.{name}" if several else name
+            f"group{g}.{name}" if is_many else name
             for g, group in enumerate(self.groups)
             for name in group.names
         )
         """Of all arrays, one group after the other."""
         self._hash = hash((self.groups, chunk_size, options))
         self._runners = {} if runners is None else runners
-        made = Runner(self.groups, chunk_size, dict(options))
-        self.runner = self._runners.setdefault(self.groups, made)
+        runner = Runner(self.groups, chunk_size, dict(options))
+        self.runner = self._runners.setdefault(self.groups, runner)
 
     def of(self, groups: Iterable[Group]) -> Layout:
         """Other groups, run in the same way."""
@@ -46,8 +46,34 @@ class Layout:
 
     def split(self, arrays: Iterable[Any]) -> list[list[Any]]:
         """The arrays of each group, from those of all."""
-        given = iter(arrays)
-        return [[next(given) for _ in group.names] for group in self.groups]
+        rest = iter(arrays)
+        return [[next(rest) for _ in group.names] for group in self.groups]
+
+    def replaced(
+        self, arrays: Sequence[Sequence[Any]], others: Sequence[Mapping[str, Any]]
+    ) -> list[list[Any]]:
+        """The arrays of each group, with others in place of those named."""
+        if len(others) != len(self.groups):
+            raise ValueError(
+                f"Ensemble.replace: expected a dictionary for each of {len(self.groups)} groups, "
+                f"got {len(others)}"
+            )
+        columns = []
+        for group, old, new in zip(self.groups, arrays, others, strict=True):
+            unknown = sorted(set(new) - set(group.names))
+            if unknown:
+                raise ValueError(
+                    f"Ensemble.replace: there is no {', '.join(unknown)}; the parts are "
+                    f"{', '.join(group.names)}"
+                )
+            column = [new.get(n, x) for n, x in zip(group.names, old, strict=True)]
+            for n, x, y in zip(group.names, old, column, strict=True):
+                if x.shape != y.shape:
+                    raise ValueError(
+                        f"Ensemble.replace: {n}: expected shape {x.shape}, got {y.shape}"
+                    )
+            columns.append(column)
+        return columns
 
     def difference(self, other: Layout) -> str:
         """In what two ensembles differ, in words."""
@@ -68,10 +94,10 @@ class Layout:
     def __hash__(self) -> int:
         return self._hash
 
-    def __deepcopy__(self, memo: Any) -> Layout:
+    def __deepcopy__(self, memo: object) -> Layout:
         return self  # nothing in it changes
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Layout, (self.groups, self.chunk_size, self.options)
 
 

@@ -6,7 +6,7 @@ A *task vector* is a tuned model minus the one it began from, as a tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from stretto._engine.api.derivatives import grad
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.tree import unflatten
 from stretto._engine.core.types import is_inexact
-from stretto._engine.core.typing import ArrayLike, Key
+from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begun
 from stretto.random.discrete import bernoulli
@@ -32,8 +32,10 @@ __all__ = [
     "ties",
 ]
 
+T = TypeVar("T")
 
-def task_vector(tuned: Any, base: Any) -> Any:
+
+def task_vector(tuned: T, base: Tree) -> T:
     """Subtract a base model from a tuned one, leaf by leaf.
 
     Args:
@@ -60,7 +62,9 @@ def task_vector(tuned: Any, base: Any) -> Any:
     )
 
 
-def add_task_vectors(base: Any, vectors: Sequence[Any], scales: Any = 1.0) -> Any:
+def add_task_vectors(
+    base: T, vectors: Sequence[Any], scales: ArrayLike | Sequence[ArrayLike] = 1.0
+) -> T:
     """Add task vectors to a model: ``base`` plus the sum of ``scales[i] * vectors[i]``.
 
     A negative scale makes a model forget a task. Differentiable.
@@ -86,15 +90,16 @@ def add_task_vectors(base: Any, vectors: Sequence[Any], scales: Any = 1.0) -> An
     {'w': Array([1. , 0.5], dtype=float32)}
     """
     vectors = _listed(vectors, "add_task_vectors")
-    if np.ndim(scales):
-        if len(scales) != len(vectors):
+    each: Any = scales
+    if np.ndim(each):
+        if len(each) != len(vectors):
             raise ValueError(
-                f"add_task_vectors: expected a scale a vector, got {len(scales)} scales and "
+                f"add_task_vectors: expected a scale for each vector, got {len(each)} scales and "
                 f"{len(vectors)} vectors"
             )
-        weights = list(scales)
+        weights = list(each)
     else:
-        weights = [scales] * len(vectors)
+        weights = [each] * len(vectors)
     alike = Alike("add_task_vectors")
     row = alike.row(base, 0)
     for i, vector in enumerate(vectors, 1):
@@ -106,7 +111,7 @@ def add_task_vectors(base: Any, vectors: Sequence[Any], scales: Any = 1.0) -> An
     )
 
 
-def ties(vectors: Sequence[Any], density: float = 0.2) -> Any:
+def ties(vectors: Sequence[Any], density: float = 0.2) -> Tree:
     """Merge task vectors: trimmed, with signs elected, and averaged where they agree.
 
     Of each vector only the elements with the largest magnitudes are kept, over all leaves. Each
@@ -151,7 +156,7 @@ def _trimmed(row: list[Any], density: float) -> list[Any]:
     return [snp.where(snp.abs(x) >= least, x, 0) if is_inexact(x.dtype) else x for x in row]
 
 
-def _agreed(column: Sequence[Any]) -> Any:
+def _agreed(column: Sequence[Any]) -> Tree:
     """The mean of those with the sign of the sum."""
     if not is_inexact(column[0].dtype):
         return column[0]
@@ -162,7 +167,7 @@ def _agreed(column: Sequence[Any]) -> Any:
     return total / snp.maximum(count, 1).astype(column[0].dtype)
 
 
-def dare(vector: Any, key: Key, drop: float = 0.9) -> Any:
+def dare(vector: T, key: Key, drop: float = 0.9) -> T:
     """Set a random share of a task vector's elements to 0, and scale up the others to compensate.
 
     What is left is divided by 1 − ``drop``, so that the mean stays. Several vectors treated so
@@ -200,7 +205,7 @@ def dare(vector: Any, key: Key, drop: float = 0.9) -> Any:
     return unflatten(alike.structure, thinned)
 
 
-def diagonal_fisher(log_likelihood: Callable[..., Any], params: Any, *examples: ArrayLike) -> Any:
+def diagonal_fisher(log_likelihood: Callable[..., Any], params: T, *examples: ArrayLike) -> T:
     """The diagonal of the Fisher information: the mean over examples of squared gradients.
 
     With labels of the data it is the empirical Fisher; with labels drawn from the model, the Fisher
@@ -224,9 +229,9 @@ def diagonal_fisher(log_likelihood: Callable[..., Any], params: Any, *examples: 
     row, alike = begun(params, "diagonal_fisher")
     places = [i for i, x in enumerate(row) if is_inexact(x.dtype)]
 
-    def of_floats(floats: list[Any], *example: Any) -> Any:
-        given = dict(zip(places, floats, strict=True))
-        full = [given.get(i, x) for i, x in enumerate(row)]
+    def of_floats(floats: list[Any], *example: Any) -> Tree:
+        by_place = dict(zip(places, floats, strict=True))
+        full = [by_place.get(i, x) for i, x in enumerate(row)]
         return log_likelihood(unflatten(alike.structure, full), *example)
 
     slopes = vmap(grad(of_floats), (None, *[0] * len(examples)))(
@@ -241,10 +246,10 @@ def diagonal_fisher(log_likelihood: Callable[..., Any], params: Any, *examples: 
 def fisher_average(
     members: Sequence[Any],
     fishers: Sequence[Any],
-    weights: Any = None,
+    weights: Array | np.ndarray | Sequence[ArrayLike] | None = None,
     *,
     least: float = 1e-6,
-) -> Any:
+) -> Tree:
     """Average models, each weight counting by how sure its model is of it.
 
     Σ λ_i F_i θ_i / Σ λ_i F_i, element by element.
@@ -273,11 +278,11 @@ def fisher_average(
     {'w': Array([1., 2.], dtype=float32)}
     """
     members, fishers = (_listed(x, "fisher_average") for x in (members, fishers))
-    weights = [1.0] * len(members) if weights is None else list(weights)
-    if not len(members) == len(fishers) == len(weights):
+    each: list[Any] = [1.0] * len(members) if weights is None else list(weights)
+    if not len(members) == len(fishers) == len(each):
         raise ValueError(
             f"fisher_average: expected a Fisher and a weight for each member; got {len(members)} "
-            f"members, {len(fishers)} Fishers and {len(weights)} weights"
+            f"members, {len(fishers)} Fishers and {len(each)} weights"
         )
     alike = Alike("fisher_average")
     rows = [alike.row(m, i) for i, m in enumerate(members)]
@@ -288,13 +293,13 @@ def fisher_average(
         if not is_inexact(first.dtype):
             made.append(first)
             continue
-        shares = [w * snp.maximum(f, least) for w, f in zip(weights, precisions, strict=True)]
+        shares = [w * snp.maximum(f, least) for w, f in zip(each, precisions, strict=True)]
         top = sum([s * x for s, x in zip(shares, column, strict=True)])
         made.append(convert(top / sum(shares), first.dtype))
     return unflatten(alike.structure, made)
 
 
-def _listed(trees: Any, caller: str) -> list[Any]:
+def _listed(trees: Tree, caller: str) -> list[Any]:
     if not isinstance(trees, (list, tuple)):
         raise TypeError(f"{caller}: expected a list of trees, got a {type(trees).__name__}")
     if not trees:

@@ -6,14 +6,13 @@ Private: ``calibration`` fits its parameters with it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.derivatives import grad, jvp
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, Tree
 
 __all__ = ["minimise"]
 
@@ -36,11 +35,11 @@ def minimise(loss: Callable[[Array], Array], start: Array) -> Array:
         product = lambda v: jvp(slope, (x,), (v,))[1]
         size = g @ g
 
-        def unfinished(carry: Any) -> Array:
+        def unfinished(carry: Tree) -> Array:
             _, _, _, left, i = carry
             return (left > _INEXACT * size) & (i < _INNER)
 
-        def improve(carry: Any) -> Any:
+        def improve(carry: Tree) -> Tree:
             d, residual, p, left, i = carry
             hp = product(p)
             curvature = p @ hp
@@ -54,11 +53,11 @@ def minimise(loss: Callable[[Array], Array], start: Array) -> Array:
         d = lax.while_loop(unfinished, improve, carry)[0]
         return snp.where(snp.any(snp.not_equal(d, 0)), d, -g)
 
-    def unfinished(carry: Any) -> Array:
+    def unfinished(carry: Tree) -> Array:
         _, value, _, gain, i = carry
         return (gain > 4 * eps * snp.maximum(snp.abs(value), eps)) & (i < _STEPS)
 
-    def step(carry: Any) -> Any:
+    def step(carry: Tree) -> Tree:
         x, value, g, _, i = carry
         d = direction(x, g)
         expected = -(g @ d)  # twice what the quadratic model promises

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import stretto.numpy as snp
 from stretto import tree
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, Tree
 
 __all__ = ["Barrier", "barrier"]
 
@@ -25,8 +25,8 @@ class Barrier(NamedTuple):
 
 def barrier(
     loss: Callable[[Any], Any],
-    start: Any,
-    end: Any,
+    start: Tree,
+    end: Tree,
     points: int = 11,
     *,
     path: Callable[[Any, Any, Any], Any] = tree.lerp,

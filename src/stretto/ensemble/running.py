@@ -55,7 +55,7 @@ def over_members(
     array nor number is the same for all.
     """
     total = sum(g.size for g in groups)
-    given = None if key is None else split(key, total)
+    all_keys = None if key is None else split(key, total)
     leaves, spec = tree.flatten(tuple(args))
     along = [
         axis
@@ -66,7 +66,8 @@ def over_members(
     outs = []
     for group, column in zip(groups, arrays, strict=True):
         _refuse_other_rows(group, column)
-        own = tree.map(lambda x, group=group: _of(x, group, total), given)  # typed keys are trees
+        # Typed keys are trees.
+        own = tree.map(lambda x, group=group: _of(x, group, total), all_keys)
         parts = [leaves[i] if along[i] is None else _of(leaves[i], group, total) for i in moving]
 
         def one(member: Any, key: Any, *parts: Any, group: Group = group) -> Any:
@@ -157,11 +158,11 @@ class Runner:
         self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None, stateful: bool
     ) -> Any:
         """The result of a call; with ``stateful`` also all arrays as the call leaves them."""
-        run, given = self.compiled(arrays, args, kwargs, key, axis, stateful)
+        run, inputs = self.compiled(arrays, args, kwargs, key, axis, stateful)
         if not self._options:
-            return run(*given)
+            return run(*inputs)
         with config(**self._options):
-            return run(*given)
+            return run(*inputs)
 
     def compiled(
         self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None, stateful: bool
@@ -170,12 +171,12 @@ class Runner:
 
         Arguments that are neither arrays nor numbers are static, and must be hashable.
         """
-        given = [x for column in arrays for x in column]
+        inputs = [x for column in arrays for x in column]
         way = (key is None, axis, stateful)
         plain = not kwargs and all([isinstance(x, _ARRAYS) for x in args])
-        found = self._quick.get((len(args), *way)) if plain else None
-        if found is not None:
-            given += [on_device(x) for x in args]
+        run = self._quick.get((len(args), *way)) if plain else None
+        if run is not None:
+            inputs += [on_device(x) for x in args]
         else:
             leaves, spec = tree.flatten((args, kwargs))
             moving = tuple([_is_traced(x) for x in leaves])
@@ -183,20 +184,20 @@ class Runner:
             # 1, 1.0 and True are equal; as settings of a call they are not.
             name = (spec, moving, static, tuple(map(type, static)), *way)
             try:
-                found = self._compiled.get(name)
+                run = self._compiled.get(name)
             except TypeError:
                 raise TypeError(
                     f"Ensemble: arguments that are neither arrays nor numbers are static, and must "
                     f"be hashable; got {', '.join(map(repr, static))}"
                 ) from None
-            if found is None:
-                found = self._compiled[name] = jit(self._flat(spec, moving, static, *way))
+            if run is None:
+                run = self._compiled[name] = jit(self._flat(spec, moving, static, *way))
             if plain:
-                self._quick[len(args), *way] = found
-            given += [x for x, m in zip(leaves, moving, strict=True) if m]
+                self._quick[len(args), *way] = run
+            inputs += [x for x, m in zip(leaves, moving, strict=True) if m]
         if key is not None:
-            given.append(checked(key, "Ensemble"))
-        return found, given
+            inputs.append(checked(key, "Ensemble"))
+        return run, inputs
 
     def _flat(
         self,
@@ -209,8 +210,8 @@ class Runner:
     ) -> Callable[..., Any]:
         """A call as a function of all arrays and numbers, one by one."""
 
-        def ensemble(*given: Any) -> Any:
-            values, settings = iter(given), iter(static)
+        def ensemble(*inputs: Any) -> Any:
+            values, settings = iter(inputs), iter(static)
             arrays = [[next(values) for _ in group.names] for group in self._groups]
             merged = [next(values) if m else next(settings) for m in moving]
             args, kwargs = tree.unflatten(spec, merged)

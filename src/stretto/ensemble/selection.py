@@ -135,14 +135,14 @@ def greedy_selection(
 
     def choose(carry: tuple[Array, Array], number: Array) -> tuple[Any, Any]:
         total, counts = carry
-        found = snp.asarray(score((total + p) / number, y))
-        if found.shape != (members,):
+        scores_with = snp.asarray(score((total + p) / number, y))
+        if scores_with.shape != (members,):
             raise ValueError(
                 f"greedy_selection: score must give one number a member, shape ({members},), for "
-                f"probabilities of shape {p.shape}; it gave {found.shape}"
+                f"probabilities of shape {p.shape}; it gave {scores_with.shape}"
             )
         # NaN is the worst, so that a member that diverged is not chosen.
-        ranked = snp.where(snp.isnan(found), np.inf, found).astype(p.dtype)
+        ranked = snp.where(snp.isnan(scores_with), np.inf, scores_with).astype(p.dtype)
         if not replacement:
             ranked = snp.where(counts > 0, np.inf, ranked)
         best = snp.argmin(ranked)

@@ -11,7 +11,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.control.cond import cond
 from stretto._engine.core.tree import flatten, map, register_dataclass, unflatten
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.tree.members import Alike
@@ -65,7 +65,7 @@ class Snapshots:
                 f"Snapshots: period and size must be at least 1, got {self.period} and {self.size}"
             )
 
-    def factor(self, step: Any) -> Array:
+    def factor(self, step: int | Array) -> Array:
         """Return what to multiply the learning rate by at a step: half a cosine in each cycle.
 
         (1 + cos(π (step mod period) / period)) / 2.
@@ -82,7 +82,7 @@ class Snapshots:
         position = (step % self.period) / self.period
         return (1 + snp.cos(math.pi * position)) / 2
 
-    def init(self, tree: Any) -> SnapshotState:
+    def init(self, tree: Tree) -> SnapshotState:
         """Return the state before any snapshot.
 
         Args:
@@ -94,7 +94,7 @@ class Snapshots:
         room = map(lambda x: _room(snp.asarray(x), self.size), tree)
         return SnapshotState(snp.zeros((), np.int32), room)
 
-    def update(self, state: SnapshotState, step: ArrayLike, tree: Any) -> SnapshotState:
+    def update(self, state: SnapshotState, step: ArrayLike, tree: Tree) -> SnapshotState:
         """Return the state after a step, with the tree in it if a cycle ended.
 
         Args:
@@ -110,21 +110,21 @@ class Snapshots:
         alike.row(map(lambda x: x[0], state.stacked), 0)
         row = alike.row(tree, 1)
 
-        def taken(count: Any, stacked: Any, row: Any) -> Any:
+        def taken(count: Array, stacked: Tree, row: Array) -> Tree:
             place = count % self.size
             return count + 1, [
                 dynamic_update_index_in_dim(old, convert(x, old.dtype), place, 0)
                 for old, x in zip(stacked, row, strict=True)
             ]
 
-        def passed(count: Any, stacked: Any, row: Any) -> Any:
+        def passed(count: Array, stacked: Tree, row: Array) -> Tree:
             return count, stacked
 
         is_end = snp.asarray(step) % self.period == self.period - 1
         count, flat = cond(is_end, taken, passed, state.count, flat, row)
         return SnapshotState(count, unflatten(structure, flat))
 
-    def members(self, state: SnapshotState) -> Any:
+    def members(self, state: SnapshotState) -> Tree:
         """Return the snapshots that are kept, the oldest first.
 
         Args:
@@ -143,5 +143,5 @@ class Snapshots:
         return map(lambda x: snp.take(x, order, axis=0), state.stacked)
 
 
-def _room(x: Any, size: int) -> Any:
+def _room(x: Array, size: int) -> Tree:
     return snp.zeros((size, *x.shape), x.dtype)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from stretto import tree
 from stretto._engine.core.tree import leaves, unflatten
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begun, moved
 from stretto.ensemble.ensemble import Ensemble
@@ -19,8 +20,18 @@ from stretto.tree.members import Alike, size_of
 
 __all__ = ["Soup", "greedy_soup", "uniform_soup"]
 
+T = TypeVar("T")
 
-def uniform_soup(members: Any, *, stacked: bool | None = None) -> Any:
+
+@overload
+def uniform_soup(
+    members: Ensemble[T] | list[T] | tuple[T, ...] | Iterator[T],
+    *,
+    stacked: Literal[False] | None = None,
+) -> T: ...
+@overload
+def uniform_soup(members: T, *, stacked: bool | None = None) -> T: ...
+def uniform_soup(members: Tree, *, stacked: bool | None = None) -> Tree:
     """Average all members' weights, leaf by leaf; integers and booleans are those of the first.
 
     A model with batch normalisation needs ``update_batch_norm`` afterwards.
@@ -67,15 +78,15 @@ def _noting(members: Iterator[Any], kept: list[Any]) -> Iterator[Any]:
         del member  # before the next is made
 
 
-def _note(member: Any, kept: list[Any]) -> None:
+def _note(member: Tree, kept: list[Any]) -> None:
     for leaf, x in zip(leaves(member), Alike("uniform_soup").row(member, 0), strict=True):
         kept.append(None if is_inexact(x.dtype) else leaf)
 
 
-class Soup(NamedTuple):
+class Soup(NamedTuple, Generic[T]):
     """What ``greedy_soup`` found."""
 
-    params: Any
+    params: T
     """The averaged tree."""
     members: tuple[int, ...]
     """Which members it is of, in the order in which they were added."""
@@ -85,13 +96,29 @@ class Soup(NamedTuple):
     """Of each member alone."""
 
 
+@overload
 def greedy_soup(
-    members: Any,
+    members: Ensemble[T] | list[T] | tuple[T, ...],
+    score: Callable[[Any], Any],
+    *,
+    scores: Sequence[Any] | None = None,
+    stacked: Literal[False] | None = None,
+) -> Soup[T]: ...
+@overload
+def greedy_soup(
+    members: Tree,
     score: Callable[[Any], Any],
     *,
     scores: Sequence[Any] | None = None,
     stacked: bool | None = None,
-) -> Soup:
+) -> Soup[Any]: ...
+def greedy_soup(
+    members: Tree,
+    score: Callable[[Any], Any],
+    *,
+    scores: Sequence[Any] | None = None,
+    stacked: bool | None = None,
+) -> Soup[Any]:
     """The average to which members are added, best first, as long as its score gets no worse.
 
     Args:
@@ -109,7 +136,7 @@ def greedy_soup(
     Raises:
         ValueError: there is no member, none has a score, or there are not as many scores as
             members; or members differ, with the member and the path.
-        TypeError: ``members`` is a generator, which cannot be gone through twice.
+        TypeError: ``members`` is a generator, which can be iterated over only once.
 
     Source: Wortsman et al., "Model soups", 2022, recipe 1.
 
@@ -126,7 +153,8 @@ def greedy_soup(
         scores = [score(chosen[i]) for i in range(len(chosen))]
     if len(scores) != len(chosen):
         raise ValueError(
-            f"greedy_soup: expected a score a member, got {len(scores)} for {len(chosen)} members"
+            f"greedy_soup: expected a score for each member, got {len(scores)} for {len(chosen)} "
+            f"members"
         )
     alone = [float(s) for s in scores]
     order = sorted(
@@ -147,7 +175,7 @@ def greedy_soup(
     return Soup(finish(average), tuple(taken), best, tuple(alone))
 
 
-def _begun(first: Any) -> tuple[Callable[[Any], Any], Any]:
+def _begun(first: Tree) -> tuple[Callable[[Any], Any], Any]:
     """An average of one member, and what gives such an average as a tree like the member.
 
     It has the member's dtypes, and what is not a weight from it; the member itself is not held.
@@ -157,7 +185,7 @@ def _begun(first: Any) -> tuple[Callable[[Any], Any], Any]:
     _note(first, kept)
     dtypes = [type.dtype for type in alike.types]
 
-    def finish(average: Any) -> Any:
+    def finish(average: Tree) -> Tree:
         columns = zip(leaves(average), dtypes, kept, strict=True)
         made = [convert(x, dtype) if other is None else other for x, dtype, other in columns]
         return unflatten(alike.structure, made)
@@ -168,22 +196,22 @@ def _begun(first: Any) -> tuple[Callable[[Any], Any], Any]:
 class _Members:
     """The members of a stacked tree, one at a time."""
 
-    def __init__(self, stacked: Any) -> None:
+    def __init__(self, stacked: Tree) -> None:
         self.stacked = stacked
         self.size = size_of(stacked, 0, "greedy_soup")[2]
 
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, i: int) -> Any:
+    def __getitem__(self, i: int) -> Tree:
         return tree.take(self.stacked, i)
 
 
-def _sequence(members: Any, stacked: bool | None) -> Any:
+def _sequence(members: Tree, stacked: bool | None) -> Tree:
     """Something with ``len`` and ``[i]`` that gives the members."""
     if isinstance(members, Iterator):
         raise TypeError(
-            "greedy_soup: it goes through the members twice, and a generator is gone after once; "
+            "greedy_soup: goes through the members twice, and a generator allows it only once; "
             "give a list, or an object with len() and [i] that makes member i"
         )
     if stacked:

@@ -14,7 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.core import tree as trees
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_complex, is_inexact
-from stretto._engine.core.typing import ArrayLike, Key
+from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.ensemble.averaging import begun, in_dtypes, moved
@@ -78,7 +78,7 @@ class SWAG:
         if self.rank < 2:
             raise ValueError(f"SWAG: rank must be at least 2, got {self.rank}")
 
-    def init(self, tree: Any) -> SWAGState:
+    def init(self, tree: Tree) -> SWAGState:
         """Return the state before any update.
 
         Args:
@@ -103,7 +103,7 @@ class SWAG:
             tuple([type.dtype for type in alike.types]),
         )
 
-    def update(self, state: SWAGState, tree: Any) -> SWAGState:
+    def update(self, state: SWAGState, tree: Tree) -> SWAGState:
         """Return the state after one more tree.
 
         Args:
@@ -129,7 +129,7 @@ class SWAG:
             deviations.append(dynamic_update_index_in_dim(old, x - after, place, 0))
         return SWAGState(count, mean, tuple(squares), tuple(deviations), state.dtypes)
 
-    def mean(self, state: SWAGState) -> Any:
+    def mean(self, state: SWAGState) -> Tree:
         """Return the mean tree, in the dtypes of the trees: what ``SWA`` gives.
 
         Args:
@@ -140,7 +140,7 @@ class SWAG:
         """
         return in_dtypes(state.mean, state.dtypes)
 
-    def variance(self, state: SWAGState) -> Any:
+    def variance(self, state: SWAGState) -> Tree:
         """Return the variance of each weight.
 
         Args:
@@ -156,7 +156,7 @@ class SWAG:
             state.mean,
         )
 
-    def sample(self, state: SWAGState, key: Key, scale: ArrayLike = 1.0) -> Any:
+    def sample(self, state: SWAGState, key: Key, scale: ArrayLike = 1.0) -> Tree:
         """Draw a tree from the Gaussian.
 
         Works under ``jit`` and ``vmap``: mapped over keys it gives a stacked tree, an ensemble.
@@ -187,5 +187,5 @@ class SWAG:
         return in_dtypes(unflatten(structure, drawn), state.dtypes)
 
 
-def _floats(tree: Any) -> list[Any]:
+def _floats(tree: Tree) -> list[Any]:
     return [x for x in map(snp.asarray, trees.leaves(tree)) if is_inexact(x.dtype)]

@@ -6,8 +6,9 @@ back at all places when a member is run. Read ``groups`` next.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from stretto._engine.core.typing import Tree
 from stretto.nn.module import Module
 
 __all__ = ["Ties", "retied", "ties_of", "untied"]
@@ -16,7 +17,7 @@ Ties: TypeAlias = tuple[tuple[str, str], ...]
 """The dotted name of each second place, and that of the first, in the order of a walk."""
 
 
-def ties_of(member: Any) -> Ties:
+def ties_of(member: Tree) -> Ties:
     """The ties of a module, found by identity; none in a tree that is not a module.
 
     Arrays count as tied where both are parameters: a buffer is assigned anew by its own module.
@@ -26,7 +27,7 @@ def ties_of(member: Any) -> Ties:
     >>> ties_of(nn.Sequential(layer, nn.ReLU(), layer))
     (('2', '0'),)
     """
-    found: list[tuple[str, str]] = []
+    ties: list[tuple[str, str]] = []
     first: dict[int, str] = {}
 
     def walk(module: Module, path: str) -> None:
@@ -37,21 +38,21 @@ def ties_of(member: Any) -> Ties:
         ]
         for name, value in held:
             if id(value) in first:
-                found.append((lead + name, first[id(value)]))
+                ties.append((lead + name, first[id(value)]))
             else:
                 first[id(value)] = lead + name
         for name, child in module.named_children():
             if id(child) in first:
-                found.append((lead + name, first[id(child)]))
+                ties.append((lead + name, first[id(child)]))
             else:
                 walk(child, lead + name)
 
     if isinstance(member, Module):
         walk(member, "")
-    return tuple(found)
+    return tuple(ties)
 
 
-def untied(member: Any, ties: Ties) -> Any:
+def untied(member: Tree, ties: Ties) -> Tree:
     """The member with ``None`` at the second places; itself where there are none."""
     if not ties:
         return member
@@ -62,7 +63,7 @@ def untied(member: Any, ties: Ties) -> Any:
     return made
 
 
-def retied(member: Any, ties: Ties) -> Any:
+def retied(member: Tree, ties: Ties) -> Tree:
     """The member itself, in which the second places hold what the first do."""
     for place, first in ties:
         owner, name = _owner(member, place)

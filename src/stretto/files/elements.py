@@ -7,7 +7,7 @@ description: its *kind* (``int``, ``numpy``, …), and its true dtype. Next, rea
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, refuse_masked
 from stretto._engine.core.types import canonical_dtype, kind_of
+from stretto._engine.core.typing import ArrayLike
 from stretto.files.names import Damaged
 
 __all__ = [
@@ -78,7 +79,7 @@ class Stored(NamedTuple):
 # To the file
 
 
-def stored(leaf: Any, path: str, caller: str) -> Stored:
+def stored(leaf: object, path: str, caller: str) -> Stored:
     """The leaf as an array of the format.
 
     Raises ``TracedValueError`` for a traced value, ``TypeError`` for what is neither an array nor
@@ -116,7 +117,7 @@ def code_of(dtype: np.dtype) -> str:
     return _CODE_OF[dtype.name]
 
 
-def kind_of_leaf(leaf: Any) -> str | None:
+def kind_of_leaf(leaf: object) -> str | None:
     """What the leaf is beside an array: a Python number, NumPy's, weak.
 
     Raises ``TypeError``, saying what it is, where it is neither an array nor a number.
@@ -137,10 +138,10 @@ def kind_of_leaf(leaf: Any) -> str | None:
     raise TypeError(f"a {type(leaf).__name__}")
 
 
-def _of_number(x: Any, kind: str, path: str, caller: str) -> np.ndarray:
+def _of_number(x: complex, kind: str, path: str, caller: str) -> np.ndarray:
     if kind == "bool":
         return np.array(x)
-    if kind == "int" and x >= 1 << 63:
+    if isinstance(x, int) and x >= 1 << 63:
         kind = "uint"
     try:
         return np.array(x, _WIDE[kind])
@@ -166,7 +167,9 @@ def true_type(name: str, code: str, shape: tuple[int, ...], word: str | None) ->
     return Type(shape[:-1] if word == "complex128" else shape, _dtype(word))
 
 
-def restored(raw: np.ndarray, type: Type, kind: str | None, name: str, lost: list[str]) -> Any:
+def restored(
+    raw: np.ndarray, type: Type, kind: str | None, name: str, lost: list[str]
+) -> ArrayLike:
     """The leaf of this kind with these bytes, which nobody else writes.
 
     Where 64-bit types are off, an array of them is narrowed; the names of those that lose digits go
@@ -200,8 +203,8 @@ def is_number(kind: str | None) -> bool:
 
 def fits_number(type: Type, kind: str | None) -> bool:
     """Whether a Python number of this kind can have been stored so."""
-    given = kind_of(type.dtype)
-    return not type.shape and (given == kind or (given, kind) == ("uint", "int"))
+    stored_kind = kind_of(type.dtype)
+    return not type.shape and (stored_kind == kind or (stored_kind, kind) == ("uint", "int"))
 
 
 def _narrowed(array: np.ndarray, dtype: np.dtype, name: str, lost: list[str]) -> np.ndarray:

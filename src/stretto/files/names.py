@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core import tree
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.typing import Tree
 
 if TYPE_CHECKING:  # loaded with the first file
     import json
@@ -42,7 +43,7 @@ class Damaged(ValueError):
     """The file, or its description of the tree, is not as the format says."""
 
 
-def leaf_names(root: Any, caller: str) -> list[str]:
+def leaf_names(root: Tree, caller: str) -> list[str]:
     """The name of each leaf: the keys, indices and fields that lead to it, joined by dots.
 
     Raises ``ValueError`` where two leaves have one name, or one that the format reserves.
@@ -69,13 +70,13 @@ def leaf_names(root: Any, caller: str) -> list[str]:
 # The description
 
 
-def describe(root: Any, kinds: Mapping[str, str], dtypes: Mapping[str, str]) -> str:
+def describe(root: Tree, kinds: Mapping[str, str], dtypes: Mapping[str, str]) -> str:
     """The structure, and by name what a leaf was and its dtype where the array does not say it."""
     record = {"version": _VERSION, "tree": _node(root), "kinds": kinds, "dtypes": dtypes}
     return json.dumps(record, separators=(",", ":"))
 
 
-def _node(node: Any) -> Any:
+def _node(node: Tree) -> object:
     if node is None:
         return None
     for word, cls in _DICTS.items():
@@ -120,7 +121,7 @@ def refuse_twice(text: bytes) -> None:
     json.loads(text, object_pairs_hook=once)
 
 
-def _is_words(x: Any) -> bool:
+def _is_words(x: object) -> bool:
     return isinstance(x, dict) and all(isinstance(v, str) for v in x.values())
 
 
@@ -128,13 +129,13 @@ def _damaged(error: object) -> Damaged:
     return Damaged(f"its description of the tree is damaged: {error}")
 
 
-def rebuild(node: Any, found: Mapping[str, Any]) -> Any:
+def rebuild(node: object, leaves: Mapping[str, Any]) -> Tree:
     """The tree that a description's node says, of the leaves ``found`` by name.
 
     A node that was an object of a class is a dictionary by names. Raises ``Damaged`` where the
     description is no such thing, or names other leaves than those found.
     """
-    left = dict(found)
+    left = dict(leaves)
     try:
         made = _made(node, (), left)
     except (TypeError, ValueError, RecursionError) as error:
@@ -146,7 +147,7 @@ def rebuild(node: Any, found: Mapping[str, Any]) -> Any:
     return made
 
 
-def _made(node: Any, steps: tuple[str, ...], left: dict[str, Any]) -> Any:
+def _made(node: object, steps: tuple[str, ...], left: dict[str, Any]) -> Tree:
     if node is None:
         return None
     if node == "leaf":

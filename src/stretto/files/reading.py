@@ -11,7 +11,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 import safetensors
@@ -22,6 +22,7 @@ from stretto._engine.core.files import checked_path, opened
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.types import canonical_dtype, kind_of
+from stretto._engine.core.typing import Tree
 from stretto.files.checksums import CHECKSUM, checksum
 from stretto.files.elements import (
     Type,
@@ -41,6 +42,8 @@ from stretto.files.names import (
 )
 
 __all__ = ["Header", "load", "load_checked", "load_header"]
+
+T = TypeVar("T")
 
 _ALIGNMENT = 64  # bytes; compiled programs use such memory where it lies
 _ZIP = b"PK\x03\x04"
@@ -81,7 +84,11 @@ class _Contents(NamedTuple):
 _NO_NODE = object()
 
 
-def load(path: str | os.PathLike[str], like: Any = None) -> Any:
+@overload
+def load(path: str | os.PathLike[str], like: None = None) -> Tree: ...
+@overload
+def load(path: str | os.PathLike[str], like: T) -> T: ...
+def load(path: str | os.PathLike[str], like: Tree = None) -> Tree:
     """Read the tree that ``save`` wrote to a file; or arrays by name, from a file by others.
 
     Without ``like``, dictionaries, lists, tuples and ``None`` come back as they were; a named
@@ -115,7 +122,7 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
     return _load(path, None if like is None else lambda header: like, check=False)
 
 
-def load_checked(path: str | os.PathLike[str], like: Callable[[Header], Any]) -> Any:
+def load_checked(path: str | os.PathLike[str], like: Callable[[Header], Any]) -> Tree:
     """As ``load``, of a file that was written with a checksum; ``like`` is given its header.
 
     Raises ``Damaged`` before anything else where the checksum is not there, or is another.
@@ -125,7 +132,7 @@ def load_checked(path: str | os.PathLike[str], like: Callable[[Header], Any]) ->
 
 def _load(
     path: str | os.PathLike[str], like: Callable[[Header], Any] | None, *, check: bool
-) -> Any:
+) -> Tree:
     caller = f"load: {checked_path(path, 'load')}"
     lost: list[str] = []
     try:
@@ -144,8 +151,7 @@ def _load(
     if lost:
         warnings.warn(
             f"{caller}: loses digits of {', '.join(lost)}, of 64 bits in the file: 64-bit types "
-            "are "
-            f"off; set stretto.config.enable_x64 = True, or use `with stretto.enable_x64():`",
+            f"are off; set stretto.config.enable_x64 = True, or use `with stretto.enable_x64():`",
             stacklevel=user_stack_level(),
         )
     return made
@@ -312,18 +318,18 @@ def _bytes_at(file: io.FileIO, offset: int, size: int) -> np.ndarray:
 # The leaves
 
 
-def _read(file: _File, name: str, entry: _Entry, kind: str | None, lost: list[str]) -> Any:
+def _read(file: _File, name: str, entry: _Entry, kind: str | None, lost: list[str]) -> Tree:
     return restored(file.bytes_at(entry.offset, entry.size), entry.type, kind, name, lost)
 
 
-def _as_described(file: _File, contents: _Contents, lost: list[str]) -> Any:
-    found = {n: _read(file, n, e, e.kind, lost) for n, e in contents.entries.items()}
+def _as_described(file: _File, contents: _Contents, lost: list[str]) -> Tree:
+    leaves = {n: _read(file, n, e, e.kind, lost) for n, e in contents.entries.items()}
     if contents.described:
-        return rebuild(contents.node, found)
-    return {name: found[name] for name in sorted(found)}
+        return rebuild(contents.node, leaves)
+    return {name: leaves[name] for name in sorted(leaves)}
 
 
-def _as_like(file: _File, contents: _Contents, like: Any, caller: str, lost: list[str]) -> Any:
+def _as_like(file: _File, contents: _Contents, like: Tree, caller: str, lost: list[str]) -> Tree:
     flat, structure = tree.flatten(like)
     names, entries = leaf_names(like, caller), contents.entries
     wanted = {name: _wanted(leaf, name, caller) for name, leaf in zip(names, flat, strict=True)}
@@ -337,13 +343,13 @@ def _as_like(file: _File, contents: _Contents, like: Any, caller: str, lost: lis
             problems.append(f"{name}: expected {expected}, got {entries[name].type}")
     if problems:
         raise ValueError("\n  ".join([f"{caller} does not match `like`:", *problems]))
-    found = {}
+    leaves = {}
     for name, entry in entries.items():  # in the file's order
-        found[name] = _leaf(file, name, entry, *wanted[name], lost)
-    return tree.unflatten(structure, [found[name] for name in names])
+        leaves[name] = _leaf(file, name, entry, *wanted[name], lost)
+    return tree.unflatten(structure, [leaves[name] for name in names])
 
 
-def _wanted(leaf: Any, name: str, caller: str) -> tuple[str | None, Type]:
+def _wanted(leaf: Tree, name: str, caller: str) -> tuple[str | None, Type]:
     """The kind and type of a leaf of ``like``."""
     if isinstance(leaf, ShapeDtypeStruct):
         return None, Type(leaf.shape, leaf.dtype)
@@ -371,7 +377,7 @@ def _misfit(kind: str | None, type: Type, entry: _Entry) -> str:
 
 def _leaf(
     file: _File, name: str, entry: _Entry, kind: str | None, type: Type, lost: list[str]
-) -> Any:
+) -> Tree:
     """The array of this name as a leaf of the kind and type that ``like`` has there."""
     if not is_number(kind):
         if is_number(entry.kind):

@@ -16,6 +16,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.typing import Tree
 from stretto.files.checksums import CHECKSUM, checksum
 from stretto.files.elements import code_of, stored
 from stretto.files.names import DESCRIPTION, describe, leaf_names
@@ -32,7 +33,7 @@ _LONGEST = 100_000_000  # bytes of a header, which no reader of the format goes 
 
 
 def save(
-    path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | None = None
+    path: str | os.PathLike[str], tree: Tree, metadata: Mapping[str, str] | None = None
 ) -> None:
     """Write a tree of arrays and numbers to one file, in the safetensors format.
 
@@ -69,7 +70,11 @@ def save(
 
 
 def write(
-    path: Any, root: Any, metadata: Mapping[str, str] | None, *, with_checksum: bool = False
+    path: str | os.PathLike[str],
+    root: Tree,
+    metadata: Mapping[str, str] | None,
+    *,
+    with_checksum: bool = False,
 ) -> None:
     """As ``save``; with a checksum of all that the file holds, which ``load_checked`` asks for."""
     text = checked_path(path, "save")
@@ -120,7 +125,7 @@ def _bytes_of(array: np.ndarray) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _parts(root: Any, metadata: Mapping[str, str] | None) -> tuple[dict[str, Any], dict[str, str]]:
+def _parts(root: Tree, metadata: Mapping[str, str] | None) -> tuple[dict[str, Any], dict[str, str]]:
     """The arrays by name, and the metadata."""
     words = dict(metadata or {})
     for key, value in words.items():

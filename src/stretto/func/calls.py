@@ -5,28 +5,52 @@ Next, read ``vectorise``, which maps such a function over many modules' arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, overload
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto.nn.module import Module
 from stretto.nn.updating import places, updates_of
 from stretto.tree import stack
 
 __all__ = ["functional_call", "stack_module_state"]
 
+R = TypeVar("R")
 
+
+@overload
 def functional_call(
-    module: Any,
-    parameter_and_buffer_dicts: Any,
-    args: Any = None,
+    module: Callable[..., R],
+    parameter_and_buffer_dicts: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
+    args: Tree = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+    return_buffers: Literal[False] = False,
+) -> R: ...
+@overload
+def functional_call(
+    module: Callable[..., R],
+    parameter_and_buffer_dicts: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
+    args: Tree = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+    return_buffers: Literal[True],
+) -> tuple[R, dict[str, Array]]: ...
+def functional_call(
+    module: Callable[..., Any],
+    parameter_and_buffer_dicts: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
+    args: Tree = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,
     strict: bool = False,
     return_buffers: bool = False,
-) -> Any:
+) -> Tree:
     """Call a module with other arrays in place of its own; the module stays as it is.
 
     Args:
@@ -63,16 +87,16 @@ def functional_call(
     """
     if not isinstance(module, Module):
         raise TypeError(f"functional_call: expected a module, got {type(module).__name__}")
-    given = _merged(parameter_and_buffer_dicts)
+    by_name = _merged(parameter_and_buffer_dicts)
     made = module.clone()
     here = places(made)
-    _check_names(type(module).__name__, here, given)
+    _check_names(type(module).__name__, here, by_name)
     shared: dict[Any, list[str]] = {}
     for name, (owner, attribute, array) in here.items():
         key = id(array) if tie_weights else (id(owner), attribute)
         shared.setdefault(key, []).append(name)
     missing = [
-        names[0] for names in shared.values() if strict and not any(n in given for n in names)
+        names[0] for names in shared.values() if strict and not any(n in by_name for n in names)
     ]
     if missing:
         raise ValueError(
@@ -80,8 +104,8 @@ def functional_call(
             f"given: {', '.join(missing)}"
         )
     for names in shared.values():
-        named = [n for n in names if n in given]
-        if any(given[n] is not given[named[0]] for n in named):
+        named = [n for n in names if n in by_name]
+        if any(by_name[n] is not by_name[named[0]] for n in named):
             raise ValueError(
                 f"functional_call: {' and '.join(named)} are one array of the module, but were "
                 f"given two; give one of them"
@@ -89,7 +113,7 @@ def functional_call(
             )
         for n in names if named else ():
             owner, attribute, old = here[n]
-            owner.__dict__[attribute] = _fitting(given[named[0]], old, named[0])
+            owner.__dict__[attribute] = _fitting(by_name[named[0]], old, named[0])
     positional = () if args is None else args if isinstance(args, tuple) else (args,)
     with updates_of(made.modules(), kept=return_buffers):
         out = made(*positional, **(kwargs or {}))
@@ -99,13 +123,15 @@ def functional_call(
     return out, {name: owner.__dict__[attribute] for owner, attribute, name in buffers}
 
 
-def _merged(given: Any) -> dict[str, Any]:
+def _merged(
+    dictionaries: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
+) -> dict[str, Any]:
     """One dictionary from one or several."""
-    several = (given,) if isinstance(given, Mapping) else given
+    several = (dictionaries,) if isinstance(dictionaries, Mapping) else dictionaries
     if not isinstance(several, (tuple, list)) or not all(isinstance(x, Mapping) for x in several):
         raise TypeError(
             f"functional_call: expected a dictionary of arrays by name, or a tuple of such; got "
-            f"{type(given).__name__}"
+            f"{type(dictionaries).__name__}"
         )
     merged: dict[str, Any] = {}
     for one in several:
@@ -118,8 +144,8 @@ def _merged(given: Any) -> dict[str, Any]:
     return merged
 
 
-def _check_names(kind: str, here: Iterable[str], given: Iterable[str]) -> None:
-    unknown = [str(name) for name in given if name not in here]
+def _check_names(kind: str, here: Iterable[str], names: Iterable[str]) -> None:
+    unknown = [str(name) for name in names if name not in here]
     if unknown:
         raise ValueError(
             f"functional_call: {kind} has no parameter or buffer {', '.join(unknown)}; it has "
@@ -127,7 +153,7 @@ def _check_names(kind: str, here: Iterable[str], given: Iterable[str]) -> None:
         )
 
 
-def _fitting(array: Any, old: Any, name: str) -> Any:
+def _fitting(array: ArrayLike, old: Array, name: str) -> Array:
     """The array, checked to have the shape of the module's own."""
     value = as_value(array, "functional_call", name)
     if value.shape != old.shape:
@@ -139,7 +165,9 @@ def _fitting(array: Any, old: Any, name: str) -> Any:
     return value
 
 
-def stack_module_state(models: Any) -> tuple[dict[str, Array], dict[str, Array]]:
+def stack_module_state(
+    models: Iterable[Module],
+) -> tuple[dict[str, Array], dict[str, Array]]:
     """Stack the parameters, and the buffers, of modules of one kind.
 
     An array that a module holds in two places is given once, by its first name.

@@ -7,7 +7,7 @@ complex numbers: a gradient here is the conjugate of JAX's, as in PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from stretto._engine.api import derivatives as api
 from stretto._engine.api import jacobians
@@ -17,10 +17,14 @@ from stretto._engine.api.flat import Flat, is_active
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_float0
+from stretto._engine.core.typing import Tree
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.transforms.linearize import linearize_flat
 from stretto.random.streams import refusing
 from stretto.tree_util import Partial
+
+if TYPE_CHECKING:
+    from stretto._engine.core.typing import Array, ArrayLike
 
 __all__ = [
     "grad",
@@ -33,20 +37,54 @@ __all__ = [
     "vjp",
 ]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+X = TypeVar("X")
 
-def _conjugate(x: Any) -> Any:
+
+def _conjugate(x: Tree) -> Tree:
     """The tree with its complex leaves conjugated."""
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: Tree) -> Tree:
         return leaf if is_float0(leaf) or not _is_complex(leaf) else conj(leaf)
 
     return tree.map(one, x)
 
 
-def _is_complex(leaf: Any) -> bool:
+def _is_complex(leaf: Tree) -> bool:
     return is_complex(as_value(leaf).dtype)
 
 
+@overload
+def grad_and_value(
+    func: Callable[Concatenate[object, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+) -> Callable[Concatenate[Any, P], Any]: ...
+@overload
+def grad_and_value(
+    func: Callable[Concatenate[float, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[ArrayLike, P], tuple[Array, R]]: ...
+@overload
+def grad_and_value(
+    func: Callable[Concatenate[X, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[X, P], tuple[X, R]]: ...
+@overload
+def grad_and_value(
+    func: Callable[Concatenate[X, P], tuple[R, A]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[X, P], tuple[X, tuple[R, A]]]: ...
+@overload
+def grad_and_value(
+    func: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, tuple[Any, Any]]: ...
 def grad_and_value(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -75,13 +113,42 @@ def grad_and_value(
     both = api.value_and_grad(func, argnums, has_aux)
 
     @wraps(func, "grad_and_value")
-    def grad_and_value_func(*args: Any, **kwargs: Any) -> Any:
+    def grad_and_value_func(*args: Any, **kwargs: Any) -> Tree:
         value, gradient = both(*args, **kwargs)
         return _conjugate(gradient), value
 
     return grad_and_value_func
 
 
+@overload
+def grad(
+    func: Callable[Concatenate[object, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+) -> Callable[Concatenate[Any, P], Any]: ...
+@overload
+def grad(
+    func: Callable[Concatenate[float, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[ArrayLike, P], Array]: ...
+@overload
+def grad(
+    func: Callable[Concatenate[X, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[X, P], X]: ...
+@overload
+def grad(
+    func: Callable[Concatenate[X, P], tuple[Any, A]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[X, P], tuple[X, A]]: ...
+@overload
+def grad(
+    func: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, Any]: ...
 def grad(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -107,14 +174,24 @@ def grad(
     both = grad_and_value(func, argnums, has_aux)
 
     @wraps(func, "grad")
-    def grad_func(*args: Any, **kwargs: Any) -> Any:
+    def grad_func(*args: Any, **kwargs: Any) -> Tree:
         gradient, value = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
     return grad_func
 
 
-def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def vjp(
+    func: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    func: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
+@overload
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Tree:
     """Run a function, and give the one that takes its cotangents back to its arguments.
 
     For complex numbers the cotangent is multiplied by the conjugate of the derivative, as in
@@ -141,19 +218,46 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (out, Partial(_pulled, pull), *aux)
 
 
-def _pulled(pull: Callable[..., Any], cotangents: Any) -> Any:
+def _pulled(pull: Callable[..., Any], cotangents: Tree) -> Tree:
     """The cotangents of the primals, by PyTorch's convention."""
     return _conjugate(pull(_conjugate(cotangents)))
 
 
+@overload
+def jvp(
+    func: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    strict: bool = False,
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    func: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    strict: bool = False,
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
+@overload
 def jvp(
     func: Callable[..., Any],
-    primals: Any,
-    tangents: Any,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    strict: bool = False,
+    has_aux: bool,
+) -> tuple[Any, ...]: ...
+def jvp(
+    func: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
     *,
     strict: bool = False,
     has_aux: bool = False,
-) -> Any:
+) -> Tree:
     """Run a function, and give the derivative of its output along a direction.
 
     Args:
@@ -190,12 +294,12 @@ def jvp(
 
 
 def jacrev(
-    func: Callable[..., Any],
+    func: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Make a function that gives the Jacobian of another, by reverse mode.
 
     Args:
@@ -223,12 +327,12 @@ def jacrev(
 
 
 def jacfwd(
-    func: Callable[..., Any],
+    func: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     *,
     randomness: str = "error",
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Make a function that gives the Jacobian of another, by forward mode.
 
     ``func`` is run once for all directions.
@@ -260,8 +364,8 @@ def jacfwd(
         )
 
     @wraps(func, "fixed")
-    def fixed(*args: Any, **kwargs: Any) -> Any:
-        with refusing("func.jacfwd was not told to let it: pass randomness='same'"):
+    def fixed(*args: Any, **kwargs: Any) -> Tree:
+        with refusing("func.jacfwd does not allow it by default: pass randomness='same'"):
             return func(*args, **kwargs)
 
     of = fixed if randomness == "error" else func
@@ -269,12 +373,15 @@ def jacfwd(
 
 
 def _real(
-    func: Callable[..., Any], argnums: Any, caller: str, jacobian: Callable[..., Any]
+    func: Callable[..., Any],
+    argnums: int | Sequence[int],
+    caller: str,
+    jacobian: Callable[..., Any],
 ) -> Callable[..., Any]:
     """The same, for real arguments alone."""
 
     @wraps(func, caller)
-    def jacobian_func(*args: Any, **kwargs: Any) -> Any:
+    def jacobian_func(*args: Any, **kwargs: Any) -> Tree:
         for i in as_argnums(argnums, len(args), caller):
             if any(map(_is_complex, tree.leaves(args[i]))):
                 raise TypeError(
@@ -286,7 +393,7 @@ def _real(
     return jacobian_func
 
 
-def hessian(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def hessian(func: Callable[P, Any], argnums: int | Sequence[int] = 0) -> Callable[P, Any]:
     """Make a function that gives the second derivatives of another: ``jacfwd`` of ``jacrev``.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -17,11 +17,15 @@ from stretto._engine.api.arguments import leaf_names, name_of, wraps
 from stretto._engine.control.chunks import inner_axes, positive
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, as_value, state
+from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.ops.iota import iota
 from stretto.random import streams
 from stretto.random.keys import fold_in
 
 __all__ = ["vmap"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _CHOICES = ("error", "different", "same")
 _CHOOSE = (
@@ -35,7 +39,7 @@ class _Shared:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Tree) -> None:
         self.value = value
 
 
@@ -43,13 +47,13 @@ tree.register_pytree_node(_Shared, lambda x: ((), x.value), lambda value, _: val
 
 
 def vmap(
-    func: Callable[..., Any],
-    in_dims: Any = 0,
-    out_dims: Any = 0,
+    func: Callable[P, R],
+    in_dims: Tree = 0,
+    out_dims: Tree = 0,
     randomness: str = "error",
     *,
     chunk_size: int | str | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Map ``func`` over an axis of its positional arguments, all examples at once.
 
     Keyword arguments are handed on as they are.
@@ -98,7 +102,7 @@ def vmap(
     one_out = isinstance(out_dims, tuple) and len(out_dims) == 1
 
     @wraps(func, "vmap")
-    def vmap_func(*args: Any, **kwargs: Any) -> Any:
+    def vmap_func(*args: Any, **kwargs: Any) -> Tree:
         dims = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(args)
         if len(dims) != len(args):
             raise ValueError(
@@ -113,10 +117,10 @@ def vmap(
         index = iota(np.uint32, sizes.pop()) if apart else None
         alone = False
 
-        def one(*given: Any) -> Any:
+        def one(*examples: Any) -> Tree:
             nonlocal alone
-            with _stream(key, given[-1], why):
-                out = func(*given[:-1], **kwargs)
+            with _stream(key, examples[-1], why):
+                out = func(*examples[:-1], **kwargs)
             alone = one_out and not isinstance(out, (tuple, list))
             out = (out,) if alone else out
             _check_out_dims(out_dims, out)
@@ -131,14 +135,14 @@ def vmap(
     return vmap_func
 
 
-def _stream(key: Any, index: Any, why: str) -> AbstractContextManager[None]:
+def _stream(key: Key | None, index: Array | None, why: str) -> AbstractContextManager[None]:
     """The stream that an example draws from."""
-    if why:
+    if why or key is None:
         return streams.refusing(why)
     return streams.keys(key if index is None else fold_in(key, index))
 
 
-def _examples(func: Any, dims: Any, args: Sequence[Any]) -> tuple[Any, set[int]]:
+def _examples(func: Callable[..., Any], dims: Tree, args: Sequence[Any]) -> tuple[Any, set[int]]:
     """The arguments, with what is not mapped set apart; and the sizes of mapped axes."""
     leaves, structure = tree.flatten(tuple(args))
     axes = tree.prefix_leaves(dims, tuple(args), "func.vmap", "in_dims")
@@ -168,13 +172,13 @@ def _examples(func: Any, dims: Any, args: Sequence[Any]) -> tuple[Any, set[int]]
     return tree.unflatten(structure, out), sizes
 
 
-def _suspect(x: Any, axis: Any, inner: int) -> bool:
+def _suspect(x: Tree, axis: int | None, inner: int) -> bool:
     """Whether there may be something to say about this leaf, so that its name is needed."""
     ndim = getattr(x, "ndim", 0) - inner
     return type(axis) is not int or not -ndim <= axis < ndim
 
 
-def _check_out_dims(out_dims: Any, out: Any) -> None:
+def _check_out_dims(out_dims: Tree, out: Tree) -> None:
     """Raise for what is not an axis of a result, seen as one example."""
     dims = tree.prefix_leaves(out_dims, out, "func.vmap", "out_dims")
     leaves, structure = tree.flatten(out)

@@ -34,7 +34,7 @@ def two_keys(key: Any, caller: str) -> tuple[Any, Any]:
     return keys[0], keys[1]
 
 
-def key_parts(key: Any, count: int) -> Sequence[Any]:
+def key_parts(key: Any, count: int) -> Any:
     """Keys for the parts of a call; without one each part draws from the ambient stream."""
     return (None,) * count if key is None else split(key, count)
 

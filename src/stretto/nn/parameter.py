@@ -15,7 +15,13 @@ from stretto._engine.ops.convert import convert
 __all__ = ["Parameter"]
 
 
-class Parameter:
+if TYPE_CHECKING:
+    _Marked = Array  # an attribute to which a parameter is assigned holds the array
+else:
+    _Marked = object
+
+
+class Parameter(_Marked):
     """Mark an array, assigned to an attribute of a module, as one that is trained.
 
     The attribute then holds the array itself.
@@ -43,7 +49,7 @@ class Parameter:
 
     __slots__ = ("value",)
 
-    if TYPE_CHECKING:  # an attribute to which one is assigned holds the array
+    if TYPE_CHECKING:
 
         def __new__(cls, value: ArrayLike | Parameter) -> Array:
             """The array."""

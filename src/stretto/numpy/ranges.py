@@ -303,6 +303,25 @@ def geomspace(
     return convert(out, low.dtype if dtype is None else as_dtype(dtype))
 
 
+@overload
+def indices(
+    dimensions: Sequence[int],
+    dtype: DTypeLike | None = None,
+    sparse: Literal[False] = False,
+) -> Array: ...
+@overload
+def indices(
+    dimensions: Sequence[int],
+    dtype: DTypeLike | None = None,
+    *,
+    sparse: Literal[True],
+) -> tuple[Array, ...]: ...
+@overload
+def indices(
+    dimensions: Sequence[int],
+    dtype: DTypeLike | None = None,
+    sparse: bool = False,
+) -> Any: ...
 def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """List the indices of a grid along each axis.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -58,14 +58,25 @@ __all__ = [
 ]
 
 
-def _with_methods(function: Callable[..., Any], name: str = "", **operations: Any) -> ufunc:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+if TYPE_CHECKING:
+
+    class _Signed(ufunc, Generic[P, R]):
+        """A ``ufunc`` that takes and gives what the function does."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
+def _with_methods(function: Callable[P, R], name: str = "", **operations: Any) -> _Signed[P, R]:
     """The function itself, with the methods and numbers of NumPy's function of its name."""
     like = getattr(np, name or function.__name__)
     made = ufunc(function, like.nin, like.nout, identity=like.identity, **operations)
     for attribute in (*METHODS, "nin", "nout", "nargs", "identity"):
         setattr(function, attribute, getattr(made, attribute))
     function.__ufunc__ = made  # type: ignore[attr-defined]
-    return cast("ufunc", function)
+    return cast("_Signed[P, R]", function)
 
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:

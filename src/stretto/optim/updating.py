@@ -6,7 +6,7 @@ Next, read ``optimisers``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
@@ -18,6 +18,8 @@ from stretto.optim.base import Scalar
 from stretto.optim.leaves import columns, wide
 
 __all__ = ["apply_updates", "incremental_update", "periodic_update"]
+
+T = TypeVar("T")
 
 
 def _in_place_of(
@@ -35,7 +37,7 @@ def _in_place_of(
     return tree.unflatten(spec, news)
 
 
-def apply_updates(params: Any, updates: Any) -> Any:
+def apply_updates(params: T, updates: Any) -> T:
     """Add updates to parameters, leaf by leaf, in the dtypes of the parameters.
 
     Sums are computed in at least float32. A leaf whose update is float0, as the gradient of an
@@ -59,7 +61,7 @@ def apply_updates(params: Any, updates: Any) -> Any:
     return _in_place_of("apply_updates", ("params", "updates"), params, updates, added)
 
 
-def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Scalar) -> Any:
+def incremental_update(new_tensors: T, old_tensors: T, step_size: Scalar) -> T:
     """Move a tree towards another: ``step_size · new + (1 − step_size) · old``.
 
     Args:
@@ -83,8 +85,8 @@ def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Scalar) ->
 
 
 def periodic_update(
-    new_tensors: Any, old_tensors: Any, steps: ArrayLike, update_period: ArrayLike
-) -> Any:
+    new_tensors: T, old_tensors: T, steps: ArrayLike, update_period: ArrayLike
+) -> T:
     """Take the new tree every ``update_period`` steps, and keep the old one in between.
 
     Args:

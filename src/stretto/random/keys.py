@@ -288,7 +288,7 @@ def _check_count(n: int, caller: str) -> None:
         )
 
 
-def split(key: Key, num: int | Sequence[int] = 2) -> Any:
+def split(key: Key, num: int | Sequence[int] = 2) -> Key:
     """Make new keys from a key, which should not be used again.
 
     Args:

@@ -5,7 +5,7 @@ Next, read ``bessel``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto.numpy import normalised
@@ -13,6 +13,34 @@ from stretto.numpy import normalised
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axes = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: Literal[False] = False,
+    where: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axes = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    *,
+    return_sign: Literal[True],
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axes = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Any: ...
 def logsumexp(
     a: ArrayLike,
     axis: Axes = None,

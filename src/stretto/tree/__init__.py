@@ -3,6 +3,9 @@
 The structure functions come from ``core.tree``; here is what computes. ``reducing`` leaves to one
 value · ``members``: a list of trees, and one stacked tree · ``sums`` with weights, in one pass ·
 ``arithmetic``: trees as vectors.
+
+To type checkers the result of a function of trees is of its argument's type: the structure is the
+same, though leaves that were numbers, or NumPy's arrays, have become ``Array``.
 """
 
 from stretto._engine.core.tree import (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value, constant, state
 from stretto._engine.core.tree import leaves, map, unflatten
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, is_inexact
-from stretto._engine.core.typing import ArrayLike, DTypeLike
+from stretto._engine.core.typing import ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, subtract
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import gt, where
@@ -25,11 +25,13 @@ from stretto.tree.sums import of_column, widened
 
 __all__ = ["cast", "dot", "norm", "slerp"]
 
+T = TypeVar("T")
+
 _ROW = 1 << 12  # elements: few enough to be added up in 32 bits
 _BLOCK = _ROW << 7  # elements: of low precision, widened at a time
 
 
-def _product(x: Any, y: Any) -> Any:
+def _product(x: Array, y: Array) -> Array:
     """The sum of the products of the elements of two leaves, the first conjugated."""
     if (
         state.interpreter is state.eager
@@ -53,7 +55,7 @@ def _product(x: Any, y: Any) -> Any:
     return reduce_sum(multiply(conj(x) if is_complex(x.dtype) else x, y), tuple(range(x.ndim)))
 
 
-def _total(parts: Sequence[Any], caller: str) -> Any:
+def _total(parts: Sequence[Any], caller: str) -> Array:
     if not parts:
         raise ValueError(f"{caller}: expected a tree with arrays, got one without leaves")
     total = parts[0]
@@ -62,7 +64,7 @@ def _total(parts: Sequence[Any], caller: str) -> Any:
     return total
 
 
-def dot(x: Any, y: Any) -> Array:
+def dot(x: Tree, y: Tree) -> Array:
     """Sum ``x * y`` over all elements of all leaves.
 
     Args:
@@ -84,7 +86,7 @@ def dot(x: Any, y: Any) -> Array:
     return _total([_product(a, b) for a, b in zip(ours, theirs, strict=True)], "dot")
 
 
-def norm(tree: Any) -> Array:
+def norm(tree: Tree) -> Array:
     """Return the Euclidean norm of all elements of all leaves.
 
     Args:
@@ -104,13 +106,13 @@ def norm(tree: Any) -> Array:
     return root_of_squares(_total(squares, "norm"))
 
 
-def _square(x: Any) -> Any:
+def _square(x: Array) -> Array:
     """The sum of the squared magnitudes of the elements."""
     x = absolute(x) if is_complex(x.dtype) else x
     return _product(x, x)
 
 
-def slerp(start: Any, end: Any, weight: ArrayLike, *, by_leaf: bool = False) -> Any:
+def slerp(start: T, end: T, weight: ArrayLike, *, by_leaf: bool = False) -> T:
     """Interpolate along the arc between two trees: spherical linear interpolation.
 
     ``(sin((1 - t) θ) start + sin(t θ) end) / sin θ``, with θ the angle between the two trees as
@@ -153,14 +155,14 @@ def slerp(start: Any, end: Any, weight: ArrayLike, *, by_leaf: bool = False) -> 
     return unflatten(alike.structure, [of_column([a, b], w) for a, b, w in pairs])
 
 
-def _real(x: Any) -> Any:
+def _real(x: Array) -> Array:
     return real(x) if is_complex(x.dtype) else x
 
 
 _STRAIGHT = 1 - 1e-6  # |cos θ| beyond which the arc is a line: its weights differ by θ² / 6
 
 
-def _arc_weights(aa: Any, bb: Any, ab: Any, t: Any) -> list[Any]:
+def _arc_weights(aa: Array, bb: Array, ab: Array, t: Array) -> list[Any]:
     """The weights of the two ends, from their squared norms and product."""
     has_angle = gt(aa, 0) & gt(bb, 0)
     norms = multiply(*[sqrt(where(has_angle, square, 1.0)) for square in (aa, bb)])
@@ -172,7 +174,7 @@ def _arc_weights(aa: Any, bb: Any, ab: Any, t: Any) -> list[Any]:
     return [where(is_arc, divide(sin(multiply(w, angle)), sin(angle)), w) for w in (rest, t)]
 
 
-def cast(tree: Any, dtype: DTypeLike) -> Any:
+def cast(tree: T, dtype: DTypeLike) -> T:
     """Convert the floating leaves to another dtype; integers and booleans stay.
 
     Args:
@@ -188,7 +190,7 @@ def cast(tree: Any, dtype: DTypeLike) -> Any:
     """
     target = as_dtype(dtype)
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: ArrayLike) -> Array:
         x = as_value(leaf, "cast", "a leaf")
         return convert(x, target) if is_inexact(x.dtype) else x
 

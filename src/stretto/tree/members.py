@@ -6,25 +6,27 @@ Next, read ``sums``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto._engine.core import tree as _tree
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.tree import flatten, leaves, structure, unflatten
 from stretto._engine.core.types import ArrayType
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, slice_
 
 __all__ = ["Alike", "concat", "member_at", "size_of", "stack", "take", "unstack"]
 
+T = TypeVar("T")
+
 
 class Alike:
     """Gives the leaves of tree after tree, which must have the structure and shapes of the first.
 
-    Holds none of them. ``value(leaf, who, argument)`` makes a value of a leaf.
+    Holds none of them. ``value(leaf, caller, argument)`` makes a value of a leaf.
     """
 
     def __init__(self, caller: str, value: Callable[[Any, str, str], Any] = as_value) -> None:
@@ -32,7 +34,7 @@ class Alike:
         self.structure: Any = None
         self.types: list[ArrayType] = []
 
-    def row(self, member: Any, number: int) -> list[Any]:
+    def row(self, member: Tree, number: int) -> list[Any]:
         """The leaves of this member. Raises ``ValueError`` naming it, and the path."""
         flat, structure = flatten(member)
         if self.structure is None:
@@ -54,12 +56,12 @@ class Alike:
                 )
         return row
 
-    def _sketch(self) -> Any:
+    def _sketch(self) -> Tree:
         """The first tree, with types for leaves."""
         return unflatten(self.structure, self.types)
 
 
-def stack(trees: Iterable[Any], axis: int = 0) -> Any:
+def stack(trees: Iterable[T], axis: int = 0) -> T:
     """Stack trees of one structure: each leaf gets a new axis of members.
 
     Args:
@@ -89,7 +91,7 @@ def stack(trees: Iterable[Any], axis: int = 0) -> Any:
     return unflatten(alike.structure, columns)
 
 
-def size_of(tree: Any, axis: int, caller: str) -> tuple[list[Any], Any, int]:
+def size_of(tree: Tree, axis: int, caller: str) -> tuple[list[Any], Any, int]:
     """The leaves of a stacked tree, its structure, and how many members it has."""
     flat, spec = flatten(tree)
     values = [as_value(x, caller, "a leaf") for x in flat]
@@ -106,7 +108,7 @@ def size_of(tree: Any, axis: int, caller: str) -> tuple[list[Any], Any, int]:
     return values, spec, size
 
 
-def member_at(x: Any, i: int, axis: int) -> Any:
+def member_at(x: Array, i: int, axis: int) -> Array:
     """The part of a stacked array that is member ``i``."""
     axis %= x.ndim
     starts = [i if d == axis else 0 for d in range(x.ndim)]
@@ -115,7 +117,7 @@ def member_at(x: Any, i: int, axis: int) -> Any:
     return reshape(slice_(x, starts, limits), shape)
 
 
-def unstack(tree: Any, axis: int = 0) -> list[Any]:
+def unstack(tree: T, axis: int = 0) -> list[T]:
     """Split a stacked tree into its members: undoes ``stack``.
 
     Args:
@@ -136,7 +138,7 @@ def unstack(tree: Any, axis: int = 0) -> list[Any]:
     return [unflatten(spec, [member_at(v, i, axis) for v in values]) for i in range(size)]
 
 
-def take(tree: Any, i: ArrayLike, axis: int = 0) -> Any:
+def take(tree: T, i: ArrayLike, axis: int = 0) -> T:
     """Take one member of a stacked tree.
 
     Args:
@@ -167,7 +169,7 @@ def take(tree: Any, i: ArrayLike, axis: int = 0) -> Any:
     return unflatten(spec, [member_at(v, place % size, axis) for v in values])
 
 
-def concat(trees: Iterable[Any], axis: int = 0) -> Any:
+def concat(trees: Iterable[T], axis: int = 0) -> T:
     """Join stacked trees: their members one after the other.
 
     Args:

@@ -8,10 +8,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core import tree as _tree
 from stretto._engine.core.tree import flatten_with_path, leaves, unflatten
+from stretto._engine.core.typing import Tree
+
+if TYPE_CHECKING:
+    import optree
 
 __all__ = [
     "all",
@@ -29,10 +33,10 @@ _NOTHING = object()
 
 def reduce(
     function: Callable[[Any, Any], Any],
-    tree: Any,
-    initializer: Any = _NOTHING,
+    tree: Tree,
+    initializer: Tree = _NOTHING,
     is_leaf: Callable[[Any], bool] | None = None,
-) -> Any:
+) -> Tree:
     """Combine all leaves, from the left.
 
     Args:
@@ -56,11 +60,11 @@ def reduce(
 
 def reduce_associative(
     operation: Callable[[Any, Any], Any],
-    tree: Any,
+    tree: Tree,
     *,
-    identity: Any = _NOTHING,
+    identity: Tree = _NOTHING,
     is_leaf: Callable[[Any], bool] | None = None,
-) -> Any:
+) -> Tree:
     """Combine all leaves, by halves, so that no leaf goes through many operations.
 
     Args:
@@ -79,7 +83,7 @@ def reduce_associative(
     ((1, 2), (3, (4, 5)))
     """
 
-    def combine(parts: list[Any]) -> Any:
+    def combine(parts: list[Any]) -> Tree:
         if len(parts) == 1:
             return parts[0]
         half = len(parts) // 2
@@ -91,7 +95,7 @@ def reduce_associative(
     return combine(flat) if flat else identity
 
 
-def all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def all(tree: Tree, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Say whether every leaf is true.
 
     Args:
@@ -108,7 +112,7 @@ def all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
 
 
 def leaves_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+    tree: Tree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[tuple[Any, ...], Any]]:
     """List the leaves, each with the keys that lead to it.
 
@@ -128,11 +132,11 @@ def leaves_with_path(
 
 def map_with_path(
     f: Callable[..., Any],
-    tree: Any,
+    tree: Tree,
     *rest: Any,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
-) -> Any:
+) -> Tree:
     """Apply ``f(path, leaf, ...)`` to each leaf; the path is the tuple of keys that lead to it.
 
     Args:
@@ -156,8 +160,8 @@ def map_with_path(
 
 
 def broadcast(
-    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
+    prefix_tree: Tree, full_tree: Tree, is_leaf: Callable[[Any], bool] | None = None
+) -> Tree:
     """Make a tree like ``full_tree``, each leaf that of ``prefix_tree`` above it.
 
     Args:
@@ -175,13 +179,13 @@ def broadcast(
     {'a': [1, 1], 'b': (2,)}
     """
 
-    def fill(leaf: Any, part: Any) -> Any:
+    def fill(leaf: Tree, part: Tree) -> Tree:
         return _tree.map(lambda _: leaf, part, is_leaf=is_leaf)
 
     return _tree.map(fill, prefix_tree, full_tree, is_leaf=is_leaf)
 
 
-def static(**kwargs: Any) -> Any:
+def static(**kwargs: Any) -> Any:  # noqa: ANN401 (a value of the field's type, to checkers)
     """Make a field of a dataclass static data, for ``register_dataclass``.
 
     Args:
@@ -202,7 +206,11 @@ def static(**kwargs: Any) -> Any:
     return dataclasses.field(metadata={**kwargs.pop("metadata", {}), "static": True}, **kwargs)
 
 
-def transpose(outer_treedef: Any, inner_treedef: Any, pytree_to_transpose: Any) -> Any:
+def transpose(
+    outer_treedef: optree.PyTreeSpec,
+    inner_treedef: optree.PyTreeSpec | None,
+    pytree_to_transpose: Tree,
+) -> Tree:
     """Turn a tree of trees inside out.
 
     Args:

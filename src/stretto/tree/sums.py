@@ -7,21 +7,23 @@ by block, at the speed of memory. Next, read ``arithmetic``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto._engine.core.tree import leaves, structure, unflatten
-from stretto._engine.core.types import array_type, canonical_dtype, inexact_dtype, kind_of, promote
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
+from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.arithmetic import add, multiply
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.ops.products import tensordot
 from stretto._engine.runtime.array import Array
 from stretto.tree.members import Alike, member_at, size_of, stack
 
 __all__ = ["axpy", "lerp", "mean", "of_column", "weighted_sum", "widened"]
+
+T = TypeVar("T")
 
 
 # Of one leaf
@@ -34,12 +36,12 @@ def _accumulator(dtype: np.dtype) -> np.dtype:
     return dtype
 
 
-def widened(x: Any) -> Any:
+def widened(x: Array) -> Array:
     """The value in the dtype in which it is summed."""
     return convert(x, _accumulator(x.dtype), x.weak_type)
 
 
-def _borrowed(x: Any, caller: str, argument: str) -> Any:
+def _borrowed(x: ArrayLike, caller: str, argument: str) -> Array:
     """The value of a leaf that is read at once: at rest NumPy's memory is not copied for it."""
     if (
         type(x) is np.ndarray
@@ -52,10 +54,9 @@ def _borrowed(x: Any, caller: str, argument: str) -> Any:
     return as_value(x, caller, argument)
 
 
-def _float(x: Any, caller: str, argument: str) -> Any:
+def _borrowed_inexact(x: ArrayLike, caller: str, argument: str) -> Any:
     """The same, with integers as floats."""
-    x = _borrowed(x, caller, argument)
-    return convert(x, inexact_dtype(x.dtype), x.weak_type)
+    return as_inexact(_borrowed(x, caller, argument), caller, argument)
 
 
 _BLOCK = 1 << 17  # elements: a block of the sum, and one of a product, stay in the cache
@@ -99,7 +100,7 @@ def _widen_halves(x: np.ndarray, out: np.ndarray) -> None:
     made |= sign
 
 
-def _in_place(x: Any, w: Any) -> bool:
+def _in_place(x: Array, w: Array) -> bool:
     """Whether both are at hand, and their product is a float of the dtype that ``x`` is summed in.
 
     Only then are products added to memory of our own.
@@ -111,7 +112,7 @@ def _in_place(x: Any, w: Any) -> bool:
     return kind_of(wide) == "float" and not x.weak_type and promote(types)[0] == wide
 
 
-def _scalar(w: Any, dtype: np.dtype) -> Any:
+def _scalar(w: Array, dtype: np.dtype) -> np.ndarray:
     return w.to_host().astype(dtype)[()]
 
 
@@ -120,7 +121,7 @@ class _Sum:
 
     __slots__ = ("total", "type")
 
-    def __init__(self, x: Any, w: Any) -> None:
+    def __init__(self, x: Array, w: Array) -> None:
         self.type = x.type
         if _in_place(x, w):
             self.total: Any = np.empty(x.shape, _accumulator(x.dtype))
@@ -128,7 +129,7 @@ class _Sum:
         else:
             self.total = multiply(widened(x), w)
 
-    def add(self, x: Any, w: Any) -> None:
+    def add(self, x: Array, w: Array) -> None:
         """Add ``w * x``."""
         total = self.total
         if type(total) is np.ndarray:
@@ -138,7 +139,7 @@ class _Sum:
             total = constant(total)
         self.total = add(total, multiply(widened(x), w))
 
-    def result(self, factor: Any = None) -> Any:
+    def result(self, factor: float | None = None) -> Array:
         """The sum, times ``factor``; of a leaf of low precision in its own dtype."""
         total, self.total = self.total, None
         if type(total) is np.ndarray:
@@ -150,11 +151,11 @@ class _Sum:
         return _finished(total, self.type)
 
 
-def _finished(total: Any, type: Any) -> Any:
+def _finished(total: Array, type: ArrayType) -> Array:
     return convert(total, type.dtype) if _accumulator(type.dtype) != type.dtype else total
 
 
-def of_column(column: Sequence[Any], weights: Sequence[Any]) -> Any:
+def of_column(column: Sequence[Any], weights: Sequence[Any]) -> Array:
     """The weighted sum of one leaf of all members."""
     first = column[0]
     wide = _accumulator(first.dtype)
@@ -174,14 +175,16 @@ def of_column(column: Sequence[Any], weights: Sequence[Any]) -> Any:
 # Of trees
 
 
-def _weights(weights: Any, caller: str) -> list[Any]:
+def _weights(weights: ArrayLike | Sequence[ArrayLike], caller: str) -> list[Any]:
     """The weights, one scalar value each."""
     if isinstance(weights, (list, tuple)):
         values = [as_value(w, caller, "a weight") for w in weights]
     else:
         vector = as_value(weights, caller, "weights")
         if vector.ndim != 1:
-            raise ValueError(f"{caller}: weights must be a vector, one a tree; got {vector.type}")
+            raise ValueError(
+                f"{caller}: weights must be a vector, with one for each tree; got {vector.type}"
+            )
         values = [member_at(vector, i, 0) for i in range(vector.shape[0])]
     for w in values:
         if w.ndim:
@@ -189,7 +192,7 @@ def _weights(weights: Any, caller: str) -> list[Any]:
     return values
 
 
-def _is_stacked(trees: Any, count: int) -> bool:
+def _is_stacked(trees: Tree, count: int) -> bool:
     """Whether ``trees`` is one tree with ``count`` members along axis 0 of its leaves.
 
     A list or tuple of as many entries as weights is a list of trees. One of another length is a
@@ -215,7 +218,7 @@ def _streamed(
 
     Integers count as floats where there are no weights, as for a mean.
     """
-    alike = Alike(caller, _borrowed if weights is not None else _float)
+    alike = Alike(caller, _borrowed if weights is not None else _borrowed_inexact)
     sums: list[_Sum] = []
     one = as_value(1.0)
     number = 0
@@ -225,7 +228,9 @@ def _streamed(
         elif number < len(weights):
             weight = weights[number]
         else:
-            raise ValueError(f"{caller}: expected {len(weights)} trees, one a weight; got more")
+            raise ValueError(
+                f"{caller}: expected {len(weights)} trees, one for each weight; got more"
+            )
         row = alike.row(member, number)
         del member  # before the next is made
         for k in range(len(row)):
@@ -238,11 +243,26 @@ def _streamed(
     if not number:
         raise ValueError(f"{caller}: expected at least one tree, got none")
     if weights is not None and number < len(weights):
-        raise ValueError(f"{caller}: expected {len(weights)} trees, one a weight; got {number}")
+        raise ValueError(
+            f"{caller}: expected {len(weights)} trees, one for each weight; got {number}"
+        )
     return sums, number, alike.structure
 
 
-def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> Any:
+@overload
+def weighted_sum(
+    trees: list[T] | tuple[T, ...] | Iterator[T],
+    weights: ArrayLike | Sequence[ArrayLike],
+    *,
+    stacked: Literal[False] | None = None,
+) -> T: ...
+@overload
+def weighted_sum(
+    trees: T, weights: ArrayLike | Sequence[ArrayLike], *, stacked: bool | None = None
+) -> T: ...
+def weighted_sum(
+    trees: Tree, weights: ArrayLike | Sequence[ArrayLike], *, stacked: bool | None = None
+) -> Tree:
     """Sum ``weights[i] * trees[i]``, leaf by leaf, in one pass without a stacked copy.
 
     Args:
@@ -273,15 +293,15 @@ def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> An
         members = list(trees)
         if len(members) != len(scalars):
             raise ValueError(
-                f"weighted_sum: expected one weight a tree; got {len(members)} trees and "
+                f"weighted_sum: expected one weight for each tree; got {len(members)} trees and "
                 f"{len(scalars)} weights"
             )
         return _listed(members, scalars, "weighted_sum")
     values, spec, size = size_of(trees, 0, "weighted_sum")
     if size != len(scalars):
         raise ValueError(
-            f"weighted_sum: expected one weight a member; the stacked tree has {size} members, and "
-            f"there are {len(scalars)} weights"
+            f"weighted_sum: expected one weight for each member; the stacked tree has {size} "
+            f"members, and there are {len(scalars)} weights"
         )
     return unflatten(spec, [_of_stacked(v, scalars) for v in values])
 
@@ -291,7 +311,7 @@ def _listed(
     weights: Sequence[Any],
     caller: str,
     value: Callable[[Any, str, str], Any] = _borrowed,
-) -> Any:
+) -> Tree:
     """The weighted sum of a list of trees."""
     if not members:
         raise ValueError(f"{caller}: expected at least one tree, got none")
@@ -301,14 +321,20 @@ def _listed(
     return unflatten(alike.structure, [of_column(column, weights) for column in columns])
 
 
-def _of_stacked(x: Any, weights: Sequence[Any]) -> Any:
+def _of_stacked(x: Array, weights: Sequence[Any]) -> Array:
     if isinstance(x, Tracer) or not _in_place(x, weights[0]):
         return _finished(tensordot(stack(weights), widened(x), 1), x.type)
     host, type = x.to_host(), array_type(x.shape[1:], x.dtype)
     return of_column([Array(host[i], type) for i in range(len(host))], weights)
 
 
-def mean(trees: Any, *, stacked: bool | None = None) -> Any:
+@overload
+def mean(
+    trees: list[T] | tuple[T, ...] | Iterator[T], *, stacked: Literal[False] | None = None
+) -> T: ...
+@overload
+def mean(trees: T, *, stacked: bool | None = None) -> T: ...
+def mean(trees: Tree, *, stacked: bool | None = None) -> Tree:
     """Average trees of one structure, leaf by leaf: the uniform soup of weights.
 
     Args:
@@ -335,12 +361,12 @@ def mean(trees: Any, *, stacked: bool | None = None) -> Any:
     if not isinstance(trees, Iterator):
         members = list(trees)
         share = as_value(1 / max(len(members), 1))
-        return _listed(members, [share] * len(members), "mean", _float)
+        return _listed(members, [share] * len(members), "mean", _borrowed_inexact)
     sums, count, spec = _streamed(trees, None, "mean")
     return unflatten(spec, [s.result(1 / count) for s in sums])
 
 
-def lerp(start: Any, end: Any, weight: float | Array) -> Any:
+def lerp(start: T, end: T, weight: float | Array) -> T:
     """Interpolate linearly: ``start + weight * (end - start)``, leaf by leaf.
 
     Args:
@@ -361,7 +387,7 @@ def lerp(start: Any, end: Any, weight: float | Array) -> Any:
     return weighted_sum([start, end], [1 - weight, weight], stacked=False)
 
 
-def axpy(a: ArrayLike, x: Any, y: Any) -> Any:
+def axpy(a: ArrayLike, x: T, y: T) -> T:
     """Compute ``a * x + y``, leaf by leaf.
 
     Args:

@@ -24,9 +24,6 @@ CASES = {
     "laplace": ((), -INF, INF, (0.0,)),
     "logistic": ((), -INF, INF, ()),
     "uniform": ((), 0.0, 1.0, ()),
-    "pareto": ((2.5,), 1.0, INF, ()),
-    "gumbel_r": ((), -INF, INF, ()),
-    "gumbel_l": ((), -INF, INF, ()),
     "truncnorm": ((-0.7, 1.9), -0.7, 1.9, ()),
 }
 X = np.array([-30.0, -2.0, -0.5, 0.0, 0.3, 0.9, 1.5, 4.0, 30.0])
@@ -34,14 +31,13 @@ X = np.array([-30.0, -2.0, -0.5, 0.0, 0.3, 0.9, 1.5, 4.0, 30.0])
 
 @pytest.mark.parametrize("name", CASES)
 def test_scipys(name):
-    methods = "cdf sf pdf" if name in ("gumbel_r", "gumbel_l") else ALL
-    check_methods(name, CASES[name][0], X, methods, 1e-10)
+    check_methods(name, CASES[name][0], X, ALL, 1e-10)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_densities_integrate_to_one(name):
     shapes, low, high, breaks = CASES[name]
-    if name not in ("cauchy", "pareto"):  # beyond there is less than rounding
+    if name != "cauchy":  # beyond there is less than rounding
         low, high = max(low, -45.0), min(high, 45.0)
     check_density(name, shapes, low, high, breaks)
 
@@ -54,14 +50,14 @@ def test_ends(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_slopes(name):
-    check_slopes(name, CASES[name][0], (1.2, 1.7) if name == "pareto" else (0.2, 0.8))
+    check_slopes(name, CASES[name][0], (0.2, 0.8))
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if hasattr(getattr(ours, n), "ppf")])
 def test_quantiles(name):
     f, shapes = getattr(ours, name), CASES[name][0]
     # At a bounded end of the support the values themselves leave no room for so small a tail.
-    least = 1e-3 if name in ("uniform", "pareto") else 1e-12
+    least = 1e-3 if name == "uniform" else 1e-12
     q = np.array([least, 0.01, 0.2499, 0.3, 0.5, 0.8, 0.999])
     with st.enable_x64():
         np.testing.assert_allclose(f.cdf(f.ppf(q, *shapes), *shapes), q, rtol=1e-12)
@@ -79,7 +75,7 @@ def test_quantiles(name):
 def test_tails_keep_their_digits():
     x = np.array([20.0, 35.0])
     with st.enable_x64():
-        for name in ("norm", "logistic", "gumbel_r", "laplace"):
+        for name in ("norm", "logistic", "laplace"):
             f, theirs = getattr(ours, name), getattr(stats, name)
             np.testing.assert_allclose(f.sf(x), theirs.sf(x), rtol=1e-12, err_msg=name)
             np.testing.assert_allclose(f.logsf(x), np.log(theirs.sf(x)), rtol=1e-12, err_msg=name)
@@ -88,12 +84,6 @@ def test_tails_keep_their_digits():
         np.testing.assert_allclose(got, stats.truncnorm.logpdf(far, 6.0, 9.0), rtol=1e-8)
 
 
-def test_parameters_broadcast_and_those_out_of_range_are_nan():
+def test_bounds_in_the_wrong_order_give_nan():
     with st.enable_x64():
-        b, x = np.array([[0.5], [2.0], [0.0], [-1.0]]), np.array([1.5, 3.0])
-        got = np.asarray(ours.pareto.logpdf(x, b))
-        np.testing.assert_allclose(got[:2], stats.pareto.logpdf(x, b[:2]))
-        assert got.shape == (4, 2) and np.isnan(got[2:]).all()
         assert np.isnan(float(ours.truncnorm.pdf(0.0, 1.0, -1.0)))
-    with pytest.raises(TypeError, match="pareto"):
-        ours.pareto.pdf(1.0)

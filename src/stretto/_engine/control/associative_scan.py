@@ -7,7 +7,7 @@ the user's function, at logarithmic depth. For a function that is not associativ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto._engine.control.family import parting, values_of
 from stretto._engine.core import tree
@@ -18,10 +18,12 @@ from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 
 __all__ = ["associative_scan"]
 
+T = TypeVar("T")
+
 
 def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+    fn: Callable[[Any, Any], Any], elems: T, reverse: bool = False, axis: int = 0
+) -> T:
     """Combine all elements up to each one along an axis, by any associative function.
 
     Args:

@@ -7,7 +7,7 @@ the primitives, ``chunks`` for how ``map`` works.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto._engine.control.chunks import in_axis, inner_axes, map_chunks, out_axis, positive
 from stretto._engine.control.family import values_of
@@ -23,6 +23,9 @@ from stretto._engine.transforms.vmap import to_axis
 
 __all__ = ["fori_loop", "map_"]
 
+C = TypeVar("C")
+R = TypeVar("R")
+
 
 def _static_int(x: Any) -> int | None:
     """The Python integer, if it is known while tracing."""
@@ -34,11 +37,11 @@ def _static_int(x: Any) -> int | None:
 def fori_loop(
     lower: ArrayLike,
     upper: ArrayLike,
-    body_fun: Callable[[Any, Any], Any],
+    body_fun: Callable[[Any, Any], C],
     init_val: Any,
     *,
     unroll: int | bool | None = None,
-) -> Any:
+) -> C:
     """Step ``body_fun(i, carry)`` for ``i`` from ``lower`` up to, not including, ``upper``.
 
     With static bounds the body is traced once and the loop can be differentiated in reverse; with a
@@ -95,13 +98,13 @@ def fori_loop(
 
 
 def map_(
-    f: Callable[[Any], Any],
+    f: Callable[[Any], R],
     xs: Any,
     *,
     batch_size: int | None = None,
     in_axes: Any = 0,
     out_axes: Any = 0,
-) -> Any:
+) -> R:
     """Apply a function to each element along an axis, one after another, and stack the results.
 
     For all elements at once, use ``vmap``.

@@ -8,7 +8,7 @@ reverse over the residuals that the forward pass kept. Next, read ``loops``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from stretto._engine.transforms.transpose import backward
 from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["Scan", "loop_scan", "scan"]
+
+C = TypeVar("C")
+Y = TypeVar("Y")
 
 _COUNTER = np.dtype(np.int32)
 _INTERPRET_UP_TO = 4000
@@ -342,14 +345,14 @@ class Scan(ControlFlow):
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Any, Any], tuple[C, Y]],
     init: Any,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[C, Y]:
     """Step a function over the leading axis of ``xs``, carrying a state.
 
     Args:

@@ -6,7 +6,7 @@ Layer 4 (control). It holds no program, but takes trees, so it stands here and n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitiv
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["StopGradient", "stop_gradient"]
+
+T = TypeVar("T")
 
 
 class StopGradient(Primitive):
@@ -45,7 +47,7 @@ class StopGradient(Primitive):
 STOP_GRADIENT = StopGradient()
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: T) -> T:
     """Return a tree as it is, with a derivative of zero.
 
     Args:

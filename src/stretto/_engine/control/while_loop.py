@@ -8,7 +8,7 @@ needs to settle the types of a carry is here, too. Next, read ``scan``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,8 @@ from stretto._engine.transforms.simplify import live, restricted, silenced, used
 from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
+
+C = TypeVar("C")
 
 _INTERPRET_UP_TO = 1000  # equations
 _SUPPOSED_STEPS = 10
@@ -307,9 +309,7 @@ def with_out_types(program: Program, types: Sequence[ArrayType], count: int) -> 
     return record(fun, program.in_types, name=program.name)[0]
 
 
-def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
-) -> Any:
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], C], init_val: Any) -> C:
     """Apply ``body_fun`` to a carry for as long as ``cond_fun`` of it holds.
 
     Forward derivatives work; reverse ones do not, since the number of steps is not known.

@@ -29,6 +29,7 @@ __all__ = [
     "Shape",
     "ShapeLike",
     "SupportsDType",
+    "Tree",
 ]
 
 
@@ -64,3 +65,8 @@ Axes: TypeAlias = int | Sequence[int] | None
 
 Key: TypeAlias = Array
 """A key of random numbers, as ``random.key`` and ``random.PRNGKey`` make them."""
+
+Tree: TypeAlias = Any
+"""A tree of arrays: containers in containers, or one array; no narrower type says that.
+
+Where the type of a result is that of an argument, a type variable says more."""

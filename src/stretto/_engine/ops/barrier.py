@@ -8,7 +8,7 @@ apart for certain is a call of its own, as ``control/checkpoint`` has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["OptimizationBarrier", "optimization_barrier"]
+
+T = TypeVar("T")
 
 
 class OptimizationBarrier(Primitive):
@@ -59,7 +61,7 @@ class OptimizationBarrier(Primitive):
 OPTIMIZATION_BARRIER = OptimizationBarrier()
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: T, /) -> T:
     """Keep the compiler from moving work across these values.
 
     Args:

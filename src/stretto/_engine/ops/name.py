@@ -6,7 +6,7 @@ Layer 2 (ops). Next, read ``control/policies``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["Name", "checkpoint_name"]
+
+T = TypeVar("T")
 
 
 class Name(Primitive):
@@ -49,7 +51,7 @@ class Name(Primitive):
         return self(*args), axes[0]
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: T, name: str) -> T:
     """Name the leaves of a tree, so that policies of ``checkpoint`` know them.
 
     Outside a checkpoint it does nothing.

@@ -8,9 +8,10 @@ efficient ensemble and lifelong learning", 2020.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from stretto._engine.core.typing import Array, DTypeLike, Key
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto.ensemble.layers.members import by_member, merged, split_members, spread
 from stretto.nn import init
 from stretto.nn.convolution import Conv2d
@@ -36,14 +37,21 @@ class BatchEnsemble(Module):
     s: Any
     bias: Any
 
-    def _begin(self, num_estimators: int, key: Any) -> Any:
+    def _begin(self, num_estimators: int, key: Key | None) -> Tree:
         super().__init__()
         caller = type(self).__name__
         positive(caller, num_estimators=num_estimators)
         self.num_estimators = num_estimators
         return split(next_key(caller) if key is None else checked(key, caller), 4)
 
-    def _set_up(self, shared: Any, bias: bool, factors: str, keys: Any, dtype: Any) -> None:
+    def _set_up(
+        self,
+        shared: Module,
+        bias: bool,
+        factors: str,
+        keys: Sequence[Key],
+        dtype: DTypeLike | None,
+    ) -> None:
         """Vectors and biases for the shared layer."""
         self.shared = shared
         n = self.num_estimators
@@ -56,7 +64,7 @@ class BatchEnsemble(Module):
         drawn = init.uniform(keys[3], (n, outputs), -bound, bound, dtype) if bias else None
         self.register_parameter("bias", drawn)
 
-    def forward(self, input: Any) -> Array:
+    def forward(self, input: ArrayLike) -> Array:
         """Each member's output, laid out as the input is: tiled or split."""
         x, tiled = by_member(self, input, self.num_estimators, self._tiled)
         if x.shape[self._channels] != self.r.shape[1]:
@@ -73,7 +81,9 @@ class BatchEnsemble(Module):
         return f"num_estimators={self.num_estimators}, bias={self.bias is not None}"
 
 
-def _factors(caller: str, factors: str, key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _factors(
+    caller: str, factors: str, key: Key, shape: tuple[int, ...], dtype: DTypeLike | None
+) -> Array:
     if factors == "signs":
         return rademacher(key, shape, dtype)
     if factors == "normal":
@@ -167,11 +177,11 @@ class BatchEnsembleConv2d(BatchEnsemble):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         num_estimators: int,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        stride: int | Sequence[int] = 1,
+        padding: str | int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
@@ -197,7 +207,7 @@ class BatchEnsembleConv2d(BatchEnsemble):
         self._set_up(shared, bias, factors, keys, dtype)
 
 
-def around(layer: Any, num_estimators: int, factors: str, key: Any) -> BatchEnsemble:
+def around(layer: Module, num_estimators: int, factors: str, key: Key | None) -> BatchEnsemble:
     """A BatchEnsemble of a ``Linear`` or ``Conv2d`` that is there: its weight, and its bias."""
     kind = BatchEnsembleLinear if isinstance(layer, Linear) else BatchEnsembleConv2d
     made = object.__new__(kind)

@@ -5,8 +5,6 @@ The layers are those of ``batch``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from stretto._engine.core.typing import Key
 from stretto.ensemble.layers.batch import BatchEnsemble, around
 from stretto.nn.attention import MultiheadAttention
@@ -21,7 +19,7 @@ __all__ = ["to_batch_ensemble"]
 
 def to_batch_ensemble(
     model: Module, num_estimators: int, *, factors: str = "signs", key: Key | None = None
-) -> Any:
+) -> Module:
     """Copy a model, with each ``Linear`` and ``Conv2d`` made a BatchEnsemble of it.
 
     Weights are shared; each member begins with the layer's bias and with factors of its own. The

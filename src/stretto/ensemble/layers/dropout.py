@@ -6,13 +6,14 @@ deep learning", 2016.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.chunks import positive as positive_chunk
-from stretto._engine.core.typing import Key
+from stretto._engine.core.typing import Key, Tree
 from stretto.nn.dropout import (
     AlphaDropout,
     Dropout,
@@ -32,8 +33,8 @@ _DROPPING = (AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlph
 
 
 def mc_dropout(
-    model: Module, args: Any, key: Key, samples: int, *, chunk_size: int | str | None = None
-) -> Any:
+    model: Module, args: Tree, key: Key, samples: int, *, chunk_size: int | str | None = None
+) -> Tree:
     """Run a model several times, each with other units dropped.
 
     Dropout is in train mode, and all else in evaluation mode: the layers of ``nn`` that are dropout
@@ -86,8 +87,8 @@ def _probability(module: Module) -> float:
 
 
 @partial(jit, static_argnums=0)
-def _runs(chunk_size: int | str | None, model: Any, args: Any, keys: Any) -> Any:
-    def run(key: Any) -> Any:
+def _runs(chunk_size: int | str | None, model: Callable[..., Any], args: Tree, keys: Tree) -> Tree:
+    def run(key: Key) -> Tree:
         with stream(key):
             return model(*args)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from stretto._engine.core.typing import Tree
 from stretto.func.vectorise import vmap
 from stretto.nn.module import Module
 from stretto.nn.state import stateful_call
@@ -56,7 +57,7 @@ class MultiHead(Module):
         self.trunk = trunk
         self.heads = stack(heads)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Tree:
         """Run the trunk, and all heads on what it gives.
 
         Args:
@@ -83,7 +84,7 @@ class MultiHead(Module):
         return unstack(self.heads)
 
 
-def _run(head: Module, features: Any) -> tuple[Any, dict[str, Any]]:
+def _run(head: Module, features: Tree) -> tuple[Any, dict[str, Any]]:
     """A head's output, and the buffers that it updated, by name."""
     out, after = stateful_call(head, features)
     old = places(head)

@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, constant
-from stretto._engine.core.typing import Array, DTypeLike, Key
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.layers.members import by_member, merged, spread
 from stretto.nn.inputs import positive, refuse
@@ -106,7 +106,7 @@ class _Masksembles(Module):
         masks = masksembles_masks(channels, num_estimators, scale, key=key)
         self.register_buffer("masks", masks if dtype is None else convert(masks, as_dtype(dtype)))
 
-    def forward(self, input: Any) -> Array:
+    def forward(self, input: ArrayLike) -> Array:
         """Each member's input, with what its mask leaves out set to 0; laid out as it came."""
         x, tiled = by_member(self, input, self.num_estimators, self._tiled)
         if x.shape[self._channels] != self.masks.shape[1]:

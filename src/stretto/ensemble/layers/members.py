@@ -6,8 +6,6 @@ normalisation and pooling, take it as one batch; split, it is (members, batch, .
 
 from __future__ import annotations
 
-from typing import Any
-
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -77,22 +75,22 @@ def merged(x: Array) -> Array:
     return reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
-def by_member(layer: Module, x: Any, num_estimators: int, tiled: int) -> tuple[Array, bool]:
+def by_member(layer: Module, x: ArrayLike, num_estimators: int, tiled: int) -> tuple[Array, bool]:
     """The input split, and whether it came tiled, which is to have ``tiled`` axes.
 
     Raises ``ValueError`` that names the layer.
     """
-    x = as_value(x, type(layer).__name__, "input")
-    if x.ndim == tiled and x.shape[0] % num_estimators == 0:
-        return split_members(x, num_estimators), True
-    if x.ndim <= tiled or x.shape[0] != num_estimators:
+    values = as_value(x, type(layer).__name__, "input")
+    if values.ndim == tiled and values.shape[0] % num_estimators == 0:
+        return split_members(values, num_estimators), True
+    if values.ndim <= tiled or values.shape[0] != num_estimators:
         refuse(
             layer,
             f"({num_estimators} members × batch, ...) of {tiled} axes, or ({num_estimators} "
             f"members, batch, ...) of more (repeat_members gives each member the same batch)",
-            x,
+            values,
         )
-    return x, False
+    return values, False
 
 
 def spread(values: Array, ndim: int, place: int) -> Array:

@@ -10,6 +10,7 @@ members the same input; the last sets their outputs apart, along axis 0. Source:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
@@ -214,13 +215,13 @@ class PackedConv2d(Conv2d):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         alpha: float,
         num_estimators: int,
         gamma: int = 1,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        stride: int | Sequence[int] = 1,
+        padding: str | int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",

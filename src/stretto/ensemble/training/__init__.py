@@ -1,4 +1,4 @@
-"""Training of ensembles: ``Ensemble.fit``, and its parts for loops of one's own.
+"""Training of ensembles: ``Ensemble.fit``, and its parts for training loops of your own.
 
 ``order``: which examples, when · ``state``: all that training has reached · ``losses step
 trainer``: one compiled step · ``evaluation stopping divergence history`` · ``checkpoints`` ·

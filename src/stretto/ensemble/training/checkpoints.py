@@ -240,14 +240,14 @@ def _restored(path: Path, fresh: TrainState, configuration: Mapping[str, str]) -
         states.append(_divided_as(fresh, words["finished"]))
         return {**_contents(states[0]), "history": history}
 
-    found = load_checked(path, like)
+    loaded = load_checked(path, like)
     return states[0].replace(
-        packs=tuple(found["packs"]),
-        finished=tuple(tuple(f) for f in found["finished"]),
-        sums=tuple(found["sums"]),
-        key=found["key"],
-        history={n: np.asarray(x) for n, x in found["history"].items()},
-        **found["counts"],
+        packs=tuple(loaded["packs"]),
+        finished=tuple(tuple(f) for f in loaded["finished"]),
+        sums=tuple(loaded["sums"]),
+        key=loaded["key"],
+        history={n: np.asarray(x) for n, x in loaded["history"].items()},
+        **loaded["counts"],
     )
 
 

@@ -72,10 +72,10 @@ def divergences(state: TrainState) -> dict[int, Divergence]:
 
 def remark(state: TrainState, known: dict[int, Divergence], reaction: str) -> dict[int, Divergence]:
     """All that went wrong so far; raises or warns where some were not known."""
-    found = divergences(state)
-    new = {m: d for m, d in found.items() if m not in known}
+    faults = divergences(state)
+    new = {m: d for m, d in faults.items() if m not in known}
     if not new:
-        return found
+        return faults
     words = "; ".join(
         f"member {m} diverged at step {d.step}: "
         + ("the loss" if d.path == "loss" else f"the gradient or the next value of {d.path}")
@@ -83,17 +83,17 @@ def remark(state: TrainState, known: dict[int, Divergence], reaction: str) -> di
         for m, d in new.items()
     )
     if reaction == "raise":
-        raise _error(words, found, state)
+        raise _error(words, faults, state)
     done = {"freeze": "it keeps its last finite parameters", "drop": "it is dropped"}[reaction]
     warnings.warn(f"fit: {words}; {done}", DivergenceWarning, stacklevel=user_stack_level())
-    return found
+    return faults
 
 
-def _error(words: str, found: dict[int, Any], state: TrainState) -> DivergenceError:
+def _error(words: str, faults: dict[int, Any], state: TrainState) -> DivergenceError:
     error = DivergenceError(
         f"fit: {words}. The ensemble has what it had before that step; a lower learning rate, "
         f"clipping (optim.clip_by_global_norm), or on_divergence='freeze' or 'drop' let the others "
         f"go on"
     )
-    error.divergences, error.state = found, state
+    error.divergences, error.state = faults, state
     return error

@@ -16,6 +16,7 @@ from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
+from stretto._engine.core.typing import Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
 from stretto.ensemble.training.state import Pack, TrainState
@@ -59,10 +60,10 @@ class Evaluator:
                 )
         self._part = jit(self._on_part, static_argnums=(4,))
 
-    def __call__(self, state: TrainState, data: Any, batch_size: int) -> dict[str, np.ndarray]:
+    def __call__(self, state: TrainState, data: Tree, batch_size: int) -> dict[str, np.ndarray]:
         """By name, the means for all members in their order; NaN for those not trained any more."""
         total = tree.leaves(data)[0].shape[0]
-        found: dict[str, np.ndarray] = {}
+        scores: dict[str, np.ndarray] = {}
         for pack in state.packs:
             active = np.asarray(pack.rows.active)
             if not active.any():
@@ -75,25 +76,25 @@ class Evaluator:
                 more = {n: np.asarray(x, np.float64) * size for n, x in part.items()}
                 sums = more if sums is None else {n: sums[n] + more[n] for n in sums}
             for name, x in (sums or {}).items():
-                here = found.setdefault(name, np.full(state.size, np.nan, np.float32))
+                here = scores.setdefault(name, np.full(state.size, np.nan, np.float32))
                 here[list(pack.group.places)] = np.where(active, x / total, np.nan)
-        return found
+        return scores
 
-    def _on_part(self, pack: Pack, data: Any, start: Any, key: Any, size: int) -> dict[str, Any]:
+    def _on_part(self, pack: Pack, data: Tree, start: Tree, key: Key, size: int) -> dict[str, Any]:
         batch = tree.map(lambda x: dynamic_slice_in_dim(x, start, size), data)
         group = dataclasses.replace(pack.group, structure=in_mode(pack.group, False))
         key = fold_in(fold_in(key, _STREAM), start)
 
-        def of_one(own: Any, number: Any, extra: Any) -> dict[str, Any]:
+        def of_one(own: Tree, number: Tree, extra: Tree) -> dict[str, Any]:
             by_name = {**own, **pack.shared, **pack.fixed}
             noise = fold_in(key, number)
             value, beside, _ = loss_of(self._loss, group, by_name, batch, extra, noise)
-            found = {"loss": value, **beside}
+            metrics = {"loss": value, **beside}
             member = group.of([by_name[n] for n in group.names])
             for name, f in self._metrics.items():
                 caller = f"fit: metrics[{name!r}] ({name_of(f)})"
-                found[name] = scalar(f(member, *arguments_of(batch)), caller, "gives")
-            return found
+                metrics[name] = scalar(f(member, *arguments_of(batch)), caller, "gives")
+            return metrics
 
         rows = pack.rows
         return vmap(of_one, axis_size=pack.group.size)(

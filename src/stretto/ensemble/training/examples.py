@@ -14,16 +14,17 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Tree
 
 __all__ = ["batches_of", "checksum", "examples_of", "is_examples", "refuse_list", "refuse_table"]
 
 
-def is_examples(data: Any) -> bool:
+def is_examples(data: Tree) -> bool:
     """Whether the data are a tree of arrays: an array, a tuple or a dictionary."""
     return isinstance(data, (Value, np.ndarray, tuple, dict))
 
 
-def refuse_table(data: Any, argument: str) -> None:
+def refuse_table(data: Tree, argument: str) -> None:
     """Raise ``TypeError`` for a table such as a DataFrame, which gives the names of its columns."""
     if not is_examples(data) and (hasattr(data, "__array__") or hasattr(data, "__dataframe__")):
         raise TypeError(
@@ -33,7 +34,7 @@ def refuse_table(data: Any, argument: str) -> None:
         )
 
 
-def refuse_list(loss: Callable[..., Any], data: Any) -> None:
+def refuse_list(loss: Callable[..., Any], data: Tree) -> None:
     """Raise ``TypeError`` for a list of arrays, each of which would be a batch that is too few.
 
     That is where the loss takes several arrays, so that a tuple of them was meant.
@@ -55,7 +56,7 @@ def refuse_list(loss: Callable[..., Any], data: Any) -> None:
         ) from None
 
 
-def examples_of(data: Any, argument: str) -> tuple[Any, int]:
+def examples_of(data: Tree, argument: str) -> tuple[Any, int]:
     """The arrays as values, and the number of examples, which all must have along axis 0."""
     refuse_table(data, argument)
     if not is_examples(data):
@@ -69,10 +70,10 @@ def examples_of(data: Any, argument: str) -> tuple[Any, int]:
         raise ValueError(f"fit: {argument} has no arrays")
     sizes = {x.shape[0] if x.ndim else None for x in values}
     if len(sizes) > 1 or None in sizes:
-        found = ", ".join(f"{p}: {x.type}" for p, x in zip(paths, values, strict=True))
+        described = ", ".join(f"{p}: {x.type}" for p, x in zip(paths, values, strict=True))
         raise ValueError(
             f"fit: the arrays of {argument} must have the same number of examples along axis 0; "
-            f"got {found}"
+            f"got {described}"
         )
     (size,) = sizes
     if not size:
@@ -97,7 +98,7 @@ def batches_of(data: Iterable[Any], skip: int) -> Iterator[tuple[Any, bool]]:
         yield last, True
 
 
-def checksum(data: Any) -> int:
+def checksum(data: Tree) -> int:
     """A number that tells data apart: CRC-32 of all bytes."""
     total = 0
     for x in tree.leaves(data):

@@ -12,7 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
-from stretto._engine.core.typing import Key
+from stretto._engine.core.typing import Key, Tree
+from stretto.ensemble.groups import M_co
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, divergences
 from stretto.ensemble.training.evaluation import Evaluator
@@ -43,18 +44,21 @@ from stretto.random.keys import key_data
 
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
+    from stretto.optim.base import GradientTransformation
 
 __all__ = ["Fitted", "fit"]
+
+M = TypeVar("M")
 
 _USUAL_BATCH = 32
 _USUAL_PART = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class Fitted:
+class Fitted(Generic[M_co]):
     """What a training gave."""
 
-    ensemble: Ensemble
+    ensemble: Ensemble[M_co]
     """The ensemble that was trained."""
     history: dict[str, np.ndarray]
     """``step`` and ``epoch`` of each entry; ``loss``, metrics, ``validation_loss``, … of shape
@@ -64,15 +68,15 @@ class Fitted:
     """The step at which members were stopped early, by member."""
     diverged: dict[int, Divergence]
     """Members that diverged: step, and path of the parameter."""
-    state: TrainState
+    state: TrainState[M_co]
     """All that was reached, to go on from."""
 
 
 def fit(
-    ensemble: Ensemble,
+    ensemble: Ensemble[M],
     loss: Callable[..., Any],
-    data: Any,
-    optimiser: Any,
+    data: Tree,
+    optimiser: GradientTransformation | Callable[..., GradientTransformation],
     *,
     epochs: int | None = None,
     steps: int | None = None,
@@ -83,8 +87,8 @@ def fit(
     key: Key | None = None,
     hyperparams: Mapping[str, Any] | None = None,
     per_member: Mapping[str, Any] | None = None,
-    shared_optimiser: Any = None,
-    validation: Any = None,
+    shared_optimiser: GradientTransformation | None = None,
+    validation: Tree = None,
     metrics: Mapping[str, Callable[..., Any]] | None = None,
     evaluate_every: int | None = None,
     validation_batch_size: int | None = None,
@@ -93,7 +97,7 @@ def fit(
     checkpoint: Checkpoints | str | os.PathLike[str] | None = None,
     resume: bool | str = "auto",
     progress: bool | None = None,
-) -> Fitted:
+) -> Fitted[M]:
     """Train all members, each with its own shuffle, optimiser state and random numbers.
 
     One compiled program is a step of all members of an architecture; it picks each member's batch
@@ -111,7 +115,7 @@ def fit(
             the parameters.
         data: an array, or a tuple or dictionary of arrays, with examples along axis 0 (a dictionary
             is one argument of the loss); or any other iterable, which gives the batches of an epoch
-            each time it is gone through: for data larger than the device.
+            each time it is iterated over: for data larger than the device.
         optimiser: a transformation such as ``optim.adamw(1e-3)``, applied to each member alone;
             with ``hyperparams``, the function that makes one: ``optim.adamw``.
         epochs: how often to go through the data, or
@@ -140,8 +144,8 @@ def fit(
         resume: go on from the last checkpoint of the directory: ``"auto"`` if there is one,
             ``True`` if there must be one; ``False`` if there must be none. A damaged one is passed
             over for the one before it, with a warning. The result has the same bits as that of a
-            run that was never interrupted. An iterable of batches is gone through anew up to the
-            place.
+            run that was never interrupted. An iterable of batches is iterated over again up to
+            that place.
         progress: ``True`` shows a bar, and, where there is no terminal, a line for each entry;
             ``None`` the bar only; ``False`` nothing.
 
@@ -266,8 +270,11 @@ def _check_counts(least: int, **counts: Any) -> None:
 
 
 def _finished(
-    ensemble: Any, state: TrainState, early_stopping: EarlyStopping | None, on_divergence: str
-) -> Fitted:
+    ensemble: Ensemble[M],
+    state: TrainState[M],
+    early_stopping: EarlyStopping | None,
+    on_divergence: str,
+) -> Fitted[M]:
     """Give the ensemble what was reached, and say what happened."""
     best = early_stopping is not None and early_stopping.restore_best
     made = state.best if best else state.ensemble
@@ -291,7 +298,7 @@ def _order(
 
 
 def _iterable(
-    loss: Callable[..., Any], data: Any, order: str | None, batch_size: int | None
+    loss: Callable[..., Any], data: Tree, order: str | None, batch_size: int | None
 ) -> Iterable[Any]:
     refuse_table(data, "data")
     if not isinstance(data, Iterable):
@@ -310,7 +317,7 @@ def _iterable(
     return data
 
 
-def _first(data: Any) -> tuple[Any, Any]:
+def _first(data: Tree) -> tuple[Any, Any]:
     """The first batch, and the data with that still in it."""
     batches = iter(data)
     for batch, _ in batches_of(itertools.islice(batches, 1), 0):
@@ -318,13 +325,13 @@ def _first(data: Any) -> tuple[Any, Any]:
     raise ValueError("fit: data has no batches")
 
 
-def _types(batch: Any, each: int | None) -> Any:
+def _types(batch: Tree, each: int | None) -> Tree:
     """The types of a batch; with ``each``, where the members are to be put along axis 0."""
     front = () if each is None else (each,)
     return tree.map(lambda x: ShapeDtypeStruct((*front, *x.shape), x.dtype), batch)
 
 
-def _refuse_others_than_members(batch: Any, members: int) -> None:
+def _refuse_others_than_members(batch: Tree, members: int) -> None:
     for path, x in zip(tree.paths(batch, "batch"), tree.leaves(batch), strict=True):
         if not x.ndim or x.shape[0] != members:
             raise ValueError(
@@ -338,39 +345,39 @@ def _configuration(
     state: TrainState,
     examples: list[Any],
     each: bool,
-    data: Any,
-    validation: Any,
+    data: Tree,
+    validation: Tree,
     **settings: Any,
 ) -> dict[str, str]:
     """What must be equal for a training to be gone on with, in words.
 
     The program of a step stands for the loss, the optimiser and the members.
     """
-    found = {n: str(x) for n, x in settings.items()}
-    found["key"] = str(np.asarray(key_data(state.key)).tolist())
-    found["on_divergence"] = trainer.on_divergence
-    found["enable_x64"] = str(config.enable_x64)
-    found["threefry_partitionable"] = str(config.threefry_partitionable)
+    texts = {n: str(x) for n, x in settings.items()}
+    texts["key"] = str(np.asarray(key_data(state.key)).tolist())
+    texts["on_divergence"] = trainer.on_divergence
+    texts["enable_x64"] = str(config.enable_x64)
+    texts["threefry_partitionable"] = str(config.threefry_partitionable)
     for name, x in (("data", data), ("validation", validation)):
         if x is not None:
-            found[name] = f"{', '.join(str(v.type) for v in tree.leaves(x))}, CRC {checksum(x):08x}"
+            texts[name] = f"{', '.join(str(v.type) for v in tree.leaves(x))}, CRC {checksum(x):08x}"
     for g, (pack, sums, example) in enumerate(zip(state.packs, state.sums, examples, strict=True)):
-        found[f"architecture {g}"] = f"{pack.group.size} members at {list(pack.group.places)}"
+        texts[f"architecture {g}"] = f"{pack.group.size} members at {list(pack.group.places)}"
         for name, x in zip(pack.group.names, pack.arrays(), strict=True):
-            found[f"architecture {g}, {name}"] = str(x.type)
+            texts[f"architecture {g}, {name}"] = str(x.type)
         text = trainer.program(pack, sums, example, each)
         digest = zlib.crc32(_ADDRESS.sub("", text).encode())
-        found[f"architecture {g}, program of a step (loss, optimiser, model)"] = f"{digest:08x}"
+        texts[f"architecture {g}, program of a step (loss, optimiser, model)"] = f"{digest:08x}"
         own = (pack.rows.extra, getattr(pack.rows.optimiser, "hyperparams", None))
-        found[f"architecture {g}, hyperparameters"] = f"CRC {checksum(own):08x}"
-    return found
+        texts[f"architecture {g}, hyperparameters"] = f"CRC {checksum(own):08x}"
+    return texts
 
 
 _ADDRESS = re.compile("0x[0-9a-f]+")
 _COPY = jit(lambda arrays: arrays)
 
 
-def _copied(arrays: Any) -> Any:
+def _copied(arrays: Tree) -> Tree:
     """The same values in arrays of their own, since the state's may be donated later."""
     with config(recompilation_warning=0):  # one program for each ensemble is meant
         return _COPY(arrays)

@@ -165,14 +165,14 @@ class Loop:
     def _entry(self) -> None:
         """Measure, stop members, and set those aside that are not run any more."""
         state = self.state
-        found = means(state)
+        entry = means(state)
         if self._evaluator is not None:
             measured = self._evaluator(state, self._validation, self._part)
-            found |= {f"validation_{n}": x for n, x in measured.items()}
+            entry |= {f"validation_{n}": x for n, x in measured.items()}
             if self._stopping is not None and measured:
                 whole(lambda: self._observe(self._stopping, measured))
                 state = self.state
-        history = with_entry(state.history, state.step, state.epoch, found, state.size)
+        history = with_entry(state.history, state.step, state.epoch, entry, state.size)
         self.state = settled(state.replace(history=history))
         self._reporter.entry(self.state)
         self._look()

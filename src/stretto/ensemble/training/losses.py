@@ -12,6 +12,7 @@ from stretto._engine.api.arguments import name_of
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
+from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto.ensemble.groups import Group, call_module
 from stretto.nn.module import Module
 from stretto.nn.updating import updates_of
@@ -20,7 +21,7 @@ from stretto.random.streams import keys
 __all__ = ["arguments_of", "in_mode", "loss_of", "modes_of", "scalar"]
 
 
-def arguments_of(batch: Any) -> tuple[Any, ...]:
+def arguments_of(batch: Tree) -> tuple[Any, ...]:
     """What a batch gives to the loss: the parts of a tuple or list one by one, else itself."""
     return tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
 
@@ -29,17 +30,17 @@ def loss_of(
     loss: Callable[..., Any],
     group: Group,
     by_name: Mapping[str, Any],
-    batch: Any,
+    batch: Tree,
     extra: Mapping[str, Any],
-    key: Any,
+    key: Key,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The loss of one member, the metrics beside it, and all its arrays after the call, by name.
 
     Layers draw from ``key``, and buffers may be updated. Raises ``ValueError`` where the loss is no
     scalar, or a buffer that members share would be updated.
     """
-    given = [by_name[n] for n in group.names]
-    member = group.of(given)
+    arrays = [by_name[n] for n in group.names]
+    member = group.of(arrays)
     with (
         keys(key),
         updates_of(_modules(member if group.function is call_module else member.params)),
@@ -54,7 +55,7 @@ def loss_of(
         raise ValueError(f"{caller} gives a metric called 'loss', which is the name of its value")
     metrics = {n: scalar(x, caller, f"gives the metric {n!r} as") for n, x in metrics.items()}
     after = dict(zip(group.names, group.leaves_of(member), strict=True))
-    for name, shared, before in zip(group.names, group.shared, given, strict=True):
+    for name, shared, before in zip(group.names, group.shared, arrays, strict=True):
         if shared and after[name] is not before:
             raise ValueError(
                 f"{caller} updates {name}, which the members share, each in its own way; leave "
@@ -64,7 +65,7 @@ def loss_of(
     return value, metrics, after
 
 
-def scalar(x: Any, caller: str, gives: str, real: bool = False) -> Any:
+def scalar(x: ArrayLike, caller: str, gives: str, real: bool = False) -> Tree:
     """The value, which must be one number for a member."""
     if isinstance(x, (tuple, list, dict)) or x is None:
         raise ValueError(
@@ -83,13 +84,13 @@ def scalar(x: Any, caller: str, gives: str, real: bool = False) -> Any:
     return value
 
 
-def _modules(member: Any) -> list[Module]:
+def _modules(member: Tree) -> list[Module]:
     """All modules in a member."""
     nodes = tree.leaves(member, lambda x: isinstance(x, Module))
     return [m for node in nodes if isinstance(node, Module) for m in node.modules()]
 
 
-def in_mode(group: Group, training: bool) -> Any:
+def in_mode(group: Group, training: bool) -> Tree:
     """The structure of a member with all its modules in train mode, or in evaluation mode."""
     member = tree.unflatten(group.structure, range(group.structure.num_leaves))
     for module in _modules(member):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array, Key
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto.random.discrete import permutation, randint
 from stretto.random.keys import fold_in
 
@@ -141,14 +140,14 @@ class DataOrder:
         return snp.moveaxis(batches, -2, 0)
 
 
-def _epoch(order: DataOrder, key: Any, epoch: Any, members: Any) -> Any:
+def _epoch(order: DataOrder, key: Key, epoch: ArrayLike, members: ArrayLike) -> Array:
     places = snp.arange(order.size, dtype=_INT32)
     if order.order == "given":
         return places
     if order.order == "same":
         return permutation(fold_in(fold_in(key, 0), epoch), places)
 
-    def of_member(member: Any) -> Any:
+    def of_member(member: Array) -> Array:
         # One stream for the sample, which stays, and one for the shuffles of the epochs.
         shuffle = permutation(fold_in(fold_in(fold_in(key, 1), member), epoch), places)
         if order.order == "own":

@@ -116,14 +116,14 @@ def means(state: TrainState) -> dict[str, np.ndarray]:
 
     NaN for a member that did none.
     """
-    found: dict[str, np.ndarray] = {}
+    by_name: dict[str, np.ndarray] = {}
     for pack, sums in zip(state.packs, state.sums, strict=True):
         if not sums:
             continue
         count = np.asarray(sums["count"])
         for name, x in sums.items():
             if name != "count":
-                here = found.setdefault(name, np.full(state.size, np.nan, np.float32))
+                here = by_name.setdefault(name, np.full(state.size, np.nan, np.float32))
                 mean = np.asarray(x) / np.maximum(count, 1)
                 here[list(pack.group.places)] = np.where(count > 0, mean, np.nan)
-    return found
+    return by_name

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
-from stretto.ensemble.groups import Group
+from stretto._engine.core.typing import Tree
+from stretto.ensemble.groups import Group, M_co
 
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
@@ -88,8 +89,8 @@ class Pack:
 
     def arrays(self, own: Mapping[str, Any] | None = None) -> list[Any]:
         """All arrays in the order of the architecture; others of ``own`` in place of the last."""
-        found = {**self.rows.own, **self.rows.kept, **self.shared, **self.fixed, **(own or {})}
-        return [found[n] for n in self.group.names]
+        by_name = {**self.rows.own, **self.rows.kept, **self.shared, **self.fixed, **(own or {})}
+        return [by_name[n] for n in self.group.names]
 
     def replace(self, **fields: Any) -> Pack:
         """A pack with other fields; those of ``rows`` by their own names."""
@@ -104,7 +105,7 @@ _ROW_FIELDS = {f.name for f in dataclasses.fields(Rows)}
 
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class TrainState:
+class TrainState(Generic[M_co]):
     """All that training has reached: a tree, which can be saved, and gone on from.
 
     ``state.ensemble`` is the ensemble as it stands, ``state.best`` that of each member's best
@@ -134,7 +135,7 @@ class TrainState:
     layout: Any = dataclasses.field(default=None, metadata=_STATIC)
     """What of the ensemble is not arrays."""
 
-    def replace(self, **fields: Any) -> TrainState:
+    def replace(self, **fields: Any) -> TrainState[M_co]:
         """Return a state with other values of some fields.
 
         Args:
@@ -151,19 +152,19 @@ class TrainState:
         return sum(p.group.size for p in self.all_packs())
 
     @property
-    def ensemble(self) -> Ensemble:
+    def ensemble(self) -> Ensemble[M_co]:
         """The ensemble as it stands."""
         return self._made([w.arrays() for w in self._whole()])
 
     @property
-    def best(self) -> Ensemble:
+    def best(self) -> Ensemble[M_co]:
         """The ensemble with each member as it was at its best evaluation.
 
         As it stands, without early stopping.
         """
         return self._made([w.arrays(w.rows.best and w.rows.best.own) for w in self._whole()])
 
-    def _made(self, arrays: list[Any]) -> Any:
+    def _made(self, arrays: list[Any]) -> Tree:
         return self.ensemble_class._of(self.layout, arrays)
 
     def _whole(self) -> list[Pack]:
@@ -177,8 +178,8 @@ class TrainState:
             The packs.
         """
         yield from self.packs
-        for several in self.finished:
-            yield from several
+        for packs in self.finished:
+            yield from packs
 
     def each(self, name: str) -> np.ndarray:
         """Return a field of ``Rows``, such as ``"active"``, for all members in their order.
@@ -189,13 +190,13 @@ class TrainState:
         Returns:
             (members,).
         """
-        found: Any = None
+        result: Any = None
         for pack in self.all_packs():
             values = np.asarray(getattr(pack.rows, name))
-            if found is None:
-                found = np.zeros(self.size, values.dtype)
-            found[list(pack.group.places)] = values
-        return found
+            if result is None:
+                result = np.zeros(self.size, values.dtype)
+            result[list(pack.group.places)] = values
+        return result
 
 
 def _with_places(group: Group, places: Iterable[int]) -> Group:

@@ -87,15 +87,15 @@ def advanced(
         value = snp.where(rows.active, losses, 0).sum() / count
         updates, shared_optimiser = rules.shared.update(mean, shared_optimiser, shared, value=value)
         shared = apply_updates(shared, updates)
-    taken, failed, fault = rows.active, rows.failed, rows.fault
+    moves, failed, fault = rows.active, rows.failed, rows.fault
     if rules.check:
         finite, first = _finite(pack, losses, (grads, own), (shared_grads, shared))
-        taken = snp.logical_and(rows.active, finite)
+        moves = snp.logical_and(rows.active, finite)
         fell = snp.logical_and(rows.active, snp.logical_not(finite))
         failed = snp.where(fell, pack.step, failed)
         fault = snp.where(fell, first, fault)
     if pack.shared:
-        intact = taken.any()
+        intact = moves.any()
         if rules.check:
             intact = snp.logical_and(intact, _all_finite((shared_grads, shared)))
         shared, shared_optimiser = tree.map(
@@ -103,19 +103,19 @@ def advanced(
             (shared, shared_optimiser),
             (pack.shared, pack.shared_optimiser),
         )
-    own, kept = _chosen(taken, (own, after), (rows.own, rows.kept))
+    own, kept = _chosen(moves, (own, after), (rows.own, rows.kept))
     moved = pack.replace(
         own=own,
         kept=kept,
         optimiser=optimiser,
-        active=taken,
+        active=moves,
         failed=failed,
         fault=fault,
         shared=shared,
         shared_optimiser=shared_optimiser,
         step=pack.step + 1,
     )
-    return moved, {"loss": losses, **metrics}, taken
+    return moved, {"loss": losses, **metrics}, moves
 
 
 def _gradients(rules: Rules, pack: Pack, batch: Any, each: bool, key: Any) -> tuple[Any, ...]:
@@ -137,7 +137,7 @@ def _gradients(rules: Rules, pack: Pack, batch: Any, each: bool, key: Any) -> tu
         (losses, (metrics, after)), grads = vmap(both, axes, **many)(rows.own, {}, *given)
         return losses, metrics, after, grads, {}
 
-    # The sum over members, so that what they share is gone through once on the way back, too.
+    # The sum over members, so that the backward pass, too, goes through what they share only once.
     def total(own: Any, shared: Any) -> Any:
         losses, rest = vmap(of_one, axes, **many)(own, shared, *given)
         return snp.where(rows.active, losses, 0).sum(), (losses, rest)
@@ -189,10 +189,10 @@ def _all_finite(arrays: Any) -> Any:
     return snp.stack([snp.isfinite(x).all() for x in tree.leaves(arrays)]).all()
 
 
-def _chosen(taken: Any, new: Any, old: Any) -> Any:
+def _chosen(moves: Any, new: Any, old: Any) -> Any:
     """The new rows of the members that took the step, the old ones of the others."""
 
     def one(x: Any, y: Any) -> Any:
-        return snp.where(taken.reshape(-1, *[1] * (x.ndim - 1)), x, y)
+        return snp.where(moves.reshape(-1, *[1] * (x.ndim - 1)), x, y)
 
     return tree.map(one, new, old)

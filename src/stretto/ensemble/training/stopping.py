@@ -6,7 +6,6 @@ Next, read ``divergence``.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.training.state import Best, Pack, TrainState
 
@@ -96,14 +95,14 @@ class EarlyStopping:
         return state.replace(packs=tuple(packs))
 
 
-def _observed(pack: Pack, score: Any, patience: int, min_delta: float) -> Pack:
+def _observed(pack: Pack, score: ArrayLike, patience: int, min_delta: float) -> Pack:
     rows, best = pack.rows, pack.rows.best
     assert best is not None
     better = snp.logical_and(rows.active, score < best.score - min_delta)
     waited = snp.where(better, 0, best.waited + convert(rows.active, best.waited.dtype))
     stops = snp.logical_and(rows.active, waited >= patience)
 
-    def one(now: Any, before: Any) -> Any:
+    def one(now: Array, before: Array) -> Array:
         return snp.where(better.reshape(-1, *[1] * (now.ndim - 1)), now, before)
 
     own = tree.map(one, {**rows.own, **rows.kept}, best.own)

@@ -1,6 +1,6 @@
 """``Trainer``: the compiled step of training, and the state that it begins with.
 
-For loops of one's own; ``loop`` is that of ``Ensemble.fit``.
+For training loops of your own; ``loop`` is that of ``Ensemble.fit``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
 
 __all__ = ["REACTIONS", "Trainer"]
+
+M = TypeVar("M")
 
 REACTIONS = ("raise", "freeze", "drop", "ignore")
 
@@ -133,7 +135,7 @@ class Trainer:
 
     # Beginning
 
-    def start(self, ensemble: Ensemble, key: Key | None = None) -> TrainState:
+    def start(self, ensemble: Ensemble[M], key: Key | None = None) -> TrainState[M]:
         """Return the state before the first step; the ensemble's arrays are copied, and stay.
 
         Args:
@@ -235,8 +237,8 @@ class Trainer:
     # Steps
 
     def step(
-        self, state: TrainState, batch: Any, *, each: bool = False
-    ) -> tuple[TrainState, dict[str, Array]]:
+        self, state: TrainState[M], batch: Any, *, each: bool = False
+    ) -> tuple[TrainState[M], dict[str, Array]]:
         """Take a step on a batch.
 
         Args:
@@ -252,7 +254,7 @@ class Trainer:
         """
         size = state.size
         batch = tree.map(lambda x: as_value(x, "Trainer.step", "the batch"), batch)
-        packs, found = [], []
+        packs, results = [], []
         for pack in state.packs:
             mine = batch
             if each and pack.group.size != size:
@@ -261,9 +263,9 @@ class Trainer:
             with settings_of(self._options):
                 pack, metrics, _ = self._steps(pack).batch(pack, mine, each, state.key)
             packs.append(pack)
-            found.append(metrics)
+            results.append(metrics)
         state = state.replace(packs=tuple(packs), step=state.step + 1)
-        return state, in_places(state.packs, found, size)
+        return state, in_places(state.packs, results, size)
 
     def _rules(self, pack: Pack) -> Rules:
         rows = {}
@@ -381,11 +383,11 @@ def _is_row(x: Any) -> bool:
 
 
 def _of_members(
-    given: Mapping[str, Any], size: int, argument: str, every: bool = False
+    arguments: Mapping[str, Any], size: int, argument: str, every: bool = False
 ) -> dict[str, Any]:
     """Those of the arguments that have an entry for each member, as arrays."""
-    found = {}
-    for name, x in given.items():
+    columns = {}
+    for name, x in arguments.items():
         if not (every or _is_row(x)):
             continue
         value = as_value(np.asarray(x) if isinstance(x, (list, tuple)) else x, "fit", name)
@@ -394,16 +396,16 @@ def _of_members(
                 f"fit: {argument}[{name!r}] must have an entry for each of {size} members along "
                 f"axis 0, got {value.type}"
             )
-        found[name] = value
-    return found
+        columns[name] = value
+    return columns
 
 
-def in_places(packs: Any, found: Any, size: int) -> dict[str, Any]:
+def in_places(packs: Any, results: Any, size: int) -> dict[str, Any]:
     """What each pack gives for its members, as one array by name in the order of all members."""
     if len(packs) == 1 and packs[0].group.size == size:
-        return dict(found[0])
+        return dict(results[0])
     out: dict[str, Any] = {}
-    for pack, values in zip(packs, found, strict=True):
+    for pack, values in zip(packs, results, strict=True):
         for name, x in values.items():
             here = out.get(name, np.full(size, np.nan, np.float32))
             here[list(pack.group.places)] = np.asarray(x)

@@ -8,7 +8,7 @@ pool is that of ``pooling``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -174,6 +174,24 @@ def adaptive_avg_pool3d(input: ArrayLike, output_size: int | Sequence[int | None
     return _adaptive_avg_pool(3, input, output_size)
 
 
+@overload
+def adaptive_max_pool1d(
+    input: ArrayLike,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: Literal[False] = False,
+) -> Array: ...
+@overload
+def adaptive_max_pool1d(
+    input: ArrayLike,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: Literal[True],
+) -> tuple[Array, Array]: ...
+@overload
+def adaptive_max_pool1d(
+    input: ArrayLike,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: bool = False,
+) -> Any: ...
 def adaptive_max_pool1d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
@@ -201,6 +219,24 @@ def adaptive_max_pool1d(
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
+@overload
+def adaptive_max_pool2d(
+    input: ArrayLike,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: Literal[False] = False,
+) -> Array: ...
+@overload
+def adaptive_max_pool2d(
+    input: ArrayLike,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: Literal[True],
+) -> tuple[Array, Array]: ...
+@overload
+def adaptive_max_pool2d(
+    input: ArrayLike,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: bool = False,
+) -> Any: ...
 def adaptive_max_pool2d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
@@ -229,6 +265,24 @@ def adaptive_max_pool2d(
     return _adaptive_max_pool(2, input, output_size, return_indices)
 
 
+@overload
+def adaptive_max_pool3d(
+    input: ArrayLike,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: Literal[False] = False,
+) -> Array: ...
+@overload
+def adaptive_max_pool3d(
+    input: ArrayLike,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: Literal[True],
+) -> tuple[Array, Array]: ...
+@overload
+def adaptive_max_pool3d(
+    input: ArrayLike,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: bool = False,
+) -> Any: ...
 def adaptive_max_pool3d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:

@@ -106,6 +106,26 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     return adjoint(out)
 
 
+@overload
+def qr(
+    a: ArrayLike,
+    mode: Literal["reduced", "complete"] = "reduced",
+) -> QRResult: ...
+@overload
+def qr(
+    a: ArrayLike,
+    mode: Literal["r"],
+) -> Array: ...
+@overload
+def qr(
+    a: ArrayLike,
+    mode: Literal["raw"],
+) -> tuple[Array, Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    mode: str = "reduced",
+) -> Any: ...
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Factorise matrices: ``Q R = a``, ``Q`` with orthonormal columns, ``R`` upper triangular.
 

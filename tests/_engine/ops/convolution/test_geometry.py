@@ -44,7 +44,9 @@ def test_axes_by_name():
     ],
 )
 def test_names_that_do_not_go_together(names):
-    with pytest.raises(ValueError, match="conv_dimension_numbers: dimension_numbers must be three strings of 4"):
+    with pytest.raises(
+        ValueError, match="conv_dimension_numbers: dimension_numbers must be three strings of 4"
+    ):
         conv_dimension_numbers((1,) * 4, (1,) * 4, names)
 
 

@@ -1,0 +1,216 @@
+"""``MemberSequence``: the members of an ensemble as a sequence, to take from and to add to.
+
+They are held stacked, one group for each architecture. Before this, read ``groups``, ``grouping``
+and ``layout``; next, ``ensemble``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, Self, overload
+
+import numpy as np
+
+from stretto import tree as trees
+from stretto._engine.core import tree
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, Tree
+from stretto.ensemble.grouping import groups_of, joined, refuse_others_than_modules
+from stretto.ensemble.groups import Group, M_co, Member, call_module, moved
+from stretto.ensemble.layout import Layout
+from stretto.numpy.joining import take
+
+__all__ = ["MemberSequence"]
+
+
+class MemberSequence(Generic[M_co]):
+    """The members of an ensemble as a sequence; the base class of ``Ensemble``.
+
+    For type checkers it is generic in what a member is: the module, or ``Member``.
+    """
+
+    _layout: Layout
+    """What of the ensemble is not arrays."""
+    _arrays: list[list[Any]]
+    """Those of each group."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        tree.register_attributes(
+            cls, _flatten, lambda layout, arrays: cls._of(layout, layout.split(arrays))
+        )
+
+    @classmethod
+    def _of(cls, layout: Layout, arrays: list[list[Any]]) -> Self:
+        made = object.__new__(cls)
+        made._layout, made._arrays = layout, arrays
+        return made
+
+    def __len__(self) -> int:
+        return sum(g.size for g in self._layout.groups)
+
+    @property
+    def groups(self) -> list[Self]:
+        """An ensemble for each architecture, in the order of first appearance."""
+        return [self._alone(g) for g in range(len(self._layout.groups))]
+
+    def _alone(self, g: int) -> Self:
+        alone = moved(self._layout.groups[g], range(self._layout.groups[g].size))
+        return self._of(self._layout.of([alone]), [self._arrays[g]])
+
+    # Taking
+
+    @overload
+    def __getitem__(self, index: int | np.integer) -> M_co: ...
+    @overload
+    def __getitem__(self, index: slice | Sequence[int]) -> Self: ...
+    @overload
+    def __getitem__(self, index: Array | np.ndarray) -> Tree: ...  # an integer, or many
+    def __getitem__(
+        self, index: int | np.integer | slice | Sequence[int] | Array | np.ndarray
+    ) -> Tree:
+        """A member for an integer; an ensemble for a slice, a mask, or a list of places."""
+        if _is_many(index):
+            return self._taken(self._places(index))
+        place = self._place(index)
+        for group, arrays in zip(self._layout.groups, self._arrays, strict=True):
+            if place in group.places:
+                row = group.places.index(place)
+                leaves = [
+                    x if s else trees.take(x, row)
+                    for x, s in zip(arrays, group.shared, strict=True)
+                ]
+                return group.of(leaves)
+        raise AssertionError(place)
+
+    def __iter__(self) -> Iterator[M_co]:
+        return (self[i] for i in range(len(self)))
+
+    def _place(self, index: object) -> int:
+        i, n = integer(index, "Ensemble", "the index of a member"), len(self)
+        if not -n <= i < n:
+            raise IndexError(f"Ensemble: member {i} of {n}")
+        return i % n
+
+    def _places(self, index: Tree) -> list[int]:
+        """The places that a slice, a mask or a list of them names."""
+        n = len(self)
+        if isinstance(index, slice):
+            return list(range(n)[index])
+        places = np.asarray(index)
+        if places.dtype == bool:
+            if places.shape != (n,):
+                raise IndexError(f"Ensemble: a mask of {places.shape} for {n} members")
+            places = np.flatnonzero(places)
+        return [self._place(i) for i in places.tolist()]
+
+    def _taken(self, places: Sequence[int]) -> Self:
+        if not len(places):
+            raise ValueError(f"Ensemble: no member is left of {len(self)}")
+        parts: list[tuple[Group, list[Any]]] = []
+        for group, arrays in zip(self._layout.groups, self._arrays, strict=True):
+            at = {place: row for row, place in enumerate(group.places)}
+            here = [k for k, place in enumerate(places) if place in at]
+            if here:
+                rows = np.asarray([at[places[k]] for k in here], np.int32)
+                column = [
+                    x if s else take(x, rows, 0) for x, s in zip(arrays, group.shared, strict=True)
+                ]
+                parts.append((moved(group, here), column))
+        parts.sort(key=lambda part: part[0].places[0])
+        layout = self._layout.of(group for group, _ in parts)
+        return self._of(layout, [column for _, column in parts])
+
+    # Adding and removing
+
+    def append(self, member: Tree) -> Self:
+        """Add a member at the end: one like those already there, or of a new architecture.
+
+        A module in another mode keeps it, in a group of its own, until ``train`` or ``eval``.
+
+        Args:
+            member: a module, or a tree of parameters.
+
+        Returns:
+            The ensemble itself, which has changed.
+
+        Raises:
+            ValueError: as for ``extend``.
+            TypeError: it is not a member.
+        """
+        return self._extend([member], "append")
+
+    def extend(self, other: Tree) -> Self:
+        """Add the members of an ensemble, or of a list, at the end.
+
+        Args:
+            other: an ensemble, or modules or trees of parameters.
+
+        Returns:
+            The ensemble itself, which has changed.
+
+        Raises:
+            ValueError: members of one structure differ in shape, or in the values of shared parts;
+                or the ensemble has several functions, and parameters do not say which is theirs.
+            TypeError: something is not a member.
+        """
+        return self._extend(other, "extend")
+
+    def _extend(self, other: Tree, method: str) -> Self:
+        if isinstance(other, MemberSequence):
+            groups, arrays = other._layout.groups, other._arrays
+        else:
+            members = list(other)
+            functions = [
+                m.function if isinstance(m, Member) else self._function(method) for m in members
+            ]
+            members = [m.params if isinstance(m, Member) else m for m in members]
+            if all(f is call_module for f in functions):
+                refuse_others_than_modules(members)
+            groups, arrays = groups_of(functions, members, None, None, stacked=False)
+        groups, arrays = joined(self._layout.groups, self._arrays, groups, arrays)
+        self._layout, self._arrays = self._layout.of(groups), arrays
+        return self
+
+    def _function(self, method: str) -> Callable[..., Any]:
+        """That of all members."""
+        functions = {g.function for g in self._layout.groups}
+        if len(functions) > 1:
+            raise ValueError(
+                f"Ensemble.{method}: the ensemble has several functions; give an Ensemble, which "
+                f"says which is whose"
+            )
+        (function,) = functions
+        return function
+
+    def drop(self, index: int | np.integer | slice | Sequence[int] | Array | np.ndarray) -> Self:
+        """Remove a member, or those of a slice, a mask or a list of places.
+
+        Args:
+            index: a place, negative from the end; a slice, a list of places, or booleans of shape
+                (members,).
+
+        Returns:
+            The ensemble itself, which has changed.
+
+        Raises:
+            ValueError: no member would be left.
+            IndexError: there is no such place, or a mask has another length.
+        """
+        gone = set(self._places(index) if _is_many(index) else [self._place(index)])
+        kept = self._taken([i for i in range(len(self)) if i not in gone])
+        self._layout, self._arrays = kept._layout, kept._arrays
+        return self
+
+
+def _is_many(index: object) -> bool:
+    """Whether an index names members in a row, and not one."""
+    return isinstance(index, (slice, list, tuple)) or (
+        isinstance(index, (np.ndarray, Value)) and index.ndim > 0
+    )
+
+
+def _flatten(ensemble: MemberSequence) -> tuple[list[Any], Layout, tuple[str, ...]]:
+    layout = ensemble._layout
+    return [x for column in ensemble._arrays for x in column], layout, layout.names
