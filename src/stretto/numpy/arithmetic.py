@@ -21,12 +21,11 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT, promote_values
 from stretto._engine.ops.trigonometric import atan2
 from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import numeric_values, refuse_complex
-from stretto.numpy.directly import FLOAT, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo
+from stretto.numpy.eager import FLOAT, REAL, eager
 from stretto.numpy.logic import isinf
-from stretto.numpy.quick import element_of, quick
+from stretto.numpy.quick import quick
 
 __all__ = [
     "abs",
@@ -391,6 +390,7 @@ def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _minimum(x, y)
 
 
+@eager(np.fmax, REAL)
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Take the greater of two elements; where one is NaN, the other.
 
@@ -411,14 +411,12 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> snp.fmax(snp.array([1.0, snp.nan]), 0)
     Array([1., 0.], dtype=float32)
     """
-    found = directly(np.fmax, REAL, x1, x2)
-    if found is not None:
-        return found
     x, y = promote_values("fmax", x1, x2)
     first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)
     return where(first | ne(y, y), x, y)
 
 
+@eager(np.fmin, REAL)
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Take the lesser of two elements; where one is NaN, the other.
 
@@ -439,9 +437,6 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> snp.fmin(snp.array([1.0, snp.nan]), 0)
     Array([0., 0.], dtype=float32)
     """
-    found = directly(np.fmin, REAL, x1, x2)
-    if found is not None:
-        return found
     x, y = promote_values("fmin", x1, x2)
     first = complex_greater(y, x) if is_complex(x.dtype) else lt(x, y)
     return where(first | ne(y, y), x, y)
@@ -482,28 +477,25 @@ def clip(
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     if is_complex(x.dtype):
         raise ValueError(f"clip: complex numbers have no order; got {x.type}")
-    found = _clip_directly(x, low, high)
-    if found is not None:
-        return found
+    return _clip(x, low, high)
+
+
+def _clip_between_numbers(x: np.ndarray, low: Any, high: Any) -> Any:
+    """NumPy's ``clip`` if the bounds are numbers; of zeros it takes either, whatever its sign."""
+    if low.__class__ is np.ndarray or high.__class__ is np.ndarray:
+        return None
+    at_zero = x.dtype.kind == "f" and (low == 0 or high == 0)
+    if at_zero and (high == 0 or np.signbit(low)):
+        return None
+    result = np.clip(x, low, high)
+    return np.add(result, 0, out=np.asarray(result)) if at_zero else result  # -0 is below the bound
+
+
+@eager(_clip_between_numbers, REAL)
+def _clip(x: Any, low: Any, high: Any) -> Any:
     if low is not None:
         x = _maximum(x, low)
     return x if high is None else _minimum(x, high)
-
-
-def _clip_directly(x: Any, low: Any, high: Any) -> Any:
-    """By NumPy where the bounds are numbers; of zeros it takes either, whatever its sign."""
-    host = host_of(x, REAL)
-    if host is None:
-        return None
-    bounds = [element_of(b, x.type) for b in (low, high)]
-    if bounds[0] is None or bounds[1] is None:
-        return None
-    out = quiet.run(np.clip, host, *bounds)
-    if kind_of(x.dtype) == "float" and 0 in bounds:
-        if bounds[1] == 0 or np.signbit(bounds[0]):
-            return None
-        out = np.add(out, 0, out=np.asarray(out))  # -0 is less than the bound
-    return Array(np.asarray(out), x.type)
 
 
 def square(x: ArrayLike, /) -> Array:
@@ -575,6 +567,7 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
     return select(eq(a, zero), b, select(ne(a, a), a, step))
 
 
+@eager(np.hypot, FLOAT)
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Compute the length of the hypotenuse, without overflow on the way.
 
@@ -595,9 +588,6 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.hypot(snp.array([3e30]), 4e30)
     Array([5.e+30], dtype=float32)
     """
-    found = directly(np.hypot, FLOAT, x, y)
-    if found is not None:
-        return found
     refuse_complex("hypot", x=x, y=y)
     a, b = promote_values("hypot", x, y, inexact=True)
     # The signs stay: by way of |x| the second derivative at 0 would be 0.
@@ -647,17 +637,29 @@ def nan_to_num(
         return ops.complex_(*parts)
     if not is_inexact(value.dtype):
         return value
-    if all(v is None or v.__class__ in (int, float) for v in (nan, posinf, neginf)):
-        found = directly(np.nan_to_num, FLOAT, value, nan=nan, posinf=posinf, neginf=neginf)
-        if found is not None:
-            return found
-    limits = finfo(value.dtype)
+    return _nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _nan_to_numbers(x: np.ndarray, **replacements: Any) -> Any:
+    """NumPy's ``nan_to_num`` if the replacements are Python numbers."""
+    for value in replacements.values():
+        if value is not None and value.__class__ not in (int, float):
+            return None
+    return np.nan_to_num(x, **replacements)
+
+
+@eager(_nan_to_numbers, FLOAT)
+def _nan_to_num(x: Any, *, nan: Any, posinf: Any, neginf: Any) -> Any:
+    limits, dtype = finfo(x.dtype), x.dtype
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
-    dtype = value.dtype
-    value = where(ne(value, value), convert(as_value(nan), dtype), value)
-    value = where(eq(value, full_like(value, np.inf)), convert(as_value(high), dtype), value)
-    return where(eq(value, full_like(value, -np.inf)), convert(as_value(low), dtype), value)
+
+    def replacement(value: Any, argument: str) -> Any:
+        return convert(as_value(value, "nan_to_num", argument), dtype)
+
+    x = where(ne(x, x), replacement(nan, "nan"), x)
+    x = where(eq(x, full_like(x, np.inf)), replacement(high, "posinf"), x)
+    return where(eq(x, full_like(x, -np.inf)), replacement(low, "neginf"), x)
 
 
 # Parts of complex numbers

@@ -29,7 +29,7 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import clip
-from stretto.numpy.directly import BOOL, NUMERIC, directly
+from stretto.numpy.eager import ANY, eager
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
 from stretto.numpy.logic import truth
@@ -208,17 +208,27 @@ def compress(
     if mask.size > n and known is not None and known[n:].any():
         raise IndexError(f"compress: the condition holds beyond the {n} parts of {x.type}")
     if size is None and known is not None:
-        chosen: Any = known
-        found = directly(lambda v: np.compress(chosen, v, along), BOOL + NUMERIC, x)
-        if found is not None:
-            return found
+        return _compress(x, condition=np.asarray(known), axis=along)
     mask = ops.slice_in_dim(mask, 0, min(mask.size, n))
-    at = flatnonzero(mask, size=size, fill_value=n)
-    found = take(x, at, along, mode="clip")
     if size is None:
-        return found
+        raise TracedValueError(
+            f"compress: how many parts are kept depends on condition, a traced {mask.type}: "
+            f"{mask.origin()}. Pass size="
+        )
+    at = flatnonzero(mask, size=size, fill_value=n)
+    parts = take(x, at, along, mode="clip")
     inside = reshape(lt(at, n), tuple([at.size if d == along else 1 for d in range(x.ndim)]))
-    return choose_by(inside, found, convert(as_value(fill_value), x.dtype))
+    filling = as_value(fill_value, "compress", "fill_value")
+    return choose_by(inside, parts, convert(filling, x.dtype))
+
+
+def _compress_host(x: np.ndarray, *, condition: np.ndarray, axis: int) -> np.ndarray:
+    return np.compress(condition, x, axis)
+
+
+@eager(_compress_host, ANY)
+def _compress(x: Any, *, condition: np.ndarray, axis: int) -> Any:
+    return take(x, np.flatnonzero(condition).astype(np.int32), axis, mode="clip")
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:

@@ -24,7 +24,7 @@ from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.directly import BOOL, FLOAT, NUMERIC, directly, host_of
+from stretto.numpy.eager import BOOL, FLOAT, NUMERIC, eager
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import not_equal
 from stretto.numpy.manipulation import ravel
@@ -77,10 +77,6 @@ def diff(
     if not n:
         return x
     axis = canonical_axis(axis, x.ndim, "diff")
-    if prepend is append is None:
-        found = directly(np.diff, BOOL + NUMERIC, x, n=n, axis=axis)
-        if found is not None:
-            return found
     parts = [x]
     for end, name in ((prepend, "prepend"), (append, "append")):
         if end is not None:
@@ -89,7 +85,11 @@ def diff(
                 one = tuple(1 if d == axis else m for d, m in enumerate(x.shape))
                 more = broadcast_to(more, one)
             parts = [more, *parts] if name == "prepend" else [*parts, more]
-    x = concatenate(parts, axis) if len(parts) > 1 else x
+    return _diff(concatenate(parts, axis) if len(parts) > 1 else x, n=n, axis=axis)
+
+
+@eager(np.diff, BOOL + NUMERIC)
+def _diff(x: Any, *, n: int, axis: int) -> Any:
     for _ in range(n):
         after, before = _part(x, 1, None, axis), _part(x, 0, -1, axis)
         x = not_equal(after, before) if kind_of(x.dtype) == "bool" else after - before
@@ -118,17 +118,19 @@ def ediff1d(
     >>> snp.ediff1d(snp.array([1, 2, 4]), to_begin=0)
     Array([0, 1, 2], dtype=int32)
     """
-    if to_end is to_begin is None:
-        found = directly(np.ediff1d, NUMERIC, ary)
-        if found is not None:
-            return found
-    x = ravel(as_value(ary, "ediff1d", "ary"))
-    parts = [_part(x, 1, None, 0) - _part(x, 0, -1, 0)]
+    steps = _ediff1d(as_value(ary, "ediff1d", "ary"))
+    parts = [steps]
     if to_begin is not None:
-        parts.insert(0, convert(ravel(as_value(to_begin, "ediff1d", "to_begin")), x.dtype))
+        parts.insert(0, convert(ravel(as_value(to_begin, "ediff1d", "to_begin")), steps.dtype))
     if to_end is not None:
-        parts.append(convert(ravel(as_value(to_end, "ediff1d", "to_end")), x.dtype))
-    return concatenate(parts) if len(parts) > 1 else parts[0]
+        parts.append(convert(ravel(as_value(to_end, "ediff1d", "to_end")), steps.dtype))
+    return concatenate(parts) if len(parts) > 1 else steps
+
+
+@eager(np.ediff1d, NUMERIC)
+def _ediff1d(x: Any) -> Any:
+    x = ravel(x)
+    return _part(x, 1, None, 0) - _part(x, 0, -1, 0)
 
 
 # Gradients
@@ -141,8 +143,6 @@ def _spacings(varargs: Sequence[Any], axes: Sequence[int], shape: tuple[int, ...
             f"gradient: expected no spacing, one, or one for each of {len(axes)} axes; got "
             f"{len(varargs)}"
         )
-    if not varargs:
-        return [1.0] * len(axes)
     spacings = [as_value(v, "gradient", "a spacing") for v in varargs]
     if len(spacings) != len(axes):
         spacings = spacings * len(axes)
@@ -197,12 +197,22 @@ def gradient(
                 f"gradient: expected at least {edge_order + 1} samples along axis {d} for "
                 f"edge_order={edge_order}; got {x.type}"
             )
-    if not varargs and host_of(x, FLOAT) is not None:
-        found = [directly(np.gradient, FLOAT, x, axis=d, edge_order=edge_order) for d in axes]
-        return found[0] if len(found) == 1 else found
-    spacings = _spacings(varargs, axes, x.shape)
-    out = [_slope(x, h, d, edge_order) for d, h in zip(axes, spacings, strict=True)]
-    return out[0] if len(out) == 1 else out
+    if varargs:
+        spacings = _spacings(varargs, axes, x.shape)
+        slopes = [_slope(x, h, d, edge_order) for d, h in zip(axes, spacings, strict=True)]
+    else:
+        slopes = _slopes(x, axes=axes, edge_order=edge_order)
+    return slopes[0] if len(slopes) == 1 else slopes
+
+
+def _slopes_of_host(x: np.ndarray, *, axes: tuple[int, ...], edge_order: Any) -> list[np.ndarray]:
+    return [np.gradient(x, axis=d, edge_order=edge_order) for d in axes]
+
+
+@eager(_slopes_of_host, FLOAT)
+def _slopes(x: Any, *, axes: tuple[int, ...], edge_order: int) -> Any:
+    """The slope along each axis, of samples at a distance of 1."""
+    return [_slope(x, 1.0, d, edge_order) for d in axes]
 
 
 def _slope(x: Any, h: Any, axis: int, edge_order: int) -> Any:
@@ -311,21 +321,33 @@ def trapezoid(
     >>> snp.trapezoid(snp.array([1.0, 2.0, 4.0]), snp.array([0.0, 1.0, 3.0]))
     Array(7.5, dtype=float32)
     """
-    if x is not None:
-        found = directly(np.trapezoid, FLOAT, y, x, axis=axis)
-    else:
-        known = dx.__class__ in (int, float)
-        found = directly(np.trapezoid, FLOAT, y, dx=dx, axis=axis) if known else None
-    if found is not None:
-        return found
     samples = as_value(y, "trapezoid", "y")
     axis = canonical_axis(axis, samples.ndim, "trapezoid")
     if x is None:
-        samples, step = inexact_values("trapezoid", y=samples, dx=dx)
-    else:
-        samples, places = inexact_values("trapezoid", y=samples, x=x)
-        step = diff(places, axis=axis if places.ndim == samples.ndim else -1)
-        if places.ndim == 1:
-            step = reshape(step, tuple(-1 if d == axis else 1 for d in range(samples.ndim)))
+        return _trapezoid_by_step(samples, dx=dx, axis=axis)
+    return _trapezoid(samples, x, axis=axis)
+
+
+@eager(np.trapezoid, FLOAT)
+def _trapezoid(y: Any, x: Any, *, axis: int) -> Any:
+    samples, places = inexact_values("trapezoid", y=y, x=x)
+    step = diff(places, axis=axis if places.ndim == samples.ndim else -1)
+    if places.ndim == 1:
+        step = reshape(step, tuple(-1 if d == axis else 1 for d in range(samples.ndim)))
+    return _areas(samples, step, axis)
+
+
+def _trapezoid_by_number(y: np.ndarray, *, dx: Any, axis: int) -> Any:
+    return np.trapezoid(y, dx=dx, axis=axis) if dx.__class__ in (int, float) else None
+
+
+@eager(_trapezoid_by_number, FLOAT)
+def _trapezoid_by_step(y: Any, *, dx: Any, axis: int) -> Any:
+    samples, step = inexact_values("trapezoid", y=y, dx=dx)
+    return _areas(samples, step, axis)
+
+
+def _areas(samples: Any, step: Any, axis: int) -> Any:
+    """The sum of the trapezoids between neighbours that are ``step`` apart."""
     sums = _part(samples, 1, None, axis) + _part(samples, 0, -1, axis)
     return sum_(step * sums * 0.5, axis)

@@ -22,7 +22,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.rounding import ceil
 from stretto.numpy.arguments import refuse_complex
-from stretto.numpy.directly import FLOAT, directly
+from stretto.numpy.eager import FLOAT, eager
 
 __all__ = [
     "acos",
@@ -175,6 +175,7 @@ def log1p(x: ArrayLike, /) -> Array:
     return exponential.log1p(x)
 
 
+@eager(np.log2, FLOAT)
 def log2(x: ArrayLike, /) -> Array:
     """Take the logarithm of each element to base 2.
 
@@ -194,12 +195,10 @@ def log2(x: ArrayLike, /) -> Array:
     >>> snp.log2(snp.array([1.0, 8.0]))
     Array([0., 3.], dtype=float32)
     """
-    found = directly(np.log2, FLOAT, x)
-    if found is not None:
-        return found
     return _by_real(exponential.log(_float(x, "log2")), math.log(2))
 
 
+@eager(np.log10, FLOAT)
 def log10(x: ArrayLike, /) -> Array:
     """Take the logarithm of each element to base 10.
 
@@ -219,9 +218,6 @@ def log10(x: ArrayLike, /) -> Array:
     >>> snp.log10(snp.array([1.0, 100.0])).round(2)
     Array([0., 2.], dtype=float32)
     """
-    found = directly(np.log10, FLOAT, x)
-    if found is not None:
-        return found
     return _by_real(exponential.log(_float(x, "log10")), math.log(10))
 
 
@@ -677,6 +673,7 @@ def radians(x: ArrayLike, /) -> Array:
 rad2deg, deg2rad = degrees, radians
 
 
+@eager(np.sinc, FLOAT)
 def sinc(x: ArrayLike, /) -> Array:
     """Compute the normalised sinc function of each element.
 
@@ -695,9 +692,6 @@ def sinc(x: ArrayLike, /) -> Array:
     >>> snp.sinc(snp.array([0.0, 0.5])).round(4)
     Array([1.    , 0.6366], dtype=float32)
     """
-    found = directly(np.sinc, FLOAT, x)
-    if found is not None:
-        return found
     value = _float(x, "sinc")
     angle = value * full_like(value, math.pi)
     return trigonometric.sine_ratio(angle)

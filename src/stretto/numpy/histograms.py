@@ -23,18 +23,16 @@ from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
-from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import inexact_values, refuse_complex
 from stretto.numpy.arithmetic import maximum
 from stretto.numpy.differences import diff
-from stretto.numpy.directly import FLOAT, INTEGER, directly, host_of
+from stretto.numpy.eager import AS_GIVEN, FLOAT, INDEX, INTEGER, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.indexing import At
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import stack
 from stretto.numpy.manipulation import ravel
-from stretto.numpy.quick import array_of
 from stretto.numpy.ranges import linspace
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete, searchsorted
@@ -86,41 +84,42 @@ def bincount(
     value = as_value(x, "bincount", "x")
     if kind_of(value.dtype) not in ("bool", "int", "uint") or value.ndim != 1:
         raise TypeError(f"bincount: expected integers, of rank 1, in x; got {value.type}")
-    if length is None and value.type.kind != "bool":
-        found = _bincount_directly(value, weights, minlength)
-        if found is not None:
-            return found
-    at = maximum(
-        convert(value, default_dtype("int")) if kind_of(value.dtype) == "bool" else value, 0
-    )
-    if length is None:
-        host = concrete(at, "bincount")
-        length = max(
-            int(host.max()) + 1 if host.size else 0, integer(minlength, "bincount", "minlength", 0)
-        )
-    if weights is None:
-        return _add_up((integer(length, "bincount", "length", 0),), at, None)
-    w = as_value(weights, "bincount", "weights")
-    if w.shape != value.shape:
+    w = None if weights is None else as_value(weights, "bincount", "weights")
+    if w is not None and w.shape != value.shape:
         raise ValueError(
             f"bincount: weights and x must have one shape; got {w.type} and {value.type}"
         )
-    return _add_up((integer(length, "bincount", "length", 0),), at, w)
+    if length is not None:
+        return _add_up((integer(length, "bincount", "length", 0),), _not_negative(value), w)
+    least = integer(minlength, "bincount", "minlength", 0)
+    if w is None:
+        return _bincount(value, minlength=least)
+    return _bincount_of_weights(value, w, minlength=least)
 
 
-def _bincount_directly(x: Any, weights: Any, minlength: Any) -> Any:
-    """By NumPy, which adds up in float64; None where it refuses, or integers are to be added up."""
-    options, counted = {"minlength": minlength}, host_of(x, INTEGER)
-    if weights is None:
-        return directly(np.bincount, INTEGER, x, out=default_dtype("int"), **options)
-    weighed = host_of(weights, FLOAT)
-    if counted is None or weighed is None or counted.dtype.itemsize > 4:
-        return None
-    try:
-        sums = np.bincount(counted, weighed, **options)
-        return array_of(sums.astype(weighed.dtype), weighed.dtype)
-    except (ValueError, TypeError):
-        return None
+def _not_negative(x: Any) -> Any:
+    return maximum(convert(x, default_dtype("int")) if kind_of(x.dtype) == "bool" else x, 0)
+
+
+@eager(np.bincount, INTEGER, INDEX)
+def _bincount(x: Any, *, minlength: int) -> Any:
+    return _as_many_as_needed(x, None, minlength)
+
+
+def _bincount_in_float64(x: np.ndarray, weights: np.ndarray, *, minlength: int) -> np.ndarray:
+    return np.bincount(x, weights, minlength).astype(weights.dtype)
+
+
+@eager(_bincount_in_float64, ("bhiBHI", FLOAT), AS_GIVEN)  # NumPy counts no 64-bit integers so
+def _bincount_of_weights(x: Any, weights: Any, *, minlength: int) -> Any:
+    return _as_many_as_needed(x, weights, minlength)
+
+
+def _as_many_as_needed(x: Any, weights: Any, minlength: int) -> Any:
+    at = _not_negative(x)
+    host = concrete(at, "bincount")
+    length = max(int(host.max()) + 1 if host.size else 0, minlength)
+    return _add_up((length,), at, weights)
 
 
 def _add_up(shape: tuple[int, ...], at: Any, weights: Any) -> Any:
@@ -274,37 +273,52 @@ def _places_among(x: np.ndarray, edges: np.ndarray, counted: bool) -> np.ndarray
     return counts if counted else places
 
 
-def _count_directly(
-    xs: Sequence[Any], edges: Sequence[Any], shape: tuple[int, ...], weights: Any
-) -> Any:
-    """The counts by NumPy, in bins of one width; None where that is not for it."""
-    flat: Any = None
-    if math.prod(shape) >= 1 << 31:
+def _bin_hosts(weights: np.ndarray | None, *arrays: np.ndarray) -> np.ndarray | None:
+    """The counts in bins of one width; None where they are not, or are too many.
+
+    ``arrays``: the numbers of each dimension, then the edges of its bins.
+    """
+    rank = len(arrays) // 2
+    shape = tuple([len(edges) - 1 for edges in arrays[rank:]])
+    size = math.prod(shape)
+    if size >= 1 << 31:
         return None
-    for x, edge, n in zip(xs, edges, shape, strict=True):
-        points, ends = host_of(x, FLOAT), host_of(edge, FLOAT)
-        if points is None or ends is None or points.dtype != ends.dtype:
-            return None
-        counted = len(xs) == 1 and weights is None
-        place = quiet.run(_places_among, points, ends, counted)
+    counted = rank == 1 and weights is None
+    flat: Any = None
+    for x, edges, n in zip(arrays[:rank], arrays[rank:], shape, strict=True):
+        place = _places_among(x, edges, counted)
         if place is None:
             return None
-        if counted:
-            wanted = default_dtype("int")
-            return array_of(place[1:].astype(wanted), wanted)
         if flat is None:
             flat = place
         else:
             flat = ((flat - 1) * n + place) * ((flat > 0) & (place > 0))
-    size = math.prod(shape)
-    if weights is None:
-        sums = np.bincount(flat, minlength=size + 1)
-        wanted = default_dtype("int")
-    elif (weighed := host_of(weights, FLOAT)) is not None:
-        sums, wanted = np.bincount(flat, weighed, size + 1), weighed.dtype
-    else:
-        return None
-    return array_of(sums[1:].astype(wanted).reshape(shape), wanted)
+    sums = flat if counted else np.bincount(flat, weights, size + 1)
+    return sums[1:].reshape(shape)
+
+
+@eager(lambda *arrays: _bin_hosts(None, *arrays), FLOAT, INDEX)
+def _bin(*arrays: Any) -> Any:
+    """The counts in the bins, of the numbers of each dimension and then the edges of its bins."""
+    return _bin_one_by_one(None, *arrays)
+
+
+@eager(_bin_hosts, FLOAT)
+def _bin_weights(weights: Any, *arrays: Any) -> Any:
+    """The sums of the weights in the bins."""
+    return _bin_one_by_one(weights, *arrays)
+
+
+def _bin_one_by_one(weights: Any, *arrays: Any) -> Any:
+    rank = len(arrays) // 2
+    shape = tuple([edges.shape[0] - 1 for edges in arrays[rank:]])
+    flat: Any = 0
+    inside: Any = True
+    for x, edges, n in zip(arrays[:rank], arrays[rank:], shape, strict=True):
+        place = _bin_of(x, edges)
+        inside = inside & ge(place, 0) & lt(place, n)
+        flat = flat * n + place
+    return _add_up(shape, choose(inside, flat, math.prod(shape)), weights)
 
 
 def histogram_bin_edges(
@@ -387,21 +401,13 @@ def histogram(
 
 def _count(xs: list[Any], edges: list[Any], weights: Any, density: bool) -> tuple[Any, list[Any]]:
     """The counts in the bins between the edges of each dimension."""
-    shape = tuple(e.shape[0] - 1 for e in edges)
-    counts = _count_directly(xs, edges, shape, weights)
-    if counts is None:
-        flat: Any = 0
-        inside: Any = True
-        for x, edge, n in zip(xs, edges, shape, strict=True):
-            place = _bin_of(x, edge)
-            inside = inside & ge(place, 0) & lt(place, n)
-            flat = flat * n + place
-        counts = _add_up(shape, choose(inside, flat, math.prod(shape)), weights)
+    rank = len(xs)
+    counts = _bin(*xs, *edges) if weights is None else _bin_weights(weights, *xs, *edges)
     if density:
         total = sum_(counts)
         (counts,) = inexact_values("histogram", counts=counts)
         for d, edge in enumerate(edges):
-            along = tuple(-1 if i == d else 1 for i in np.arange(len(shape)))
+            along = tuple(-1 if i == d else 1 for i in np.arange(rank))
             counts = counts / reshape(convert(diff(edge), counts.dtype), along)
         counts = counts / convert(total, counts.dtype)
     return counts, edges

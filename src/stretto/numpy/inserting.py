@@ -22,11 +22,11 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
+from stretto.numpy.eager import ANY, eager
 from stretto.numpy.indexing import At
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
 from stretto.numpy.manipulation import moveaxis, ravel
-from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import sum as sum_
 
 __all__ = ["delete", "insert"]
@@ -80,9 +80,12 @@ def delete(
         leaves = At(full((n,), False, np.dtype(bool)))[known].set(True)
         stays = slice_in_dim(argsort(leaves, 0), 0, max(n - known.size, 0))
         return take(x, stays, place)
-    if at_rest(x):
-        return array_of(np.delete(x.to_host(), known, place), x.dtype, x.weak_type)
-    return take(x, np.delete(np.arange(n, dtype=np.int32), known), place)
+    return _delete(x, obj=known, axis=place)
+
+
+@eager(np.delete, ANY)
+def _delete(x: Any, *, obj: np.ndarray, axis: int) -> Any:
+    return take(x, np.delete(np.arange(x.shape[axis], dtype=np.int32), obj), axis)
 
 
 def insert(
@@ -128,16 +131,20 @@ def insert(
     count = new.shape[place] if at.size == 1 else at.size
     new = broadcast_to(new, tuple(count if d == place else m for d, m in enumerate(x.shape)))
     new = convert(new, x.dtype, x.weak_type)
-    known = not isinstance(at, Value)
-    if known and at_rest(x, new):
-        made = np.insert(x.to_host(), at.reshape(-1), new.to_host(), place)
-        return array_of(made, x.dtype, x.weak_type)
-    both = concatenate([x, new], place)
-    if known:
-        order = np.insert(np.arange(n), at.reshape(-1), np.arange(n, n + count)).astype(np.int32)
-    else:
-        order = _order(at, n, count)
-    return take(both, order, place)
+    if isinstance(at, Value):
+        return take(concatenate([x, new], place), _order(at, n, count), place)
+    return _insert(x, new, obj=at.reshape(-1), axis=place)
+
+
+def _insert_hosts(x: np.ndarray, new: np.ndarray, *, obj: np.ndarray, axis: int) -> np.ndarray:
+    return np.insert(x, obj, new, axis)
+
+
+@eager(_insert_hosts, ANY)
+def _insert(x: Any, new: Any, *, obj: np.ndarray, axis: int) -> Any:
+    n, count = x.shape[axis], new.shape[axis]
+    order = np.insert(np.arange(n), obj, np.arange(n, n + count)).astype(np.int32)
+    return take(concatenate([x, new], axis), order, axis)
 
 
 def _places(caller: str, obj: Any, n: int) -> Any:

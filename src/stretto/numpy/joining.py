@@ -5,7 +5,6 @@ Next, read ``padding``.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 from collections.abc import Sequence
@@ -35,11 +34,10 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum
 from stretto.numpy.creation import shape_of
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, host_of
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.eager import ANY, BOOL, INTEGER, NUMERIC, eager
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
-from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
 
@@ -117,18 +115,16 @@ def concatenate(
         values, axis = [ravel(v) for v in values], 0
     if not values[0].ndim:
         raise ValueError("concatenate: arrays of rank 0 have no axis to join along; use stack")
-    return _join(values, canonical_axis(axis, values[0].ndim, "concatenate"))
+    return _concatenate(*values, axis=canonical_axis(axis, values[0].ndim, "concatenate"))
 
 
-def _join(values: list[Any], axis: int) -> Any:
-    """Join along an axis, by NumPy where nothing is traced."""
-    if not at_rest(*values):
-        return ops.concatenate(values, axis)
-    try:
-        joined = np.concatenate([v.to_host() for v in values], axis)
-    except ValueError:  # the shapes do not fit: ops.concatenate says so in words
-        return ops.concatenate(values, axis)
-    return array_of(joined, values[0].dtype, values[0].weak_type)
+def _concatenate_hosts(*arrays: np.ndarray, axis: int) -> np.ndarray:
+    return np.concatenate(arrays, axis)
+
+
+@eager(_concatenate_hosts, ANY)
+def _concatenate(*arrays: Any, axis: int) -> Any:
+    return ops.concatenate(arrays, axis)
 
 
 def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
@@ -192,11 +188,18 @@ def stack(
         )
     shape = values[0].shape
     place = canonical_axis(axis, len(shape) + 1, "stack")
-    if at_rest(*values):
-        stacked = np.stack([v.to_host() for v in values], place)
-        return array_of(stacked, values[0].dtype, values[0].weak_type)
-    row = Reshape((*shape[:place], 1, *shape[place:]))
-    return ops.concatenate([row(v) for v in values], place)
+    return _stack(*values, axis=place)
+
+
+def _stack_hosts(*arrays: np.ndarray, axis: int) -> np.ndarray:
+    return np.stack(arrays, axis)
+
+
+@eager(_stack_hosts, ANY)
+def _stack(*arrays: Any, axis: int) -> Any:
+    shape = arrays[0].shape
+    row = Reshape((*shape[:axis], 1, *shape[axis:]))
+    return ops.concatenate([row(x) for x in arrays], axis)
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -245,7 +248,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    return _join([atleast_2d(v) for v in _several(tup, "vstack", dtype)], 0)
+    return _concatenate(*[atleast_2d(v) for v in _several(tup, "vstack", dtype)], axis=0)
 
 
 row_stack = vstack
@@ -272,7 +275,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Array([1, 2, 3, 4], dtype=int32)
     """
     values = [atleast_1d(v) for v in _several(tup, "hstack", dtype)]
-    return _join(values, min(values[0].ndim - 1, 1))
+    return _concatenate(*values, axis=min(values[0].ndim - 1, 1))
 
 
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
@@ -296,7 +299,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Array([[[1, 3],
             [2, 4]]], dtype=int32)
     """
-    return _join([atleast_3d(v) for v in _several(tup, "dstack", dtype)], 2)
+    return _concatenate(*[atleast_3d(v) for v in _several(tup, "dstack", dtype)], axis=2)
 
 
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
@@ -321,7 +324,7 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """
     values = _several(tup, "column_stack")
     columns = [v if v.ndim > 1 else reshape(v, (v.size, 1)) for v in values]
-    return _join(columns, 1)
+    return _concatenate(*columns, axis=1)
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
@@ -459,12 +462,21 @@ def _split(caller: str, ary: Any, at: Any, axis: int) -> list[Any]:
             )
         size, more = divmod(n, parts)
         bounds = [i * size + min(i, more) for i in range(parts + 1)]
-    pairs = itertools.pairwise(bounds)
-    if at_rest(x):
-        host, before = x.to_host(), (slice(None),) * place
-        parts = [host[(*before, slice(a, max(a, b)))] for a, b in pairs]
-        return [array_of(part, x.dtype, x.weak_type) for part in parts]
-    return [ops.slice_in_dim(x, a, max(a, b), 1, place) for a, b in pairs]
+    pairs = [(a, max(a, b)) for a, b in itertools.pairwise(bounds)]
+    return _parts(x, bounds=pairs, axis=place)
+
+
+def _parts_of_host(
+    x: np.ndarray, *, bounds: Sequence[tuple[int, int]], axis: int
+) -> list[np.ndarray]:
+    before = (slice(None),) * axis
+    return [x[(*before, slice(a, b))] for a, b in bounds]
+
+
+@eager(_parts_of_host, ANY)
+def _parts(x: Any, *, bounds: Sequence[tuple[int, int]], axis: int) -> Any:
+    """The parts of an array between bounds along an axis."""
+    return [ops.slice_in_dim(x, a, b, 1, axis) for a, b in bounds]
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
@@ -564,12 +576,16 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     counts = integers(reps if isinstance(reps, (tuple, list)) else (reps,), "tile", "reps", 0)
     rank = max(len(counts), x.ndim)
     counts = (1,) * (rank - len(counts)) + counts
+    return _tile(x, reps=counts)
+
+
+@eager(np.tile, ANY)
+def _tile(x: Any, *, reps: tuple[int, ...]) -> Any:
+    rank = len(reps)
     sizes = (1,) * (rank - x.ndim) + x.shape
-    if at_rest(x) and min(counts, default=0) >= 0:
-        return array_of(np.tile(x.to_host(), counts), x.dtype, x.weak_type)
-    wide = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
+    wide = tuple(n for pair in zip(reps, sizes, strict=True) for n in pair)
     x = broadcast_in_dim(reshape(x, sizes), wide, range(1, 2 * rank, 2))
-    return reshape(x, tuple(c * n for c, n in zip(counts, sizes, strict=True)))
+    return reshape(x, tuple(c * n for c, n in zip(reps, sizes, strict=True)))
 
 
 def repeat(
@@ -616,22 +632,27 @@ def repeat(
     counts: Any = np.array(repeats) if isinstance(repeats, (tuple, list)) else repeats
     if total_repeat_length is None and np.size(counts) == 1:
         times = integer(counts.reshape(()) if np.ndim(counts) else counts, "repeat", "repeats", 0)
-        if at_rest(x) and times >= 0:
-            return array_of(np.repeat(x.to_host(), times, place), x.dtype, x.weak_type)
-        wide = (*x.shape[: place + 1], times, *x.shape[place + 1 :])
-        dims = [d for d in range(x.ndim + 1) if d != place + 1]
-        x = broadcast_in_dim(x, wide, dims)
-        return reshape(x, (*wide[:place], n * times, *wide[place + 2 :]))
+        return _repeat(x, repeats=times, axis=place)
     if total_repeat_length is None:
         each = integers(counts, "repeat", "repeats", 0)
         if len(each) != n:
             raise ValueError(f"repeat: {len(each)} repeats for {n} parts along axis {axis}")
-        return take(x, np.repeat(np.arange(n, dtype=np.int32), each), place)
+        return _repeat(x, repeats=each, axis=place)
     ends = cumsum(broadcast_to(as_value(counts, "repeat", "repeats"), (n,)))
     position = iota(ends.dtype, integer(total_repeat_length, "repeat", "total_repeat_length", 0))
     # A part holds the positions below its end and not below the ends before.
     before = ge(expand_dims(position, 1), expand_dims(ends, 0))
     return take(x, sum_(before, 1), place, mode="clip")
+
+
+@eager(np.repeat, ANY)
+def _repeat(x: Any, *, repeats: int | tuple[int, ...], axis: int) -> Any:
+    n = x.shape[axis]
+    if isinstance(repeats, tuple):
+        return take(x, np.repeat(np.arange(n, dtype=np.int32), repeats), axis)
+    wide = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
+    x = broadcast_in_dim(x, wide, [d for d in range(x.ndim + 1) if d != axis + 1])
+    return reshape(x, (*wide[:axis], n * repeats, *wide[axis + 2 :]))
 
 
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
@@ -658,10 +679,13 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     shape = shape_of(new_shape, "resize")
     if not x.size:
         return full(shape, 0, x.dtype, x.weak_type)
-    if at_rest(x):
-        return array_of(np.resize(x.to_host(), shape), x.dtype, x.weak_type)
-    size, times = math.prod(shape), -(-math.prod(shape) // x.size)
-    return reshape(ops.slice_in_dim(tile(x, times), 0, size), shape)
+    return _resize(x, new_shape=shape)
+
+
+@eager(np.resize, ANY)
+def _resize(x: Any, *, new_shape: tuple[int, ...]) -> Any:
+    size = math.prod(new_shape)
+    return reshape(ops.slice_in_dim(tile(x, -(-size // x.size)), 0, size), new_shape)
 
 
 # Choosing parts
@@ -716,20 +740,21 @@ def take(
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "take")
     mode = reading_mode(mode, fill_value)
-    if mode is None:
-        hosts = host_of(x, BOOL + NUMERIC), host_of(places, INTEGER)
-        if hosts[0] is not None and hosts[1] is not None:
-            with contextlib.suppress(IndexError, TypeError):  # out of bounds; or uint64
-                return array_of(np.take(*hosts, place), x.dtype)
     if mode == "wrap":
         places, mode = remainder(places, x.shape[place]), "promise_in_bounds"
     elif mode == "clip" and places.type.kind == "int":
         places = maximum(places, full_like(places, 0))
-    return getitem(
-        x,
-        (*(slice(None),) * place, places),
-        mode,
-        fill_value,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-    )
+    promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+    if mode is None:
+        return _take(x, places, axis=place, **promises)
+    return getitem(x, (*(slice(None),) * place, places), mode, fill_value, **promises)
+
+
+def _take_of_host(x: np.ndarray, indices: np.ndarray, *, axis: int, **promises: bool) -> Any:
+    del promises
+    return np.take(x, indices, axis)  # refuses those out of bounds, and uint64
+
+
+@eager(_take_of_host, (BOOL + NUMERIC, INTEGER))
+def _take(x: Any, indices: Any, *, axis: int, **promises: bool) -> Any:
+    return getitem(x, (*(slice(None),) * axis, indices), **promises)
