@@ -484,10 +484,10 @@ def _clip_between_numbers(x: np.ndarray, low: Any, high: Any) -> Any:
     """NumPy's ``clip`` if the bounds are numbers; of zeros it takes either, whatever its sign."""
     if low.__class__ is np.ndarray or high.__class__ is np.ndarray:
         return None
-    at_zero = x.dtype.kind == "f" and (low == 0 or high == 0)
+    at_zero = x.dtype.kind == "f" and 0 in (low, high)
     if at_zero and (high == 0 or np.signbit(low)):
         return None
-    result = np.clip(x, low, high)
+    result = x.clip(low, high)
     return np.add(result, 0, out=np.asarray(result)) if at_zero else result  # -0 is below the bound
 
 

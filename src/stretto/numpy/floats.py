@@ -336,11 +336,11 @@ def unpackbits(
         raise TypeError(f"unpackbits: expected uint8, got {x.type}")
     place = None if axis is None else canonical_axis(axis, x.ndim, "unpackbits")
     n = 8 * (x.size if place is None else x.shape[place])
-    count = n if count is None else integer(count, "unpackbits", "count")
-    if count < -n:
+    size = n if count is None else integer(count, "unpackbits", "count")
+    if size < -n:
         raise ValueError(f"unpackbits: count {count} leaves out more than the {n} bits there are")
-    size = count + n if count < 0 else count
-    return _unpackbits(x, axis=place, count=size, bitorder=bitorder)
+    kept = size + n if size < 0 else size
+    return _unpackbits(x, axis=place, count=kept, bitorder=bitorder)
 
 
 @eager(np.unpackbits, _UINT8.char)

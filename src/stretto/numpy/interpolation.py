@@ -80,15 +80,15 @@ def interp(
     return _interp(places, points, values, left=left, right=right)
 
 
-def _interp_between_numbers(*arrays: np.ndarray, left: Any, right: Any) -> Any:
+def _interp_of_hosts(x: np.ndarray, xp: np.ndarray, fp: np.ndarray, left: Any, right: Any) -> Any:
     """NumPy's ``interp``, which takes no texts and no arrays for ``left`` and ``right``."""
     for end in (left, right):
         if isinstance(end, str) or np.ndim(end):
             return None
-    return np.interp(*arrays, left, right)
+    return np.interp(x, xp, fp, left, right)
 
 
-@eager(_interp_between_numbers, FLOAT)
+@eager(_interp_of_hosts, FLOAT)
 def _interp(places: Any, points: Any, values: Any, *, left: Any, right: Any) -> Any:
     real = real_dtype(values.dtype)
     n = points.shape[0]

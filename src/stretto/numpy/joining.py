@@ -744,17 +744,20 @@ def take(
         places, mode = remainder(places, x.shape[place]), "promise_in_bounds"
     elif mode == "clip" and places.type.kind == "int":
         places = maximum(places, full_like(places, 0))
-    promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+    promises: dict[str, Any] = {
+        "indices_are_sorted": indices_are_sorted,
+        "unique_indices": unique_indices,
+    }
     if mode is None:
-        return _take(x, places, axis=place, **promises)
+        return _take(x, places, axis=place, promises=promises)
     return getitem(x, (*(slice(None),) * place, places), mode, fill_value, **promises)
 
 
-def _take_of_host(x: np.ndarray, indices: np.ndarray, *, axis: int, **promises: bool) -> Any:
+def _take_of_host(x: np.ndarray, indices: np.ndarray, *, axis: int, promises: Any) -> Any:
     del promises
-    return np.take(x, indices, axis)  # refuses those out of bounds, and uint64
+    return np.take(x, indices, axis)  # refuses indices out of bounds, and uint64
 
 
 @eager(_take_of_host, (BOOL + NUMERIC, INTEGER))
-def _take(x: Any, indices: Any, *, axis: int, **promises: bool) -> Any:
+def _take(x: Any, indices: Any, *, axis: int, promises: dict[str, Any]) -> Any:
     return getitem(x, (*(slice(None),) * axis, indices), **promises)
