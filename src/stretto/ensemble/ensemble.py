@@ -29,7 +29,7 @@ from stretto.ensemble.layout import Layout
 from stretto.ensemble.running import over_members, together
 from stretto.ensemble.tied import Ties, retied, ties_of, untied
 from stretto.nn.module import Module
-from stretto.numpy.joining import take
+from stretto.numpy.taking import take
 from stretto.random.keys import split
 
 if TYPE_CHECKING:  # loaded when an ensemble is first explained, saved, loaded or trained

@@ -27,12 +27,12 @@ from stretto._engine.ops.special.error_functions import erfc
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.elementary import tanh
 from stretto.numpy.logic import greater, greater_equal, isfinite, less, less_equal, truth
 from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import where
 from stretto.numpy.statistics import mean as mean_
+from stretto.numpy.trigonometric import tanh
 
 __all__ = [
     "celu",

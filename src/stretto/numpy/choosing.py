@@ -28,14 +28,14 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import clip
+from stretto.numpy.clipping import clip
 from stretto.numpy.eager import ANY, eager
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.joining import take
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import flatnonzero
+from stretto.numpy.taking import take
 
 __all__ = [
     "choose",

@@ -18,7 +18,7 @@ from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import sqrt
 from stretto.numpy.arguments import inexact_values
-from stretto.numpy.arithmetic import clip
+from stretto.numpy.clipping import clip
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import diagonal, transpose

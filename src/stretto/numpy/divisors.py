@@ -6,6 +6,7 @@ Next, read ``floats``.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from stretto._engine.ops.arithmetic import DIV, REM, absolute
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
 from stretto.numpy.eager import INTEGER, eager
+from stretto.numpy.ufuncs import attach
 
 __all__ = ["gcd", "lcm"]
 
@@ -83,3 +85,6 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     divisor = gcd(x, y)
     safe = select(eq(divisor, zeros_like(divisor)), full_like(divisor, 1), divisor)
     return absolute(x) * DIV(absolute(y), safe)
+
+
+attach(sys.modules[__name__])

@@ -5,13 +5,15 @@ Next, read ``products``.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype, is_complex
+from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.bitcast import bitcast_convert_type
@@ -26,27 +28,27 @@ from stretto._engine.ops.comparison import (
     shift_left,
     zeros_like,
 )
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.ops.elementwise import broadcast_shapes, promote_values
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import clip
-from stretto.numpy.dtypes import finfo
+from stretto.numpy.clipping import clip
 from stretto.numpy.eager import BOOL, FLOAT, INTEGER, eager
 from stretto.numpy.logic import copysign, isfinite, isinf, truth
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.ufuncs import attach
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpackbits"]
 
 _INT32, _UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
 
 
-def _floats(caller: str, x: Any) -> Any:
+def _floats(caller: str, x: Any, argument: str = "x") -> Any:
     """As a real float, integers in the default one."""
-    x = as_value(x, caller)
+    x = as_inexact(x, caller, argument)
     if is_complex(x.dtype):
         raise TypeError(f"{caller}: expected real numbers, got {x.type}")
-    return convert(x, inexact_dtype(x.dtype), x.weak_type)
+    return x
 
 
 def _wide(x: Any) -> Any:
@@ -129,7 +131,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> snp.ldexp(snp.array([0.75, 1.0]), snp.array([3, -1]))
     Array([6. , 0.5], dtype=float32)
     """
-    x, n = _floats("ldexp", x1), as_value(x2, "ldexp", "x2")
+    x, n = _floats("ldexp", x1, "x1"), as_value(x2, "ldexp", "x2")
     if n.type.kind not in ("int", "uint", "bool"):
         raise TypeError(f"ldexp: x2 must hold integers, got {n.type}")
     return _ldexp(x, n)
@@ -241,7 +243,7 @@ def spacing(x: ArrayLike, /) -> Array:
 def _spacing(x: Any) -> Any:
     end = np.array(np.inf, np.float32).astype(x.dtype)
     if not np.isinf(end):  # the dtype has no infinity, and the result at its greatest number is NaN
-        end = np.array(finfo(x.dtype).max)
+        end = np.array(float(ml_dtypes.finfo(x.dtype).max))
     greatest = full_like(x, end)
     if x.dtype == np.float16:
         x = select(eq(x, -greatest), greatest, x)
@@ -352,3 +354,6 @@ def _unpackbits(x: Any, *, axis: int | None, count: int, bitorder: str) -> Any:
     bits = reshape(bits, (*x.shape[:axis], n, *x.shape[axis + 1 :]))
     bits = slice_in_dim(bits, 0, min(count, n), axis=axis)
     return pad(bits, 0, [(0, max(count - n, 0) if d == axis else 0, 0) for d in range(bits.ndim)])
+
+
+attach(sys.modules[__name__])

@@ -25,9 +25,9 @@ from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.eager import ANY, eager
 from stretto.numpy.indexing import At
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.joining import take
 from stretto.numpy.manipulation import moveaxis, ravel
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.taking import take
 
 __all__ = ["delete", "insert"]
 

@@ -19,9 +19,10 @@ from stretto._engine.ops.sort import argsort
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.eager import FLOAT, eager
-from stretto.numpy.joining import concatenate, take
+from stretto.numpy.joining import concatenate
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import searchsorted
+from stretto.numpy.taking import take
 
 __all__ = ["interp"]
 

@@ -23,9 +23,10 @@ from stretto._engine.runtime.eager import EAGER, quiet
 from stretto.numpy import (
     arithmetic,
     choosing,
+    clipping,
+    complex_parts,
     cumulative,
     extrema,
-    joining,
     logic,
     manipulation,
     partitioning,
@@ -34,6 +35,7 @@ from stretto.numpy import (
     rounding,
     searching,
     statistics,
+    taking,
     views,
 )
 from stretto.numpy.creation import copy
@@ -86,8 +88,8 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     searching.argsort,
     views.byteswap,
     choosing.choose,
-    arithmetic.clip,
-    arithmetic.conj,
+    clipping.clip,
+    complex_parts.conj,
     copy,
     cumulative.cumprod,
     cumulative.cumsum,
@@ -99,7 +101,7 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     reductions.prod,
     extrema.ptp,
     manipulation.ravel,
-    joining.repeat,
+    taking.repeat,
     rounding.round,
     searching.searchsorted,
     searching.sort,
@@ -107,7 +109,7 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     statistics.std,
     reductions.sum,
     manipulation.swapaxes,
-    joining.take,
+    taking.take,
     views.tobytes,
     views.tofile,
     manipulation.trace,
@@ -464,8 +466,8 @@ def _to_device(self: Any, device: Any, /, *, stream: None = None) -> Array:
 _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "T": (manipulation.transpose, "The axes reversed."),
     "mT": (manipulation.matrix_transpose, "The last two axes exchanged."),
-    "real": (arithmetic.real, "The real part of each element."),
-    "imag": (arithmetic.imag, "The imaginary part of each element."),
+    "real": (complex_parts.real, "The real part of each element."),
+    "imag": (complex_parts.imag, "The imaginary part of each element."),
     "device": (lambda self: CPU, "The device that the array is on."),
     "flat": (manipulation.ravel, "All elements along one axis, to iterate over or index."),
     "is_fully_addressable": (lambda self: True, "True: no part is in another process."),
@@ -508,7 +510,7 @@ def attach(cls: type) -> None:
     give("astype", _astype)
     give("compress", _compress)
     give("dot", _dot)
-    give("conjugate", arithmetic.conj)
+    give("conjugate", complex_parts.conj)
     give("copy_to_host_async", _copy_to_host_async)
     give("devices", _devices)
     give("reshape", _reshape)

@@ -13,14 +13,14 @@ import ml_dtypes
 
 from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
+from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.arithmetic import absolute, maximum, real
 from stretto._engine.ops.arithmetic import sign as sign_
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, squeeze
 from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, expm1, log, log1p
 from stretto.numpy.extrema import max as max_
@@ -31,11 +31,6 @@ from stretto.numpy.reductions import sum as sum_
 __all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax"]
 
 _STOP = StopGradient()
-
-
-def _float(x: Any, caller: str) -> Any:
-    x = as_value(x, caller)
-    return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
 def _greatest(x: Any, axes: tuple[int, ...], where: Any = None) -> Any:
@@ -97,7 +92,7 @@ def softmax(
     >>> st.nn.softmax(st.numpy.array([0.0, 1000.0]))
     Array([0., 1.], dtype=float32)
     """
-    value = _float(x, "softmax")
+    value = as_inexact(x, "softmax")
     axes = canonical_axes(axis, value.ndim, "softmax")
     shifted, mask, total = _exponents("softmax", value, axes, where, initial)
     unnormalized = exp(shifted)
@@ -131,7 +126,7 @@ def log_softmax(
     >>> st.nn.log_softmax(st.numpy.array([0.0, 0.0])).round(3)
     Array([-0.693, -0.693], dtype=float32)
     """
-    value = _float(x, "log_softmax")
+    value = as_inexact(x, "log_softmax")
     axes = canonical_axes(axis, value.ndim, "log_softmax")
     shifted, mask, total = _exponents("log_softmax", value, axes, where, initial)
     out = shifted - log(total(exp(shifted)))
@@ -171,7 +166,7 @@ def logsumexp(
     >>> st.nn.logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
     Array(1000.69, dtype=float32)
     """
-    x = _float(a, "logsumexp")
+    x = as_inexact(a, "logsumexp", "a")
     axes = canonical_axes(axis, x.ndim, "logsumexp")
     if where is not None:
         mask = mask_of_where(where, "logsumexp")
@@ -218,7 +213,7 @@ def log1mexp(x: ArrayLike) -> Array:
     >>> st.nn.log1mexp(st.numpy.array([1e-10, 50.0]))
     Array([-2.3025850e+01, -1.9287499e-22], dtype=float32)
     """
-    value = _float(x, "log1mexp")
+    value = as_inexact(x, "log1mexp")
     small = lt(value, full_like(value, math.log(2)))
     near, far = choose(small, value, 1.0), choose(small, 1.0, value)
     return choose(small, log(-expm1(-near)), log1p(-exp(-far)))

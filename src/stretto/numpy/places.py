@@ -19,9 +19,10 @@ from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import full_like, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
-from stretto.numpy.arithmetic import clip
-from stretto.numpy.creation import ones, shape_of
+from stretto.numpy.clipping import clip
+from stretto.numpy.creation import shape_of
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.filled import ones
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import index_array, nonzero

@@ -25,11 +25,11 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
-from stretto.numpy.creation import zeros
 from stretto.numpy.cumulative import cumprod
 from stretto.numpy.directly import NUMERIC, directly
-from stretto.numpy.dtypes import finfo
+from stretto.numpy.filled import zeros
 from stretto.numpy.indices import concrete_of
+from stretto.numpy.limits import finfo
 from stretto.numpy.linalg.factorisations import eigvals
 from stretto.numpy.linalg.systems import inv, lstsq
 from stretto.numpy.manipulation import atleast_1d, flip

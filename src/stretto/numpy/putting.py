@@ -18,12 +18,12 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto.numpy.arguments import refuse_inplace
-from stretto.numpy.arithmetic import clip
+from stretto.numpy.clipping import clip
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.indexing import At
-from stretto.numpy.joining import resize, take
 from stretto.numpy.logic import truth
 from stretto.numpy.remainders import remainder
+from stretto.numpy.taking import resize, take
 
 __all__ = ["fill_diagonal", "place", "put", "put_along_axis", "putmask"]
 

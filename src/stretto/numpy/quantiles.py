@@ -33,11 +33,10 @@ from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import argsort, sort
 from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import maximum, minimum
+from stretto.numpy.clipping import maximum, minimum
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.directly import INTEGER, REAL, host_of
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import any as any_
@@ -45,6 +44,7 @@ from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.reductions import wide_dtype
 from stretto.numpy.remainders import remainder
 from stretto.numpy.statistics import along_axes
+from stretto.numpy.taking import take
 
 __all__ = [
     "median",

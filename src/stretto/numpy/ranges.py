@@ -24,14 +24,14 @@ from stretto._engine.ops.broadcast import (
     move_axis,
     reshape,
 )
-from stretto._engine.ops.comparison import eq, select
+from stretto._engine.ops.comparison import eq, full, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import refuse_device
-from stretto.numpy.creation import PYTHON, cast, shape_of, stacked, zeros
+from stretto.numpy.creation import PYTHON, cast, shape_of, stacked
 from stretto.numpy.dtypes import as_dtype
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
@@ -336,7 +336,7 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: b
         places = [tuple(n if d == i else 1 for d, n in enumerate(shape)) for i in range(len(shape))]
         return tuple(broadcasted_iota(wanted, place, i) for i, place in enumerate(places))
     if not shape:
-        return zeros((0,), wanted)
+        return full((0,), 0, wanted)
     return stacked([broadcasted_iota(wanted, shape, i) for i in range(len(shape))], "indices")
 
 

@@ -32,11 +32,11 @@ from stretto.numpy.cumulative import cumsum
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, REAL, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At
-from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan, less, truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.quick import array_of, at_rest, element_of, same_dtype, splat
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.taking import take
 
 __all__ = [
     "argsort",

@@ -23,11 +23,12 @@ from stretto._engine.ops.reducing.cumulative import cummax
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.directly import INTEGER, REAL, directly
-from stretto.numpy.joining import concatenate, take
+from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import equal, isnan
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import flatnonzero, searchsorted
+from stretto.numpy.taking import take
 from stretto.numpy.unique import starts_of_runs, unique
 
 __all__ = ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d"]

@@ -34,10 +34,10 @@ from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At, getitem
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.joining import take
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import keep, masked
+from stretto.numpy.taking import take
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop
     from stretto._engine.control import loops, scan

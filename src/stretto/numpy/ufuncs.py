@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -21,15 +22,16 @@ from stretto._engine.ops.reducing import reduce
 from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin
 from stretto.numpy import (
     arithmetic,
+    clipping,
+    complex_parts,
     cumulative,
-    divisors,
     elementary,
     extrema,
-    floats,
     logic,
     reductions,
     remainders,
     rounding,
+    trigonometric,
 )
 from stretto.numpy.indexing import IndexUpdate
 from stretto.numpy.ufunc import METHODS, ufunc
@@ -130,8 +132,8 @@ multiply = _with_methods(
 )
 divide = true_divide = _with_methods(arithmetic.true_divide)
 power = _with_methods(arithmetic.power)
-maximum = _with_methods(arithmetic.maximum, collapse=_max, run=cummax, update=IndexUpdate.max)
-minimum = _with_methods(arithmetic.minimum, collapse=_min, run=cummin, update=IndexUpdate.min)
+maximum = _with_methods(clipping.maximum, collapse=_max, run=cummax, update=IndexUpdate.max)
+minimum = _with_methods(clipping.minimum, collapse=_min, run=cummin, update=IndexUpdate.min)
 negative = _with_methods(arithmetic.negative)
 logaddexp = _with_methods(elementary.logaddexp, collapse=_log_sum_exp, run=_running_log_sum_exp)
 logaddexp2 = _with_methods(elementary.logaddexp2, collapse=_log2_sum_exp2)
@@ -144,8 +146,16 @@ bitwise_xor = _with_methods(logic.bitwise_xor, collapse=reduce.reduce_xor)
 
 # The others
 
-for _module in (arithmetic, divisors, elementary, floats, logic, remainders, rounding):
-    for _name in _module.__all__:
-        _function = getattr(_module, _name)
-        if isinstance(getattr(np, _name, None), np.ufunc) and not isinstance(_function, ufunc):
-            _with_methods(_function, _name)
+
+def attach(module: ModuleType) -> None:
+    """Give the functions of a module the methods of NumPy's universal functions of their names."""
+    for name in module.__all__:
+        function = getattr(module, name)
+        if isinstance(getattr(np, name, None), np.ufunc) and not isinstance(function, ufunc):
+            _with_methods(function, name)
+
+
+for _module in (
+    arithmetic, clipping, complex_parts, elementary, logic, remainders, rounding, trigonometric
+):  # fmt: skip
+    attach(_module)

@@ -23,11 +23,11 @@ from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.runtime.array import Array
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.indexing import At
-from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import concrete, flatnonzero, index_array, lexsort
+from stretto.numpy.taking import take
 
 __all__ = [
     "unique",

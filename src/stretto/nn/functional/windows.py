@@ -18,7 +18,7 @@ from stretto._engine.ops.comparison import full_like, where
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.reducing.reduce import argmax, greatest_below
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
-from stretto.numpy.joining import take
+from stretto.numpy.taking import take
 
 __all__ = ["Table", "greatest_and_places", "table_of", "window_of"]
 
