@@ -44,16 +44,30 @@ __all__ = [
     "true_divide",
 ]
 
-_add = quick(ops.ADD, ops.add, operator="add")
-_subtract = quick(ops.SUB, ops.subtract, operator="sub")
-_multiply = quick(ops.MUL, ops.multiply, operator="mul")
+
+def _add_promoted(x: Any, y: Any) -> Any:
+    return ops.ADD(*promote_values("add", x, y))
+
+
+def _subtract_promoted(x: Any, y: Any) -> Any:
+    x, y = promote_values("subtract", x, y)
+    if kind_of(x.dtype) == "bool":
+        raise TypeError("subtract: booleans have no difference; use != or .astype(int)")
+    return ops.SUB(x, y)
+
+
+def _multiply_promoted(x: Any, y: Any) -> Any:
+    return ops.MUL(*promote_values("multiply", x, y))
 
 
 def _divide_floats(x: Any, y: Any) -> Any:
     return ops.DIV(*promote_values("divide", x, y, inexact=True))
 
 
-_divide = quick(ops.DIV, _divide_floats, INEXACT, operator="truediv")
+_add = quick(ops.ADD, _add_promoted, operator="add", caller="add")
+_subtract = quick(ops.SUB, _subtract_promoted, operator="sub", caller="subtract")
+_multiply = quick(ops.MUL, _multiply_promoted, operator="mul", caller="multiply")
+_divide = quick(ops.DIV, _divide_floats, INEXACT, operator="truediv", caller="divide")
 
 
 def add(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -390,6 +404,7 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.heaviside(snp.array([-1.0, 0.0, 2.0]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
+    refuse_complex("heaviside", x=x, y=y)
     a, b = promote_values("heaviside", x, y, inexact=True)
     zero = zeros_like(a)
     step = select(lt(a, zero), zero, full_like(a, 1))

@@ -5,7 +5,7 @@ Next, read ``applying``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,9 @@ def _all_of(caller: str, arrays: Any, what: str) -> list[Any]:
     """The arrays of a sequence, or along the first axis of one."""
     if isinstance(arrays, (Value, np.ndarray)) and arrays.ndim == 0:
         raise TypeError(f"{caller}: {what} must be a sequence of arrays, got one of rank 0")
-    sequence: Any = arrays
-    return [as_value(x, caller, f"{what}[{i}]") for i, x in enumerate(sequence)]
+    if not isinstance(arrays, Iterable):
+        raise TypeError(f"{caller}: {what} must be a sequence of arrays, got {arrays!r}")
+    return [as_value(x, caller, f"{what}[{i}]") for i, x in enumerate(arrays)]
 
 
 def _of_one_dtype(caller: str, values: Sequence[Any]) -> list[Any]:
@@ -95,7 +96,10 @@ def choose(
     x = as_value(a, "choose", "a")
     if x.type.kind not in ("int", "uint", "bool"):
         raise TypeError(f"choose: a must hold integers, got {x.type}")
-    values = _of_one_dtype("choose", _all_of("choose", choices, "choices"))
+    arrays = _all_of("choose", choices, "choices")
+    if not arrays:
+        raise ValueError("choose: expected at least one array in choices, got none")
+    values = _of_one_dtype("choose", arrays)
     n = len(values)
     if mode == "wrap":
         x = remainder(x, n)
@@ -252,7 +256,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     >>> snp.trim_zeros(snp.array([0, 0, 1, 2, 0]))
     Array([1, 2], dtype=int32)
     """
-    ends = trim.lower()
+    ends = trim.lower() if isinstance(trim, str) else ""
     if not ends or set(ends) - {"f", "b"}:
         raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}")
     x = as_value(filt, "trim_zeros", "filt")

@@ -5,6 +5,7 @@ Next, read ``remainders``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +16,7 @@ from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, where
-from stretto._engine.ops.complex_order import complex_greater
+from stretto._engine.ops.complex_order import complex_extremum, complex_greater
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.runtime.array import Array
@@ -24,8 +25,29 @@ from stretto.numpy.quick import quick
 
 __all__ = ["clip", "fmax", "fmin", "maximum", "minimum", "nan_to_num"]
 
-_maximum = quick(ops.MAX, ops.maximum)
-_minimum = quick(ops.MIN, ops.minimum)
+
+def _greater_of(caller: str) -> Callable[[Any, Any], Any]:
+    """The greater of two, for the function of this name."""
+
+    def greater(x: Any, y: Any) -> Any:
+        x, y = promote_values(caller, x, y)
+        return complex_extremum(x, y, True) if is_complex(x.dtype) else ops.MAX(x, y)
+
+    return quick(ops.MAX, greater, caller=caller)
+
+
+def _lesser_of(caller: str) -> Callable[[Any, Any], Any]:
+    """The lesser of two, for the function of this name."""
+
+    def lesser(x: Any, y: Any) -> Any:
+        x, y = promote_values(caller, x, y)
+        return complex_extremum(x, y, False) if is_complex(x.dtype) else ops.MIN(x, y)
+
+    return quick(ops.MIN, lesser, caller=caller)
+
+
+_maximum, _minimum = _greater_of("maximum"), _lesser_of("minimum")
+_at_least, _at_most = _greater_of("clip"), _lesser_of("clip")
 
 
 def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -158,10 +180,18 @@ def clip(
     Array([0. , 0.5, 1. ], dtype=float32)
     """
     x = as_value(a, "clip", "a")
-    low, high = (a_min if min is None else min), (a_max if max is None else max)
     if is_complex(x.dtype):
         raise ValueError(f"clip: complex numbers have no order; got {x.type}")
+    low = _bound(a_min if min is None else min, "min")
+    high = _bound(a_max if max is None else max, "max")
     return _clip(x, low, high)
+
+
+def _bound(x: Any, argument: str) -> Any:
+    """A bound of ``clip``: None, a Python number, or a value."""
+    if x is None or x.__class__ in (int, float):
+        return x
+    return as_value(x, "clip", argument)
 
 
 def _clip_between_numbers(x: np.ndarray, low: Any, high: Any) -> Any:
@@ -178,8 +208,8 @@ def _clip_between_numbers(x: np.ndarray, low: Any, high: Any) -> Any:
 @eager(_clip_between_numbers, REAL)
 def _clip(x: Any, low: Any, high: Any) -> Any:
     if low is not None:
-        x = _maximum(x, low)
-    return x if high is None else _minimum(x, high)
+        x = _at_least(x, low)
+    return x if high is None else _at_most(x, high)
 
 
 def nan_to_num(

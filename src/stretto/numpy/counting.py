@@ -14,6 +14,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.comparison import where as choose
@@ -150,5 +151,6 @@ def digitize(
         return full(value.shape, 0, default_dtype("int"))
     falls = lt(slice_in_dim(edges, n - 1, n), slice_in_dim(edges, 0, 1))
     edges = select(broadcast_to(falls, (n,)), rev(edges, (0,)), edges)
+    edges, value = promote_dtypes("digitize", edges, value)
     place = searchsorted(edges, value, "left" if right else "right", method=method or "scan")
     return choose(reshape(falls, ()), n - place, place)

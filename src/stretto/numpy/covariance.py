@@ -32,7 +32,7 @@ def _variables(caller: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     """A row for each variable, of a float or complex dtype."""
     parts = []
     for name, x in (("m" if caller == "cov" else "x", m), ("y", y)):
-        if x is None:
+        if x is None and name == "y":
             continue
         x = as_value(x, caller, name)
         if x.ndim > 2:

@@ -19,7 +19,7 @@ from stretto._engine.core.interpreter import (
 )
 from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
-from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
@@ -159,7 +159,8 @@ def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Array:
     >>> snp.ascontiguousarray(3.0).shape
     (1,)
     """
-    return array(a, dtype, copy=False, ndmin=1)
+    x = _make(a, dtype, "ascontiguousarray")
+    return x if x.ndim else reshape(x, (1,))
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -249,7 +250,7 @@ def cast(x: Any, dtype: np.dtype, caller: str) -> np.ndarray:
             what = f"the Python integer {shown(x)} does not fit in {dtype.name}"
         raise OverflowError(f"{caller}: {what}") from None
     except TypeError:
-        return np.real(x).astype(dtype)  # complex numbers to real ones, as XLA does
+        return np.asarray(np.real(x)).astype(dtype)  # complex numbers to real ones, as XLA does
 
 
 def _leaves(x: Any) -> Iterator[Any]:
@@ -271,15 +272,14 @@ def _from_sequence(x: Sequence[Any], wanted: np.dtype | None, caller: str) -> An
     values = [_leaf(leaf, caller) for leaf in leaves]
     if wanted is None:
         wanted = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)[0]
-    if not any(isinstance(v, Tracer) for v in values):
-        try:
-            hosts = iter([np.asarray(convert(v, wanted).to_host()) for v in values])
-            host = np.array(_rebuilt(x, hosts), wanted)
-        except ValueError:
-            raise _ragged(caller) from None
-        return Array(host, array_type(host.shape, wanted))
-    pending = iter([convert(v, wanted) for v in values])
-    return stacked(_rebuilt(x, pending), caller)
+    values = [convert(v, wanted) for v in values]
+    if any(isinstance(v, Tracer) for v in values):
+        return stacked(_rebuilt(x, iter(values)), caller)
+    try:
+        host = np.array(_rebuilt(x, iter([np.asarray(v.to_host()) for v in values])), wanted)
+    except ValueError:
+        raise _ragged(caller) from None
+    return Array(host, array_type(host.shape, wanted))
 
 
 def _is_sequence(cls: type) -> bool:
@@ -338,7 +338,17 @@ def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, caller: s
     return Array(host, array_type(host.shape, wanted))
 
 
-# Of one element
+# Shapes
+
+
+def broadcast_argument(x: Any, shape: tuple[int, ...], caller: str, argument: str) -> Any:
+    """A value broadcast to a shape; ``ValueError`` in the caller's name where it does not fit."""
+    try:
+        return broadcast_to(x, shape)
+    except ValueError:
+        raise ValueError(
+            f"{caller}: {argument}, {x.type}, does not broadcast to shape {shape}"
+        ) from None
 
 
 def shape_of(shape: Any, caller: str) -> tuple[int, ...]:

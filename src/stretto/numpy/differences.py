@@ -20,9 +20,11 @@ from stretto._engine.ops.comparison import eq, gt, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto.numpy.arguments import inexact_values
+from stretto.numpy.arguments import inexact_values, refuse_complex
 from stretto.numpy.arithmetic import absolute
+from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.eager import BOOL, FLOAT, NUMERIC, eager
 from stretto.numpy.joining import concatenate
@@ -129,6 +131,8 @@ def ediff1d(
 
 @eager(np.ediff1d, NUMERIC)
 def _ediff1d(x: Any) -> Any:
+    if kind_of(x.dtype) == "bool":
+        raise TypeError(f"ediff1d: booleans have no difference, got {x.type}; use .astype(int)")
     x = ravel(x)
     return _part(x, 1, None, 0) - _part(x, 0, -1, 0)
 
@@ -145,9 +149,9 @@ def _spacings(varargs: Sequence[Any], axes: Sequence[int], shape: tuple[int, ...
         )
     spacings = [as_value(v, "gradient", "a spacing") for v in varargs]
     if len(spacings) != len(axes):
-        spacings = spacings * len(axes)
         if spacings[0].ndim and len(axes) > 1:
             raise ValueError("gradient: coordinates need one array for each axis; got one in all")
+        spacings = spacings * len(axes)
     for x, axis in zip(spacings, axes, strict=True):
         if x.ndim and x.shape != (shape[axis],):
             raise ValueError(
@@ -280,10 +284,18 @@ def unwrap(
     >>> snp.unwrap(snp.array([0, 3, 6, 1]), period=7)
     Array([0, 3, 6, 8], dtype=int32)
     """
+    refuse_complex("unwrap", p=p, period=period)
     x = as_value(p, "unwrap", "p")
     axis = canonical_axis(axis, x.ndim, "unwrap")
     x, cycle = promote_dtypes("unwrap", x, period)
     steps = diff(x, axis=axis)
+    limit = None
+    if discont is not None:
+        refuse_complex("unwrap", discont=discont)
+        _, limit = promote_dtypes("unwrap", steps, discont)
+    for name, value in (("period", cycle), ("discont", limit)):
+        if value is not None and value.ndim:
+            broadcast_argument(value, steps.shape, "unwrap", name)
     whole = not is_inexact(x.dtype)
     high = cycle // 2 if whole else cycle / 2
     within = remainder(steps + high, cycle) - high
@@ -291,7 +303,7 @@ def unwrap(
     turned = eq(within, -high) & gt(steps, zeros_like(steps))
     within = choose(turned & eq(remainder(cycle, 2), 0) if whole else turned, high, within)
     least = 2 * absolute(steps)
-    away = lt(least, cycle if discont is None else 2 * as_value(discont, "unwrap", "discont"))
+    away = lt(least, cycle if limit is None else 2 * limit)
     change = cumsum(choose(away, 0, within - steps), axis, dtype=x.dtype)
     config = [(int(d == axis), 0, 0) for d in range(x.ndim)]
     return x + pad(change, 0, config)
@@ -331,6 +343,8 @@ def trapezoid(
 @eager(np.trapezoid, FLOAT)
 def _trapezoid(y: Any, x: Any, *, axis: int) -> Any:
     samples, places = inexact_values("trapezoid", y=y, x=x)
+    if not places.ndim:
+        raise ValueError(f"trapezoid: x must say where the samples lie, got {places.type}")
     step = diff(places, axis=axis if places.ndim == samples.ndim else -1)
     if places.ndim == 1:
         step = reshape(step, tuple(-1 if d == axis else 1 for d in range(samples.ndim)))
@@ -350,4 +364,5 @@ def _trapezoid_by_step(y: Any, *, dx: Any, axis: int) -> Any:
 def _areas(samples: Any, step: Any, axis: int) -> Any:
     """The sum of the trapezoids between neighbours that are ``step`` apart."""
     sums = _part(samples, 1, None, axis) + _part(samples, 0, -1, axis)
+    broadcast_shapes("trapezoid", step.shape, sums.shape)
     return sum_(step * sums * 0.5, axis)

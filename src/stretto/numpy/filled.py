@@ -12,12 +12,11 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value, state, type_of
 from stretto._engine.core.types import array_type, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, SupportsDType
-from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import refuse_device
-from stretto.numpy.creation import PYTHON, cast, shape_of
+from stretto.numpy.creation import PYTHON, broadcast_argument, cast, shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.quick import splat
 
@@ -178,7 +177,8 @@ def full(
         wanted = scalar_dtype(type(fill_value)) if wanted is None else wanted
         return _filled(sizes, cast(fill_value, wanted, "full")[()], wanted, weak)
     x = as_value(fill_value, "full", "fill_value")
-    return broadcast_to(x if wanted is None else convert(x, wanted), sizes)
+    x = x if wanted is None else convert(x, wanted)
+    return broadcast_argument(x, sizes, "full", "fill_value")
 
 
 def _like(a: Any, element: Any, dtype: Any, shape: Any, caller: str, argument: str = "a") -> Any:
@@ -335,4 +335,5 @@ def full_like(
         element = cast(fill_value, wanted, "full_like")[()]
         return _filled(sizes, element, wanted, weak)
     value = as_value(fill_value, "full_like", "fill_value")
-    return broadcast_to(convert(value, wanted, weak), sizes)
+    value = convert(value, wanted, weak)
+    return broadcast_argument(value, sizes, "full_like", "fill_value")

@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
+from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import eq, full_like, ge, lt
@@ -50,7 +50,10 @@ def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
             )
         ends = None if range is None else (float(range[0]), float(range[1]))
         host = np.asarray(concrete(x, f"{caller}: bins={bins!r}"), np.float64)
-        edges = np.histogram_bin_edges(host, bins, ends)
+        try:
+            edges = np.histogram_bin_edges(host, bins, ends)
+        except ValueError as error:
+            raise ValueError(f"{caller}: {error}") from None
         return convert(as_value(edges), inexact_dtype(x.dtype))
     asked = as_value(bins, caller, "bins")
     if asked.ndim > 1 or (not asked.ndim and kind_of(asked.dtype) not in ("int", "uint")):
@@ -59,6 +62,8 @@ def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
             f"{asked.type}"
         )
     if asked.ndim:
+        if not asked.size:
+            raise ValueError(f"{caller}: expected at least one edge in bins, got {asked.type}")
         return asked
     count = integer(bins, caller, "bins")
     if count < 1:
@@ -321,7 +326,7 @@ def histogram2d(
     if _has_parts(parts) and len(parts) not in (1, 2):
         parts = [parts, parts]
     points = [as_value(x, "histogram2d", "x"), as_value(y, "histogram2d", "y")]
-    counts, edges = histogramdd(points, parts, range, weights, density)
+    counts, edges = _count_points("histogram2d", points, parts, range, weights, density)
     return counts, edges[0], edges[1]
 
 
@@ -358,9 +363,21 @@ def histogramdd(
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    caller = "histogramdd"
+    return _count_points("histogramdd", sample, bins, range, weights, density)
+
+
+def _count_points(
+    caller: str, sample: Any, bins: Any, range: Any, weights: Any, density: Any
+) -> tuple[Any, list[Any]]:
     if isinstance(sample, (list, tuple)):
-        points = stack([as_value(x, caller, "sample") for x in sample], 1)
+        columns = [as_value(x, caller, "sample") for x in sample]
+        if {x.ndim for x in columns} != {1} or len({x.shape for x in columns}) > 1:
+            raise ValueError(
+                f"{caller}: expected arrays of rank 1 and of one length, one for each dimension; "
+                f"got {', '.join([str(x.type) for x in columns]) or 'none'}"
+            )
+        promote([(x.dtype, x.weak_type) for x in columns], caller)
+        points = stack(columns, 1)
     else:
         points = as_value(sample, caller, "sample")
     if points.ndim != 2 or is_complex(points.dtype):
@@ -379,7 +396,7 @@ def histogramdd(
             f"{caller}: bins and range must have one part for each of {rank} dimensions; got "
             f"{len(every)} and {len(ends)}"
         )
-    columns = np.arange(rank).tolist()  # the argument `range` hides the function
-    xs = [reshape(slice_in_dim(points, d, d + 1, 1, 1), (count,)) for d in columns]
+    # The argument `range` hides the function.
+    xs = [reshape(slice_in_dim(points, d, d + 1, 1, 1), (count,)) for d in np.arange(rank).tolist()]
     edges = [_edges(caller, x, b, r, w) for x, b, r in zip(xs, every, ends, strict=True)]
     return _count(xs, edges, w, bool(density))

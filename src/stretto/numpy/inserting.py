@@ -22,6 +22,7 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
+from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.eager import ANY, eager
 from stretto.numpy.indexing import At
 from stretto.numpy.indices import concrete_of
@@ -85,7 +86,11 @@ def delete(
 
 @eager(np.delete, ANY)
 def _delete(x: Any, *, obj: np.ndarray, axis: int) -> Any:
-    return take(x, np.delete(np.arange(x.shape[axis], dtype=np.int32), obj), axis)
+    try:
+        rest = np.delete(np.arange(x.shape[axis], dtype=np.int32), obj)
+    except IndexError as error:
+        raise IndexError(f"delete: {error}") from None
+    return take(x, rest, axis)
 
 
 def insert(
@@ -129,7 +134,8 @@ def insert(
     if at.ndim == 0:
         new = moveaxis(new, 0, place)
     count = new.shape[place] if at.size == 1 else at.size
-    new = broadcast_to(new, tuple(count if d == place else m for d, m in enumerate(x.shape)))
+    room = tuple([count if d == place else m for d, m in enumerate(x.shape)])
+    new = broadcast_argument(new, room, "insert", "values")
     new = convert(new, x.dtype, x.weak_type)
     if isinstance(at, Value):
         return take(concatenate([x, new], place), _order(at, n, count), place)
@@ -143,7 +149,10 @@ def _insert_hosts(x: np.ndarray, new: np.ndarray, *, obj: np.ndarray, axis: int)
 @eager(_insert_hosts, ANY)
 def _insert(x: Any, new: Any, *, obj: np.ndarray, axis: int) -> Any:
     n, count = x.shape[axis], new.shape[axis]
-    order = np.insert(np.arange(n), obj, np.arange(n, n + count)).astype(np.int32)
+    try:
+        order = np.insert(np.arange(n), obj, np.arange(n, n + count)).astype(np.int32)
+    except IndexError as error:
+        raise IndexError(f"insert: {error}") from None
     return take(concatenate([x, new], axis), order, axis)
 
 
@@ -152,7 +161,7 @@ def _places(caller: str, obj: Any, n: int) -> Any:
     if isinstance(obj, slice):
         return np.arange(n)[obj]
     at: Any = concrete_of(obj) if isinstance(obj, Value) else obj
-    if at is None:
+    if at is None and isinstance(obj, Value):
         if obj.type.kind == "bool":
             raise TracedValueError(
                 f"{caller}: the shape of the result depends on obj, a traced mask, {obj.type}: "
@@ -168,9 +177,8 @@ def _places(caller: str, obj: Any, n: int) -> Any:
     if at.dtype.kind not in "iu" or (at.ndim > 1 and caller == "insert"):
         got = at.type if isinstance(at, Value) else f"{at.dtype.name}{list(at.shape)}"
         raise IndexError(
-            f"{caller}: obj must be an integer, a slice, integers, or a mask of the axis's "
-            f"size, {n}; "
-            f"got {got}"
+            f"{caller}: obj must be an integer, a slice, integers, or a mask of the axis's size, "
+            f"{n}; got {got}"
         )
     return at if isinstance(at, Value) else at.astype(np.intp)
 

@@ -5,7 +5,7 @@ Next, read ``splitting``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,13 +40,15 @@ __all__ = [
 ]
 
 
-def _several(arrays: Any, caller: str, dtype: Any = None) -> list[Any]:
+def _promoted(arrays: Any, caller: str, dtype: Any = None) -> list[Any]:
     """The arrays of a sequence (or along the first axis of one), promoted to one dtype."""
     if isinstance(arrays, (Value, np.ndarray)):
         whole = as_value(arrays, caller, "arrays")
         if not whole.ndim:
             raise TypeError(f"{caller}: expected a sequence of arrays, got {whole.type}")
         arrays = [getitem(whole, i) for i in range(whole.shape[0])]
+    if not isinstance(arrays, Iterable):
+        raise TypeError(f"{caller}: expected a sequence of arrays, got {arrays!r}")
     values = [as_value(x, caller, f"array {i}") for i, x in enumerate(arrays)]
     if not values:
         raise ValueError(f"{caller}: expected at least one array, got none")
@@ -85,20 +87,36 @@ def concatenate(
     >>> snp.concatenate([snp.array([1, 2]), snp.array([3])])
     Array([1, 2, 3], dtype=int32)
     """
-    values = _several(arrays, "concatenate", dtype)
+    return _join("concatenate", arrays, axis, dtype)
+
+
+def _join(caller: str, arrays: Any, axis: Any, dtype: Any = None) -> Any:
+    values = _promoted(arrays, caller, dtype)
     if axis is None:
         values, axis = [ravel(v) for v in values], 0
     if not values[0].ndim:
-        raise ValueError("concatenate: arrays of rank 0 have no axis to join along; use stack")
-    return _concatenate(*values, axis=canonical_axis(axis, values[0].ndim, "concatenate"))
+        raise ValueError(f"{caller}: arrays of rank 0 have no axis to join along; use stack")
+    return _concatenate(*values, axis=canonical_axis(axis, values[0].ndim, caller), caller=caller)
 
 
-def _concatenate_hosts(*arrays: np.ndarray, axis: int) -> np.ndarray:
+def _concatenate_hosts(*arrays: np.ndarray, axis: int, caller: str) -> np.ndarray:
+    del caller
     return np.concatenate(arrays, axis)
 
 
 @eager(_concatenate_hosts, ANY)
-def _concatenate(*arrays: Any, axis: int) -> Any:
+def _concatenate(*arrays: Any, axis: int, caller: str) -> Any:
+    first = arrays[0].type
+    for i, x in enumerate(arrays):
+        shape = x.type.shape
+        fits = len(shape) == first.ndim and all(
+            [n == m or d == axis for d, (n, m) in enumerate(zip(shape, first.shape, strict=True))]
+        )
+        if not fits:
+            raise ValueError(
+                f"{caller}: arrays must have one shape but for axis {axis}; got {first} (array 0) "
+                f"and {x.type} (array {i})"
+            )
     return ops.concatenate(arrays, axis)
 
 
@@ -123,7 +141,7 @@ def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) 
     >>> snp.concat([snp.array([1, 2]), snp.array([3])])
     Array([1, 2, 3], dtype=int32)
     """
-    return concatenate(arrays, axis)
+    return _join("concat", arrays, axis)
 
 
 def stack(
@@ -156,7 +174,7 @@ def stack(
            [2, 4]], dtype=int32)
     """
     refuse_out("stack", out)
-    values = _several(arrays, "stack", dtype)
+    values = _promoted(arrays, "stack", dtype)
     if len({v.shape for v in values}) > 1:
         raise ValueError(
             f"stack: the arrays must have one shape, got {', '.join(str(v.type) for v in values)}"
@@ -198,7 +216,8 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    return _concatenate(*[atleast_2d(v) for v in _several(tup, "vstack", dtype)], axis=0)
+    rows = [atleast_2d(v) for v in _promoted(tup, "vstack", dtype)]
+    return _concatenate(*rows, axis=0, caller="vstack")
 
 
 row_stack = vstack
@@ -224,8 +243,8 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     >>> snp.hstack([snp.array([1, 2]), snp.array([3, 4])])
     Array([1, 2, 3, 4], dtype=int32)
     """
-    values = [atleast_1d(v) for v in _several(tup, "hstack", dtype)]
-    return _concatenate(*values, axis=min(values[0].ndim - 1, 1))
+    values = [atleast_1d(v) for v in _promoted(tup, "hstack", dtype)]
+    return _concatenate(*values, axis=min(values[0].ndim - 1, 1), caller="hstack")
 
 
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
@@ -249,7 +268,8 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Array([[[1, 3],
             [2, 4]]], dtype=int32)
     """
-    return _concatenate(*[atleast_3d(v) for v in _several(tup, "dstack", dtype)], axis=2)
+    layers = [atleast_3d(v) for v in _promoted(tup, "dstack", dtype)]
+    return _concatenate(*layers, axis=2, caller="dstack")
 
 
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
@@ -272,9 +292,9 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    values = _several(tup, "column_stack")
+    values = _promoted(tup, "column_stack")
     columns = [v if v.ndim > 1 else reshape(v, (v.size, 1)) for v in values]
-    return _concatenate(*columns, axis=1)
+    return _concatenate(*columns, axis=1, caller="column_stack")
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
@@ -297,7 +317,8 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     >>> snp.append(snp.array([1, 2]), 3)
     Array([1, 2, 3], dtype=int32)
     """
-    return concatenate([as_value(arr, "append"), as_value(values, "append", "values")], axis)
+    parts = [as_value(arr, "append", "arr"), as_value(values, "append", "values")]
+    return _join("append", parts, axis)
 
 
 def block(arrays: Any) -> Array:
@@ -324,15 +345,15 @@ def block(arrays: Any) -> Array:
             return 0
         depths = sorted({depth(part) for part in x})
         if len(depths) != 1:
-            found = f"some {depths[0]} deep, some {depths[-1]}" if depths else "an empty list"
-            raise ValueError(f"block: all blocks must be in lists of one depth; got {found}")
+            depths_met = f"some {depths[0]} deep, some {depths[-1]}" if depths else "an empty list"
+            raise ValueError(f"block: all blocks must be in lists of one depth; got {depths_met}")
         return 1 + depths[0]
 
     def joined(x: Any, level: int) -> Any:
         if not isinstance(x, list):
             v = as_value(x, "block", "a block")
             return reshape(v, (1,) * (rank - v.ndim) + v.shape)
-        return concatenate([joined(part, level - 1) for part in x], -level)
+        return _join("block", [joined(part, level - 1) for part in x], -level)
 
     def ranks(x: Any) -> int:
         return max(map(ranks, x)) if isinstance(x, list) else as_value(x, "block").ndim

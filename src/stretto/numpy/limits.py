@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike, DType, DTypeLike
 from stretto.numpy.dtypes import plain_dtype
 
@@ -59,7 +60,10 @@ def finfo(dtype: ArrayLike | DTypeLike) -> FloatLimits:
     >>> snp.finfo(snp.bfloat16).eps, snp.finfo(snp.float32).bits
     (0.0078125, 32)
     """
-    return FloatLimits(_of(dtype))
+    asked = _of(dtype)
+    if not is_inexact(asked):
+        raise ValueError(f"finfo: expected a float or complex dtype, got {asked.name}")
+    return FloatLimits(asked)
 
 
 def iinfo(int_type: ArrayLike | DTypeLike) -> ml_dtypes.iinfo:
@@ -80,7 +84,10 @@ def iinfo(int_type: ArrayLike | DTypeLike) -> ml_dtypes.iinfo:
     >>> snp.iinfo(snp.int8).max
     127
     """
-    return ml_dtypes.iinfo(_of(int_type))
+    asked = _of(int_type)
+    if kind_of(asked) not in ("int", "uint"):
+        raise ValueError(f"iinfo: expected an integer dtype, got {asked.name}")
+    return ml_dtypes.iinfo(asked)
 
 
 def _of(x: Any) -> np.dtype:

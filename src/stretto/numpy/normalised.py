@@ -23,6 +23,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, expm1, log, log1p
+from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.logic import isfinite, mask_of_where
 from stretto.numpy.reductions import any as any_
@@ -213,6 +214,7 @@ def log1mexp(x: ArrayLike) -> Array:
     >>> st.nn.log1mexp(st.numpy.array([1e-10, 50.0]))
     Array([-2.3025850e+01, -1.9287499e-22], dtype=float32)
     """
+    refuse_complex("log1mexp", x=x)
     value = as_inexact(x, "log1mexp")
     small = lt(value, full_like(value, math.log(2)))
     near, far = choose(small, value, 1.0), choose(small, 1.0, value)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops.arithmetic import DIV, REM
@@ -180,7 +181,8 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
     n, m = _matrix_shape("tril_indices_from", arr)
-    return tril_indices(n, k, m)
+    rows, columns = np.tril_indices(*_sizes("tril_indices_from", n, k, m))
+    return index_array(rows), index_array(columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
@@ -204,7 +206,8 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     n, m = _matrix_shape("triu_indices_from", arr)
-    return triu_indices(n, k, m)
+    rows, columns = np.triu_indices(*_sizes("triu_indices_from", n, k, m))
+    return index_array(rows), index_array(columns)
 
 
 def mask_indices(
@@ -233,8 +236,8 @@ def mask_indices(
     (Array([0], dtype=int32), Array([1], dtype=int32))
     """
     (rows,) = shape_of((n,), "mask_indices")
-    found = nonzero(mask_func(ones((rows, rows)), k), size=size)
-    return found[0], found[1]
+    places = nonzero(mask_func(ones((rows, rows)), k), size=size)
+    return places[0], places[1]
 
 
 # Of grids
@@ -271,6 +274,11 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         if not x.size:
             x = convert(x, default_dtype("int"))
         if x.type.kind == "bool":
+            if concrete_of(x) is None:
+                raise TracedValueError(
+                    f"ix_: how many places argument {i} stands for depends on values, but this "
+                    f"{x.type} is traced: {x.origin()}. Give indices"
+                )
             (x,) = nonzero(x)
         out.append(reshape(x, tuple([x.size if d == i else 1 for d in range(len(args))])))
     return tuple(out)
@@ -315,6 +323,12 @@ def ravel_multi_index(
     shape = shape_of(dims, caller)
     if order not in ("C", "F"):
         raise ValueError(f"{caller}: order must be 'C' or 'F', got {order!r}")
+    if not (
+        multi_index.ndim if isinstance(multi_index, Value) else hasattr(multi_index, "__len__")
+    ):
+        raise TypeError(
+            f"{caller}: multi_index must have an index for each axis, got {multi_index}"
+        )
     modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
     if len(multi_index) != len(shape) or len(modes) != len(shape):
         raise ValueError(

@@ -37,12 +37,20 @@ from stretto.numpy.dtypes import as_dtype
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
 
-def _number(x: Any) -> Any:
+def _number(x: Any, argument: str) -> Any:
     """A static Python number; a traced one is refused, with the way out."""
+    if type(x) in PYTHON:
+        return x
     if isinstance(x, Value):
+        if x.ndim or x.type.kind == "complex":
+            raise TypeError(f"arange: {argument} must be a real number, got {x.type}")
         number: Any = x
         return operator.index(number) if x.type.kind in ("int", "uint") else float(number)
-    return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
+    if isinstance(x, (np.generic, np.ndarray)) and x.size == 1 and x.dtype.kind in "biufc":
+        return x.item()
+    raise TypeError(
+        f"arange: {argument} must be a number, got {as_value(x, 'arange', argument).type}"
+    )
 
 
 def arange(
@@ -82,10 +90,13 @@ def arange(
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
     """
     refuse_device("arange", device, out_sharding)
-    given = (start, stop, step)
-    numbers: list[Any] = [None if x is None else _number(x) for x in given]
+    arguments = {"start": start, "stop": stop, "step": step}
+    numbers: list[Any] = [None if x is None else _number(x, k) for k, x in arguments.items()]
+    if start is None:
+        raise TypeError("arange: start must be a number, got None")
     if dtype is None:
-        wanted = promote([_type_of(x) for x in given if x is not None], "arange")[0]
+        types = [_type_of(x) for x in arguments.values() if x is not None]
+        wanted = promote(types, "arange")[0]
     else:
         wanted = as_dtype(dtype)
     first, last, by = numbers
@@ -196,11 +207,24 @@ def linspace(
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     refuse_device("linspace", device)
-    num = integer(num, "linspace", "num")
+    return _linspace("linspace", start, stop, num, endpoint, retstep, dtype, axis)
+
+
+def _linspace(
+    caller: str,
+    start: Any,
+    stop: Any,
+    num: Any,
+    endpoint: bool,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    num = integer(num, caller, "num")
     if num < 0:
-        raise ValueError(f"linspace: num must not be negative, got {num}")
+        raise ValueError(f"{caller}: num must not be negative, got {num}")
     gaps = num - 1 if endpoint else num
-    low, high = promote_values("linspace", start, stop, inexact=True)
+    low, high = promote_values(caller, start, stop, inexact=True)
     wanted = low.dtype if dtype is None else as_dtype(dtype)
     if type(start) in PYTHON and type(stop) in PYTHON:
         first: Any = start
@@ -216,7 +240,7 @@ def linspace(
             out = out // 1
             short = (out + 1 - low) * gaps <= (high - low) * places
             out = out + convert(short, out.dtype) if gaps else out
-        out = move_axis(convert(out, wanted), 0, canonical_axis(axis, out.ndim, "linspace"))
+        out = move_axis(convert(out, wanted), 0, canonical_axis(axis, out.ndim, caller))
     if not retstep:
         return out
     step = (high - low) / gaps if gaps else high * math.nan
@@ -266,7 +290,9 @@ def logspace(
     >>> snp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    out = as_value(base, "logspace", "base") ** linspace(start, stop, num, endpoint, axis=axis)
+    out = as_value(base, "logspace", "base") ** _linspace(
+        "logspace", start, stop, num, endpoint, axis=axis
+    )
     return out if dtype is None else convert(out, as_dtype(dtype))
 
 
@@ -302,7 +328,7 @@ def geomspace(
     Array([1., 2., 4., 8.], dtype=float32)
     """
     low, high = promote_values("geomspace", start, stop, inexact=True)
-    part = linspace(0.0, 1.0, num, endpoint)
+    part = _linspace("geomspace", 0.0, 1.0, num, endpoint)
     part = reshape(part, (num, *(1,) * low.ndim))
     low, high = expand_dims(low, 0), expand_dims(high, 0)
     out = move_axis(low * (high / low) ** part, 0, canonical_axis(axis, low.ndim, "geomspace"))

@@ -110,7 +110,7 @@ def _split(caller: str, ary: Any, at: Any, axis: int) -> list[Any]:
         bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in places), n]
     else:
         parts = integer(at, caller, "indices_or_sections")
-        if parts < 1 or (caller == "split" and n % parts):
+        if parts < 1 or (caller != "array_split" and n % parts):
             raise ValueError(
                 f"{caller}: axis {axis} of {x.type} does not divide into {parts} equal parts"
             )
@@ -153,7 +153,8 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
     >>> [part.shape for part in snp.hsplit(snp.ones((2, 4)), 2)]
     [(2, 2), (2, 2)]
     """
-    return split(ary, indices_or_sections, 0 if as_value(ary, "hsplit").ndim == 1 else 1)
+    x = as_value(ary, "hsplit", "ary")
+    return _split("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
@@ -176,7 +177,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
     >>> [part.shape for part in snp.vsplit(snp.ones((3, 4)), [1])]
     [(1, 4), (2, 4)]
     """
-    return split(ary, indices_or_sections, 0)
+    return _split("vsplit", ary, indices_or_sections, 0)
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
@@ -199,4 +200,4 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
     >>> [part.shape for part in snp.dsplit(snp.ones((2, 2, 2)), 2)]
     [(2, 2, 1), (2, 2, 1)]
     """
-    return split(ary, indices_or_sections, 2)
+    return _split("dsplit", ary, indices_or_sections, 2)

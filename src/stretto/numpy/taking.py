@@ -221,6 +221,8 @@ def take(
     """
     refuse_out("take", out)
     x, places = as_value(a, "take", "a"), as_value(indices, "take", "indices")
+    if places.type.kind not in ("int", "uint"):
+        raise TypeError(f"take: indices must be integers, got {places.type}")
     if axis is None:
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "take")
