@@ -172,3 +172,26 @@ def test_under_vmap():
     x, y = snp.array(F), snp.array(G[0])
     np.testing.assert_array_equal(st.vmap(snp.mod, in_axes=(0, None))(x, y), np.mod(F, G[0]))
     np.testing.assert_array_equal(st.vmap(lambda r: r * 2 + 1)(x), F * 2 + 1)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+def test_messages_name_the_function_called(name):
+    f = getattr(snp, name)
+    x, y = snp.ones(3), snp.ones(2)
+    with pytest.raises(ValueError, match=rf"^{name}: shapes \(3,\) and \(2,\)"):
+        f(x, y)
+    with pytest.raises(ValueError, match=rf"^{name}: shapes \(3,\) and \(2,\)"):
+        st.jit(f)(x, y)
+    with pytest.raises(TypeError, match=f"^{name}: y must be an array"):
+        f(x, [1.0])
+
+
+def test_booleans_have_no_difference():
+    for f in (snp.subtract, st.jit(snp.subtract)):
+        with pytest.raises(TypeError, match=r"^subtract: booleans have no difference"):
+            f(snp.array([True]), snp.array([False]))
+
+
+def test_heaviside_refuses_complex_numbers():
+    with pytest.raises(TypeError, match=r"^heaviside: x must be real"):
+        snp.heaviside(1j, 1)

@@ -30,3 +30,18 @@ def test_messages():
     for call, error, words in cases:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.digitize(snp.ones(2), snp.ones(2, "float8_e5m2")),
+            TypeError,
+            r"digitize: types",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

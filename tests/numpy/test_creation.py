@@ -224,3 +224,20 @@ def test_the_compiled_way_refuses_masked_arrays_after_plain_ones():
     compiled = double.lower(MASKED.data).compile()
     with pytest.raises(TypeError, match="masked array"):
         compiled(MASKED)
+
+
+def test_complex_numbers_in_a_real_dtype_lose_their_imaginary_part():
+    assert snp.array(2 + 1j, dtype=float).tolist() == 2
+    assert snp.full(2, 2 + 1j, float).tolist() == [2, 2]
+
+
+def test_known_arrays_in_lists_take_a_dtype_in_a_trace():
+    x = snp.array([1.5, 2.5])
+    total = st.jit(lambda y: snp.array([x, x], dtype=int) + y)(1)
+    assert total.tolist() == [[2, 3], [2, 3]]
+    assert total.dtype == snp.int32
+
+
+def test_messages_of_ascontiguousarray():
+    with pytest.raises(ValueError, match=r"^ascontiguousarray: the sequences differ in length"):
+        snp.ascontiguousarray([[1], [1, 2]])

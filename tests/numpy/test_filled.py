@@ -62,3 +62,23 @@ def test_like_a_type_alone(name):
     assert (other.shape, other.dtype) == ((4,), snp.int32)
     tree = {"w": like, "b": st.ShapeDtypeStruct((), np.int32)}
     assert st.tree.map(lambda x: getattr(snp, name)(x, *more), tree)["b"].shape == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.full(2, snp.ones(3)),
+            ValueError,
+            r"full: fill_value, float32\[3\], does not broadcast to shape \(2,\)",
+        ),
+        (
+            lambda: snp.full_like(snp.ones(2), snp.ones(3)),
+            ValueError,
+            r"full_like: fill_value, float32\[3\], does not broadcast",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

@@ -53,3 +53,38 @@ def test_messages():
             call()
     with pytest.raises(st.errors.TracedValueError, match="bins='auto'"):
         st.jit(lambda x: snp.histogram(x, "auto"))(x)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.histogram(snp.ones(3), "x"),
+            ValueError,
+            r"histogram: 'x' is not a valid estimator",
+        ),
+        (
+            lambda: snp.histogram(snp.ones(3), snp.ones(0)),
+            ValueError,
+            r"histogram: expected at least one edge",
+        ),
+        (
+            lambda: snp.histogram2d(snp.ones(3), snp.ones(2)),
+            ValueError,
+            r"histogram2d: expected arrays of rank 1 and of one length",
+        ),
+        (
+            lambda: snp.histogram2d(snp.ones(3), snp.ones(3), 0),
+            ValueError,
+            r"histogram2d: expected at least one bin",
+        ),
+        (
+            lambda: snp.histogramdd([]),
+            ValueError,
+            r"histogramdd: expected arrays of rank 1 .* got none",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

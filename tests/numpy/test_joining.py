@@ -85,3 +85,60 @@ def test_derivatives():
     assert (gx.tolist(), gy.tolist()) == ([0, 1], [2, 3])
     assert st.grad(lambda x: snp.tile(x, 3).sum())(snp.ones(2)).tolist() == [3, 3]
     assert st.grad(lambda x: snp.repeat(x, np.array([2, 1])).sum())(snp.ones(2)).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.concatenate([snp.ones((2, 3)), snp.ones((3, 4))]),
+            ValueError,
+            r"concatenate: arrays must have one shape but for axis \d; got float32\[",
+        ),
+        (
+            lambda: snp.concat([snp.ones((2, 3)), snp.ones((3, 4))]),
+            ValueError,
+            r"concat: arrays must have one shape but for axis \d; got float32\[",
+        ),
+        (
+            lambda: snp.vstack([snp.ones((2, 3)), snp.ones((3, 4))]),
+            ValueError,
+            r"vstack: arrays must have one shape but for axis \d; got float32\[",
+        ),
+        (
+            lambda: snp.hstack([snp.ones((2, 3)), snp.ones((3, 4))]),
+            ValueError,
+            r"hstack: arrays must have one shape but for axis \d; got float32\[",
+        ),
+        (
+            lambda: snp.column_stack([snp.ones((2, 3)), snp.ones((3, 4))]),
+            ValueError,
+            r"column_stack: arrays must have one shape but for axis \d; got float32\[",
+        ),
+        (
+            lambda: snp.dstack([snp.ones(3), snp.ones(2)]),
+            ValueError,
+            r"dstack: arrays must have one shape",
+        ),
+        (
+            lambda: snp.append(snp.ones((2, 3)), snp.ones(3), 1),
+            ValueError,
+            r"append: arrays must have one shape but for axis 1",
+        ),
+        (
+            lambda: snp.block([snp.ones((1, 3)), snp.ones((2, 3))]),
+            ValueError,
+            r"block: arrays must have one shape",
+        ),
+        (lambda: snp.concat([snp.array(1.0)]), ValueError, r"concat: arrays of rank 0"),
+        (lambda: snp.stack(1), TypeError, r"stack: expected a sequence of arrays, got 1"),
+        (
+            lambda: st.jit(lambda x: snp.vstack([x, snp.ones(2)]))(snp.ones(3)),
+            ValueError,
+            r"vstack: arrays must have one shape",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

@@ -12,3 +12,23 @@ def test_limits():
     assert snp.iinfo(snp.int4).max == 7
     assert snp.iinfo(int_type="int8").bits == 8
     assert snp.iinfo(snp.array([1], snp.int16)).min == -32768
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.finfo(snp.int32),
+            ValueError,
+            r"finfo: expected a float or complex dtype, got int32",
+        ),
+        (
+            lambda: snp.iinfo(snp.float32),
+            ValueError,
+            r"iinfo: expected an integer dtype, got float32",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

@@ -27,3 +27,28 @@ def test_split_by_name(agree):
     assert snp.unstack(snp.array(A), axis=-1)[1].tolist() == A[:, 1].tolist()
     with pytest.raises(ValueError, match="equal parts"):
         snp.split(snp.array(A), 2, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.hsplit(snp.ones((3, 3, 3)), 2),
+            ValueError,
+            r"hsplit: axis 1 of float32.* does not divide into 2 equal parts",
+        ),
+        (
+            lambda: snp.vsplit(snp.ones((3, 3, 3)), 2),
+            ValueError,
+            r"vsplit: axis 0 of float32.* does not divide into 2 equal parts",
+        ),
+        (
+            lambda: snp.dsplit(snp.ones((3, 3, 3)), 2),
+            ValueError,
+            r"dsplit: axis 2 of float32.* does not divide into 2 equal parts",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

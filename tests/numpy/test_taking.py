@@ -102,3 +102,23 @@ def test_a_scalar_has_one_part_to_repeat():
             np.testing.assert_array_equal(found, [1.0, 1.0, 1.0])
     with pytest.raises(np.exceptions.AxisError):
         snp.repeat(snp.ones(()), 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.take(snp.ones(3), 1.5),
+            TypeError,
+            r"take: indices must be integers, got float32",
+        ),
+        (
+            lambda: snp.take(snp.ones(3), snp.array([True, False])),
+            TypeError,
+            r"take: indices must be integers, got bool",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

@@ -86,11 +86,18 @@ def delete(
 
 @eager(np.delete, ANY)
 def _delete(x: Any, *, obj: np.ndarray, axis: int) -> Any:
-    try:
-        rest = np.delete(np.arange(x.shape[axis], dtype=np.int32), obj)
-    except IndexError as error:
-        raise IndexError(f"delete: {error}") from None
-    return take(x, rest, axis)
+    n = x.shape[axis]
+    _check_bounds("delete", obj, n, n - 1)
+    return take(x, np.delete(np.arange(n, dtype=np.int32), obj), axis)
+
+
+def _check_bounds(caller: str, obj: np.ndarray, n: int, last: int) -> None:
+    """Raise unless all indices are from -n to the last one."""
+    beyond = obj[(obj < -n) | (obj > last)]
+    if beyond.size:
+        raise IndexError(
+            f"{caller}: index {beyond.flat[0]} in obj is out of bounds for an axis of size {n}"
+        )
 
 
 def insert(
@@ -149,10 +156,8 @@ def _insert_hosts(x: np.ndarray, new: np.ndarray, *, obj: np.ndarray, axis: int)
 @eager(_insert_hosts, ANY)
 def _insert(x: Any, new: Any, *, obj: np.ndarray, axis: int) -> Any:
     n, count = x.shape[axis], new.shape[axis]
-    try:
-        order = np.insert(np.arange(n), obj, np.arange(n, n + count)).astype(np.int32)
-    except IndexError as error:
-        raise IndexError(f"insert: {error}") from None
+    _check_bounds("insert", obj, n, n)
+    order = np.insert(np.arange(n), obj, np.arange(n, n + count)).astype(np.int32)
     return take(concatenate([x, new], axis), order, axis)
 
 
