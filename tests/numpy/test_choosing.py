@@ -25,7 +25,7 @@ def test_parts_while_tracing():
     np.testing.assert_array_equal(
         st.jit(f)(snp.array([True, False, True]), x), [[0, 2, -1], [3, 5, -1]]
     )
-    with pytest.raises(IndexError, match="beyond the 3 parts"):
+    with pytest.raises(IndexError, match="past the 3 parts"):
         snp.compress(snp.ones(4), x, axis=1)
 
 

@@ -250,7 +250,7 @@ def negative(x: ArrayLike, /) -> Array:
 
 
 def positive(x: ArrayLike, /) -> Array:
-    """Give the numbers as they are.
+    """Return the numbers as they are.
 
     Args:
         x: an array, or a number.
@@ -413,7 +413,7 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @eager(np.hypot, FLOAT)
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Compute the length of the hypotenuse, without overflow on the way.
+    """Compute the length of the hypotenuse, without intermediate overflow.
 
     Args:
         x: an array, or a number.
@@ -434,7 +434,7 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
     refuse_complex("hypot", x=x, y=y)
     a, b = promote_values("hypot", x, y, inexact=True)
-    # The signs stay: by way of |x| the second derivative at 0 would be 0.
+    # The signs are kept: through |x| the second derivative at 0 would be 0.
     first = gt(ops.absolute(a), ops.absolute(b))
     long, short = select(first, a, b), select(first, b, a)
     infinite = isinf(a) | isinf(b)
@@ -442,6 +442,3 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     ratio = short / select(none | infinite, full_like(long, 1), long)
     length = ops.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
     return select(infinite, full_like(long, np.inf), select(none, zeros_like(long), length))
-
-
-# Parts of complex numbers

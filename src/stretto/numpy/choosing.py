@@ -61,9 +61,6 @@ def _of_one_dtype(caller: str, values: Sequence[Any]) -> list[Any]:
     return [convert(v, dtype, weak) for v in values]
 
 
-# By number or by condition
-
-
 def choose(
     a: ArrayLike, choices: Sequence[ArrayLike] | ArrayLike, out: None = None, mode: str = "raise"
 ) -> Array:
@@ -75,7 +72,7 @@ def choose(
             ``a``.
         out: must be ``None``: arrays are immutable.
         mode: for numbers out of bounds: ``"raise"``, which is not for a traced ``a``; ``"wrap"``,
-            which counts round and round; ``"clip"``, which takes the nearest.
+            which wraps around; ``"clip"``, which takes the nearest.
 
     Returns:
         The chosen elements, of the promoted dtype of the choices and the broadcast shape.
@@ -159,10 +156,10 @@ def select(
     for i, condition in enumerate(conditions):
         if condition.type.kind != "bool":
             raise TypeError(f"select: condlist[{i}] must be boolean, got {condition.type}")
-    *values, chosen = _of_one_dtype("select", [*choices, as_value(default, "select", "default")])
+    *values, result = _of_one_dtype("select", [*choices, as_value(default, "select", "default")])
     for condition, value in zip(conditions[::-1], values[::-1], strict=True):
-        chosen = choose_by(condition, value, chosen)
-    return chosen
+        result = choose_by(condition, value, result)
+    return result
 
 
 def compress(
@@ -177,12 +174,12 @@ def compress(
     """Keep the parts of an array along an axis for which a condition holds.
 
     Args:
-        condition: booleans, of rank 1; it does not hold for the parts beyond its end.
+        condition: booleans, of rank 1; parts past its end are left out.
         a: an array.
         axis: the axis; by default the elements of ``a`` in row-major order.
         out: must be ``None``: arrays are immutable.
-        size: how many parts to take, for which ``fill_value`` stands where there are fewer; needed
-            while ``condition`` is traced.
+        size: the number of parts in the result, filled up with ``fill_value`` where fewer are
+            kept; needed while ``condition`` is traced.
         fill_value: see ``size``.
 
     Returns:
@@ -190,7 +187,7 @@ def compress(
 
     Raises:
         ValueError: ``condition`` is not of rank 1, or ``axis`` is out of bounds.
-        IndexError: the condition holds beyond the end of the axis.
+        IndexError: the condition holds past the end of the axis.
         TracedValueError: ``condition`` is traced, without ``size``.
         NotImplementedError: ``out`` is given.
 
@@ -210,7 +207,7 @@ def compress(
     n = x.shape[along]
     known = concrete_of(mask)
     if mask.size > n and known is not None and known[n:].any():
-        raise IndexError(f"compress: the condition holds beyond the {n} parts of {x.type}")
+        raise IndexError(f"compress: the condition holds past the {n} parts of {x.type}")
     if size is None and known is not None:
         return _compress(x, condition=np.asarray(known), axis=along)
     mask = ops.slice_in_dim(mask, 0, min(mask.size, n))

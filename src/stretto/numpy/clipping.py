@@ -195,7 +195,7 @@ def _bound(x: Any, argument: str) -> Any:
 
 
 def _clip_between_numbers(x: np.ndarray, low: Any, high: Any) -> Any:
-    """NumPy's ``clip`` if the bounds are numbers; of zeros it takes either, whatever its sign."""
+    """NumPy's ``clip`` if the bounds are numbers; None where signs of zeros may differ."""
     if low.__class__ is np.ndarray or high.__class__ is np.ndarray:
         return None
     at_zero = x.dtype.kind == "f" and 0 in (low, high)

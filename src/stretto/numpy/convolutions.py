@@ -31,7 +31,7 @@ def _sequences(caller: str, a: Any, v: Any) -> tuple[Any, Any]:
 
 
 def _part(x: Any, y: Any, mode: str, middle: int, *options: Any) -> Any:
-    """``middle``: where ``"same"`` begins."""
+    """The part of the convolution that ``mode`` names; ``"same"`` begins at ``middle``."""
     least, most = sorted((x.shape[0], y.shape[0]))
     start, size = {
         "full": (0, least + most - 1),

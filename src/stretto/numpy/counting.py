@@ -1,4 +1,4 @@
-"""Counts of integers, and the bins of numbers.
+"""How often integers occur, and the bins that numbers are in.
 
 Next, read ``histograms``.
 """
@@ -44,7 +44,7 @@ def bincount(
         x: integers, of rank 1; negative ones count as 0.
         weights: how much each element counts, of the shape of ``x``; by default 1.
         minlength: the least number of counts.
-        length: the number of counts, without those of greater elements; needed while ``x`` is
+        length: the number of counts; greater elements are not counted. Needed while ``x`` is
             traced. By default as many as the greatest element needs.
         out_sharding: must be ``None``.
 
@@ -93,7 +93,7 @@ def _bincount_in_float64(x: np.ndarray, weights: np.ndarray, *, minlength: int) 
     return np.bincount(x, weights, minlength).astype(weights.dtype)
 
 
-@eager(_bincount_in_float64, ("bhiBHI", FLOAT), AS_GIVEN)  # NumPy counts no 64-bit integers so
+@eager(_bincount_in_float64, (INTEGER, FLOAT), AS_GIVEN)
 def _bincount_of_weights(x: Any, weights: Any, *, minlength: int) -> Any:
     return _as_many_as_needed(x, weights, minlength)
 
@@ -106,7 +106,7 @@ def _as_many_as_needed(x: Any, weights: Any, minlength: int) -> Any:
 
 
 def add_up(shape: tuple[int, ...], at: Any, weights: Any) -> Any:
-    """How often each flat index occurs, or the weights there; those too great are dropped."""
+    """How often each flat index occurs, or the sum of its weights; greater indices are dropped."""
     if weights is None:
         counts = At(full((math.prod(shape),), 0, default_dtype("int")))[at].add(1, mode="drop")
     else:

@@ -76,7 +76,7 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Estimate the covariance of every two variables.
+    """Estimate the covariance of each pair of variables.
 
     Args:
         m: the observations of the variables, of rank 2 or less.
@@ -132,7 +132,7 @@ def cov(
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
-    """Estimate the correlation of every two variables: covariance over both deviations.
+    """Estimate the correlation of each pair of variables: covariance over both deviations.
 
     Args:
         x: the observations of the variables, of rank 2 or less.

@@ -56,7 +56,7 @@ def array(
         dtype: the dtype; by default that of the arrays, promoted, and for numbers the default dtype
             of their kind, 32 bits unless ``enable_x64`` is set.
         copy: whether an array is copied; memory that others can write always is.
-        order: the order in memory, of which there is one: ``"C"``, ``"K"``, ``"A"`` and ``None``
+        order: the order in memory; there is only one: ``"C"``, ``"K"``, ``"A"`` and ``None``
             all mean it.
         ndmin: the least rank; axes of size 1 are put in front.
         device: the device; ``None`` or the one CPU device there is.
@@ -98,7 +98,7 @@ def asarray(
     device: Device | str | None = None,
     out_sharding: None = None,
 ) -> Array:
-    """Make an array; one that already has the dtype is returned itself.
+    """Make an array; an array that already has the dtype is returned as it is.
 
     Args:
         a: as for ``array``; also whatever has ``__array__``, ``__dlpack__`` or Python's buffer
@@ -140,7 +140,7 @@ asanyarray = asarray
 
 
 def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Array:
-    """Make an array of at least one axis; all arrays are contiguous.
+    """Make an array with at least one axis; all arrays are contiguous.
 
     Args:
         a: as for ``asarray``.
@@ -215,14 +215,14 @@ def _make(x: Any, dtype: Any, caller: str) -> Any:
 
 
 def listed(x: Any, caller: str, argument: str) -> Any:
-    """As ``as_value``, for functions that take nested lists too, as NumPy's and JAX's do."""
+    """As ``as_value``, for functions that also take nested lists, as NumPy's and JAX's do."""
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, None, caller)
     return as_value(x, caller, argument)
 
 
 def _shared(x: Any) -> Any:
-    """NumPy's array of what has DLPack or the buffer protocol alone; anything else as it is."""
+    """The NumPy array of an object that only has DLPack or a buffer; anything else as it is."""
     if hasattr(x, "__array__") or hasattr(x, "__stretto_array__"):
         return x
     if hasattr(x, "__dlpack__"):
@@ -352,7 +352,7 @@ def broadcast_argument(x: Any, shape: tuple[int, ...], caller: str, argument: st
 
 
 def shape_of(shape: Any, caller: str) -> tuple[int, ...]:
-    """A shape, from an integer or a sequence of them; traced ones are refused in words."""
+    """A shape, from an integer or a sequence of them; a traced one is refused."""
     if shape.__class__ is int:
         shape = (shape,)
     sizes: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)

@@ -144,13 +144,15 @@ def _spacings(varargs: Sequence[Any], axes: Sequence[int], shape: tuple[int, ...
     """A distance for each axis, or the coordinates along it."""
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(
-            f"gradient: expected no spacing, one, or one for each of {len(axes)} axes; got "
+            f"gradient: expected no spacing, one for all, or one for each of {len(axes)} axes; got "
             f"{len(varargs)}"
         )
     spacings = [as_value(v, "gradient", "a spacing") for v in varargs]
     if len(spacings) != len(axes):
         if spacings[0].ndim and len(axes) > 1:
-            raise ValueError("gradient: coordinates need one array for each axis; got one in all")
+            raise ValueError(
+                "gradient: coordinates need one array for each axis; got one for all axes"
+            )
         spacings = spacings * len(axes)
     for x, axis in zip(spacings, axes, strict=True):
         if x.ndim and x.shape != (shape[axis],):
@@ -181,8 +183,8 @@ def gradient(
 
     Raises:
         ValueError: an axis has fewer than ``edge_order + 1`` samples or is out of bounds,
-            ``edge_order`` is another, or the coordinates do not match the axis.
-        TypeError: there are neither none, one, nor as many ``varargs`` as axes.
+            ``edge_order`` is neither 1 nor 2, or the coordinates do not match the axis.
+        TypeError: the number of ``varargs`` is not 0, 1, or the number of axes.
 
     As NumPy's ``gradient``.
 
@@ -267,7 +269,7 @@ def unwrap(
 
     Args:
         p: phases, in radians by default.
-        discont: steps of less than this stay; by default half a period.
+        discont: smaller steps are left as they are; by default half a period.
         axis: the axis, by default the last.
         period: the period, 2 pi by default.
 
@@ -299,7 +301,7 @@ def unwrap(
     whole = not is_inexact(x.dtype)
     high = cycle // 2 if whole else cycle / 2
     within = remainder(steps + high, cycle) - high
-    # A step of half a period keeps its direction.
+    # A step of exactly half a period keeps its sign.
     turned = eq(within, -high) & gt(steps, zeros_like(steps))
     within = choose(turned & eq(remainder(cycle, 2), 0) if whole else turned, high, within)
     least = 2 * absolute(steps)
@@ -317,7 +319,7 @@ def trapezoid(
     Args:
         y: samples of a function.
         x: where they lie: of rank 1, or of the shape of ``y``.
-        dx: how far apart they lie where there is no ``x``.
+        dx: the distance between samples where ``x`` is not given.
         axis: the axis, by default the last.
 
     Returns:

@@ -52,7 +52,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     Array([4, 2], dtype=int32)
     """
     x, y = (absolute(v) for v in _integers("gcd", x1, x2))
-    # Euclid's algorithm needs most steps for neighbouring Fibonacci numbers: 1.44 a bit.
+    # Euclid's algorithm takes longest for neighbouring Fibonacci numbers: 1.44 steps a bit.
     for _ in range(math.ceil(1.4405 * 8 * x.dtype.itemsize)):
         done = eq(y, zeros_like(y))
         x, y = select(done, x, y), select(done, y, REM(x, select(done, full_like(y, 1), y)))

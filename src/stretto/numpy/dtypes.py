@@ -1,4 +1,4 @@
-"""The dtypes by name, what is known about them, and how they combine.
+"""The dtypes by name, their kinds, and how they promote.
 
 A dtype's name is also what makes arrays of it: ``snp.float32(3)``. Next, read ``creation``.
 """
@@ -123,7 +123,7 @@ def as_dtype(dtype: DTypeLike | None) -> DType:
 
 
 class ScalarType:
-    """A dtype by name: stands for the dtype wherever one is expected, and makes arrays of it.
+    """A named dtype: it stands for the dtype wherever one is expected, and makes arrays of it.
 
     Args:
         name: the name in ``stretto.numpy``.
@@ -246,7 +246,7 @@ _NOT_NUMBERS = "OSUMm"
 
 
 class Extended(np.generic):
-    """The kind of dtypes that are not numbers, such as keys': in their ``extended_kind``."""
+    """The kind of dtypes that are not numbers, such as keys, in their ``extended_kind``."""
 
 
 def plain_dtype(dtype: Any) -> np.dtype:

@@ -190,7 +190,7 @@ def log10(x: ArrayLike, /) -> Array:
 
 
 def _by_real(x: Any, number: float) -> Any:
-    """``x`` divided by a real number; of complex numbers by parts, of which one may be infinite."""
+    """``x`` divided by a real number: complex numbers part by part, as one may be infinite."""
     if is_complex(x.dtype):
         return complex_(_by_real(real(x), number), _by_real(imag(x), number))
     return x / full_like(x, number)
@@ -253,15 +253,15 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def _principal(z: Any, half: float) -> Any:
-    """``z`` with its imaginary part in (-half, half], by whole periods."""
+    """``z`` with its imaginary part moved into (-half, half] by whole periods."""
     y, period = imag(z), full_like(imag(z), 2 * half)
     turns = ceil(y / period - full_like(y, 0.5))
     return complex_(real(z), y - period * turns)
 
 
 def _add_exponentials(x: Any, y: Any, power: Any, log_1p: Any) -> Any:
-    """max(x, y) + log(1 + exp(-|x - y|)); where x - y is NaN, of equal infinities too, x + y."""
-    # By choice of the greater: max and |.| have no second derivative where x = y.
+    """max(x, y) + log(1 + exp(-|x - y|)); x + y where x - y is NaN, as for equal infinities."""
+    # Written with select: max and |.| have no second derivative where x = y.
     first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)
     gap = select(first, y - x, x - y)
     undefined = ne(gap, gap)

@@ -1,4 +1,4 @@
-"""Arrays of one element everywhere, by their shape or by that of another array.
+"""Arrays filled with one value, of a given shape or of the shape of another array.
 
 Next, read ``ranges``.
 """
@@ -29,7 +29,7 @@ _ZERO = np.int8(0)
 
 
 def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = False) -> Any:
-    """The array that is one element; at rest in memory of its own, which is quicker to use."""
+    """The array that is one element; at rest in memory of its own, which is faster to read."""
     if state.interpreter is EAGER:
         host = np.zeros(shape, dtype) if element is _ZERO else np.full(shape, element, dtype)
         return Array(host, array_type(shape, dtype, weak))

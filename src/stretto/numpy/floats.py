@@ -1,4 +1,4 @@
-"""Floating numbers taken apart: exponents, fractions, neighbours; and bytes taken into bits.
+"""Parts of floating-point numbers: exponents, fractions, neighbours; and the bits of bytes.
 
 Next, read ``products``.
 """
@@ -66,7 +66,7 @@ def _layout(dtype: np.dtype) -> tuple[np.dtype, int, int]:
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Take floats apart into a fraction and an exponent: ``x = m * 2**e``.
+    """Split floats into a fraction and an exponent: ``x = m * 2**e``.
 
     The derivative of ``m`` is ``2**-e``.
 
@@ -95,16 +95,18 @@ def _frexp(x: Any) -> Any:
     integers, fraction, bias = _layout(wide.dtype)
     bits = bitcast_convert_type(ops.absolute(wide), integers)
     raw = SHIFT_RIGHT_LOGICAL(bits, full_like(bits, fraction))
-    # Numbers below the least normal one are multiples of 2^(1 - bias - fraction), and compiled
-    # code takes them for zero: they are the integer of their bits, as a float, times that.
+    # Compiled code flushes subnormal numbers to zero. Each is 2^(1 - bias - fraction) times the
+    # integer that its bits are, so that integer, as a float, is taken apart in its place.
     tiny = eq(raw, zeros_like(raw))
-    many = convert(bits, wide.dtype)
-    field = SHIFT_RIGHT_LOGICAL(bitcast_convert_type(many, integers), full_like(bits, fraction))
+    multiples = convert(bits, wide.dtype)
+    field = SHIFT_RIGHT_LOGICAL(
+        bitcast_convert_type(multiples, integers), full_like(bits, fraction)
+    )
     down = full_like(bits, fraction + bias - 1)
     exponent = select(tiny, field - down, raw) - full_like(bits, bias - 1)
     plain = isfinite(wide) & ne(bits, zeros_like(bits))
     exponent = select(plain, exponent, zeros_like(exponent))
-    whole = select(tiny & plain, copysign(many, wide), wide)
+    whole = select(tiny & plain, copysign(multiples, wide), wide)
     shift = select(tiny & plain, exponent + down, exponent)
     mantissa = convert(_scaled(whole, -shift), x.dtype, x.weak_type)
     return mantissa, convert(exponent, _INT32)
@@ -162,7 +164,7 @@ def _scaled(x: Any, n: Any) -> Any:
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """Take floats apart into what is after the point and what is before.
+    """Split floats into their fractional and integral parts.
 
     Args:
         x: a real array, or a number; integers become floats.
@@ -195,11 +197,11 @@ def _modf(x: Any) -> Any:
 
 
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Give the float next to each element on the way to another.
+    """Find the next float after each element in the direction of another.
 
     Args:
         x: a real array, or a number.
-        y: which way to go; the two broadcast.
+        y: the numbers to go towards; the two broadcast.
 
     Returns:
         The neighbours, of the promoted float dtype and the broadcast shape.
@@ -218,7 +220,7 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def spacing(x: ArrayLike, /) -> Array:
-    """Give the distance from each element to the next float away from zero.
+    """Find the distance from each element to the next float away from zero.
 
     Args:
         x: a real array, or a number; integers become floats.
@@ -265,16 +267,16 @@ def packbits(a: ArrayLike, axis: Axis = None, bitorder: str = "big") -> Array:
     """Pack eight truth values along an axis into each byte.
 
     Args:
-        a: booleans, or integers, of which all but zero count as true.
+        a: booleans, or integers, where all but zero count as true.
         axis: the axis; by default the elements are packed in row-major order.
         bitorder: ``"big"`` puts the first value in the highest bit, ``"little"`` in the lowest.
 
     Returns:
-        The bytes, as uint8; bits that are missing at the end are 0.
+        The bytes, as uint8; missing bits at the end are 0.
 
     Raises:
         TypeError: ``a`` does not hold booleans or integers.
-        ValueError: ``bitorder`` is another, or ``axis`` is out of bounds.
+        ValueError: ``bitorder`` is not ``"big"`` or ``"little"``, or ``axis`` is out of bounds.
 
     As NumPy's ``packbits``.
 
@@ -314,8 +316,8 @@ def unpackbits(
     Args:
         a: bytes, as uint8.
         axis: the axis; by default the elements are unpacked in row-major order.
-        count: how many bits to keep, with zeros for those that are missing; if negative, how many
-            to leave out at the end.
+        count: the number of bits in the result, padded with zeros; if negative, how many to leave
+            out at the end.
         bitorder: ``"big"`` gives the highest bit first, ``"little"`` the lowest.
 
     Returns:
@@ -323,8 +325,8 @@ def unpackbits(
 
     Raises:
         TypeError: ``a`` is not uint8.
-        ValueError: ``bitorder`` is another, ``axis`` is out of bounds, or ``count`` leaves out more
-            bits than there are.
+        ValueError: ``bitorder`` is not ``"big"`` or ``"little"``, ``axis`` is out of bounds, or
+            ``count`` leaves out more bits than there are.
 
     As NumPy's ``unpackbits``.
 
@@ -340,7 +342,7 @@ def unpackbits(
     n = 8 * (x.size if place is None else x.shape[place])
     size = n if count is None else integer(count, "unpackbits", "count")
     if size < -n:
-        raise ValueError(f"unpackbits: count {count} leaves out more than the {n} bits there are")
+        raise ValueError(f"unpackbits: count {count} leaves out more bits than the {n} there are")
     kept = size + n if size < 0 else size
     return _unpackbits(x, axis=place, count=kept, bitorder=bitorder)
 

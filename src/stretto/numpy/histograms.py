@@ -1,4 +1,4 @@
-"""Counts: of integers, of numbers in bins, and in bins of several dimensions.
+"""Counts of numbers in bins, of one or several dimensions.
 
 A bin holds its left edge and not its right one; the last bin holds both. Numbers outside all bins,
 and NaN, are not counted. Next, read ``interpolation``.
@@ -38,11 +38,8 @@ from stretto.numpy.searching import concrete, searchsorted
 __all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 
-# Bins
-
-
 def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
-    """The edges of bins, which are edges, a number of bins, or the name of a rule of NumPy's."""
+    """The edges of the bins, from edges, a number of bins, or the name of one of NumPy's rules."""
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError(
@@ -73,7 +70,7 @@ def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
 
 
 def _ends(caller: str, x: Any, range: Any) -> tuple[Any, Any]:
-    """The least and greatest number to count, half a unit apart from one that is both."""
+    """The least and greatest number to count; where they are equal, half a unit below and above."""
     if range is not None:
         low, high = range
     elif x.size:
@@ -94,7 +91,7 @@ def _ends(caller: str, x: Any, range: Any) -> tuple[Any, Any]:
 
 
 def _bin_of(x: Any, edges: Any) -> Any:
-    """The bin of each number; as many as there are bins, or -1, where it is in none."""
+    """The bin of each number; outside all bins -1, or the number of bins."""
     n = edges.shape[0] - 1
     x, edges = promote_dtypes("histogram", x, edges)
     place = searchsorted(edges, x, "right") - 1
@@ -105,10 +102,10 @@ _BLOCK = 1 << 16
 
 
 def _places_among(x: np.ndarray, edges: np.ndarray, counted: bool) -> np.ndarray | None:
-    """The bin of each number, counted from 1, by the bins' width; None if they do not have one.
+    """The bin of each number, counted from 1, by the bins' width; None if widths differ.
 
-    0 stands for none. If ``counted``, how many are in each instead. Rounding is set right, and
-    memory used again, block by block.
+    0 stands for none. If ``counted``, how many are in each instead. Rounding errors are corrected,
+    and memory is reused, block by block.
     """
     n = len(edges) - 1
     first, last = float(edges[0]), float(edges[-1])
@@ -145,7 +142,7 @@ def _places_among(x: np.ndarray, edges: np.ndarray, counted: bool) -> np.ndarray
 
 
 def _bin_hosts(weights: np.ndarray | None, *arrays: np.ndarray) -> np.ndarray | None:
-    """The counts in bins of one width; None where they are not, or are too many.
+    """The counts in bins of one width; None where widths differ, or bins are too many.
 
     ``arrays``: the numbers of each dimension, then the edges of its bins.
     """
@@ -206,10 +203,10 @@ def histogram_bin_edges(
             rules, ``"auto"``, ``"fd"``, ``"doane"``, ``"scott"``, ``"stone"``, ``"rice"``,
             ``"sturges"`` or ``"sqrt"``.
         range: the least and the greatest number to count, by default those of ``a``.
-        weights: ignored, but no rule can take them into account.
+        weights: ignored; a rule refuses them, as it cannot take them into account.
 
     Returns:
-        The edges, one more than there are bins.
+        The edges; there is one more than there are bins.
 
     Raises:
         ValueError: ``bins`` is something else or less than 1, or the range is not finite or falls.
@@ -244,7 +241,8 @@ def histogram(
         density: whether to divide by the sum and by the bins' widths.
 
     Returns:
-        The counts, or the sums of the weights, and the edges of the bins, one more.
+        The counts, or the sums of the weights, and the edges of the bins, of which
+        there is one more.
 
     Raises:
         ValueError: the weights are of another shape, ``bins`` is something else or less than 1, or

@@ -1,7 +1,7 @@
-"""Arrays with parts put in or left out.
+"""Parts of arrays inserted and deleted.
 
-Indices known while tracing may be anything that NumPy takes; traced ones, whose number is known,
-decide by sorting and counting what each part of the result is.
+Indices that are known may be anything that NumPy takes. Of traced ones only the number is known:
+sorting and counting them decides what each part of the result is.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ def delete(
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "delete")
     n = x.shape[place]
-    known = _places("delete", obj, n)
-    if isinstance(known, Value):
-        if known.ndim and not assume_unique_indices:
+    places = _places("delete", obj, n)
+    if isinstance(places, Value):
+        if places.ndim and not assume_unique_indices:
             raise TracedValueError(
-                f"delete: how many parts are left depends on obj, a traced {known.type}: promise "
+                f"delete: how many parts are left depends on obj, a traced {places.type}: promise "
                 f"assume_unique_indices=True where no two indices name one part, or name the "
                 f"argument in static_argnums"
             )
-        # A stable sort brings what stays to the front, in order.
-        leaves = At(full((n,), False, np.dtype(bool)))[known].set(True)
-        stays = slice_in_dim(argsort(leaves, 0), 0, max(n - known.size, 0))
+        # A stable sort brings the parts that stay to the front, in order.
+        leaves = At(full((n,), False, np.dtype(bool)))[places].set(True)
+        stays = slice_in_dim(argsort(leaves, 0), 0, max(n - places.size, 0))
         return take(x, stays, place)
-    return _delete(x, obj=known, axis=place)
+    return _delete(x, obj=places, axis=place)
 
 
 @eager(np.delete, ANY)
@@ -189,12 +189,12 @@ def _places(caller: str, obj: Any, n: int) -> Any:
 
 
 def _order(at: Any, n: int, count: int) -> Any:
-    """Which part of the old ones, then the new ones, comes where, if new ones go before ``at``."""
+    """Which of the old parts, followed by the new ones, is where, with new ones before ``at``."""
     index = np.dtype(np.int32)
     at = convert(at, index)
     at = where(lt(at, 0), at + n, at)
     at = broadcast_to(minimum(maximum(at, full_like(at, 0)), full_like(at, n)), (count,))
-    # The i-th new part in the order of the places comes at its place, after i new parts.
+    # The i-th new part, in the order of the places, has i new parts before it.
     first = sort(at, 0) + iota(index, count)
     position = iota(index, n + count)
     table = expand_dims(position, (1,)), expand_dims(first, (0,))

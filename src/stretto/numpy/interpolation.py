@@ -82,7 +82,7 @@ def interp(
 
 
 def _interp_of_hosts(x: np.ndarray, xp: np.ndarray, fp: np.ndarray, left: Any, right: Any) -> Any:
-    """NumPy's ``interp``, which takes no texts and no arrays for ``left`` and ``right``."""
+    """NumPy's ``interp``, which takes neither texts nor arrays for ``left`` and ``right``."""
     for end in (left, right):
         if isinstance(end, str) or np.ndim(end):
             return None

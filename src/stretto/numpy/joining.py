@@ -1,4 +1,4 @@
-"""Joining arrays, along an axis that they have or a new one.
+"""Arrays joined along an axis that they have, or along a new one.
 
 Next, read ``splitting``.
 """
@@ -57,9 +57,6 @@ def _promoted(arrays: Any, caller: str, dtype: Any = None) -> list[Any]:
     else:
         wanted, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, wanted, weak) for v in values]
-
-
-# Joining
 
 
 def concatenate(
@@ -248,7 +245,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Join arrays along the third axis, each with at least three as ``atleast_3d`` gives them.
+    """Join arrays along the third axis, each made at least three-dimensional by ``atleast_3d``.
 
     Args:
         tup: a sequence of arrays, or one array of them; dtypes are promoted.
@@ -361,12 +358,3 @@ def block(arrays: Any) -> Array:
     levels = depth(arrays)
     rank = max(levels, ranks(arrays))
     return joined(arrays, levels)
-
-
-# Splitting
-
-
-# Repeating
-
-
-# Choosing parts

@@ -19,7 +19,7 @@ __all__ = ["finfo", "iinfo"]
 
 
 class FloatLimits:
-    """What ``ml_dtypes.finfo`` says about a dtype, with Python's numbers.
+    """The limits that ``ml_dtypes.finfo`` has for a dtype, as Python numbers.
 
     Args:
         dtype: a float or complex dtype.
@@ -49,7 +49,7 @@ def finfo(dtype: ArrayLike | DTypeLike) -> FloatLimits:
         dtype: a float dtype or an array of it; of a complex one the limits are those of its parts.
 
     Returns:
-        The limits. Numbers are Python's, so that they take the dtype of what they meet.
+        The limits, as Python numbers: they take the dtype of an array that they are combined with.
 
     Raises:
         ValueError: the dtype is neither float nor complex.

@@ -1,4 +1,4 @@
-"""Logarithms of sums of exponentials, and what these normalise: softmax and its logarithm.
+"""Sums of exponentials: softmax, its logarithm, and logsumexp.
 
 Not NumPy's: ``stretto.nn`` and ``stretto.special`` give them under their names.
 """
@@ -44,9 +44,9 @@ def _greatest(x: Any, axes: tuple[int, ...], where: Any = None) -> Any:
 def _exponents(
     caller: str, x: Any, axes: tuple[int, ...], where: Any, initial: Any
 ) -> tuple[Any, Any, Callable[[Any], Any]]:
-    """``x`` less its greatest, the mask, and the sum of the elements that it holds.
+    """``x`` minus its greatest element, the mask, and a function that adds up what it selects.
 
-    Where the mask does not hold ``x`` is not read; without an element the sum is 1.
+    Where the mask is false ``x`` is not read; with no element the sum is 1.
     """
     if where is None:
         top = _at_least(_greatest(x, axes), initial)
@@ -56,7 +56,7 @@ def _exponents(
     x, mask = broadcast_to(x, shape), broadcast_to(mask, shape)
     some = any_(mask, axes, keepdims=True)
     top = choose(some, _at_least(_greatest(x, axes, mask), initial), 0)
-    # At 0, and not at -inf, so that no derivative meets infinity times zero.
+    # 0 rather than -inf, so that no derivative is infinity times zero.
     shifted = choose(mask, x - convert(top, x.dtype), 0)
     return shifted, mask, lambda e: choose(some, sum_(e, axes, keepdims=True, where=mask), 1)
 
@@ -77,8 +77,8 @@ def softmax(
         x: an array, or a number.
         axis: the axes to normalise over; None is all.
         where: a mask of the elements that count; all by default.
-        initial: a number that the greatest element counts as at least; it is taken off before
-            ``exp``, and changes the result by no more than rounding.
+        initial: a lower bound of the number that is subtracted before ``exp``; it changes the
+            result by no more than rounding.
 
     Returns:
         An array of the float dtype and shape of ``x``.
@@ -173,19 +173,19 @@ def logsumexp(
         mask = mask_of_where(where, "logsumexp")
         x = choose(mask, x, -math.inf)
         b = None if b is None else choose(mask, b, 0)
-    counted, nothing, weights = x, None, None
+    counted, weightless, weights = x, None, None
     if b is not None:
         weights = as_value(b, "logsumexp", "b")
-        nothing = eq(weights, zeros_like(weights))
-        counted = choose(nothing, -math.inf, x)
+        weightless = eq(weights, zeros_like(weights))
+        counted = choose(weightless, -math.inf, x)
     top = _greatest(counted, axes)
     top = convert(select(isfinite(top), top, zeros_like(top)), x.dtype)
     away = x - top
-    if nothing is not None:
+    if weightless is not None:
         # Weights of 0 have the derivative exp(x - out), kept finite: infinity times 0 is NaN.
         most = 0.9 * math.log(float(ml_dtypes.finfo(real_dtype(away.dtype)).max))
         size = real(away) if is_complex(away.dtype) else away
-        away = choose(nothing & ~lt(size, full_like(size, most)), most, away)
+        away = choose(weightless & ~lt(size, full_like(size, most)), most, away)
     terms = exp(away)
     total = sum_(terms if weights is None else terms * weights, axes, keepdims=True)
     size, sign = total, None

@@ -1,4 +1,4 @@
-"""Indices: of diagonals, triangles and masks, of grids, and from one form to another.
+"""Indices of diagonals, triangles, masks and grids, and their conversion from one form to another.
 
 Next, read ``grids``.
 """
@@ -161,7 +161,7 @@ def _matrix_shape(caller: str, arr: Any) -> tuple[int, int]:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """List the indices of the elements on and below a diagonal of a matrix at hand.
+    """List the indices of the elements on and below a diagonal of a given matrix.
 
     Args:
         arr: anything with a shape of two sizes.
@@ -186,7 +186,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """List the indices of the elements on and above a diagonal of a matrix at hand.
+    """List the indices of the elements on and above a diagonal of a given matrix.
 
     Args:
         arr: anything with a shape of two sizes.
@@ -213,7 +213,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
-    """List the indices of the elements that a function leaves of a matrix of ones.
+    """List the indices of the elements that a function of a matrix of ones does not set to zero.
 
     Args:
         n: the number of rows and columns.
@@ -301,7 +301,7 @@ def ravel_multi_index(
         multi_index: an array of integers for each axis.
         dims: the sizes of the axes.
         mode: what happens out of bounds, one or one for each axis: ``"raise"``, which is not for
-            traced indices; ``"wrap"`` counts round and round; ``"clip"`` takes the nearest.
+            traced indices; ``"wrap"`` wraps around; ``"clip"`` takes the nearest.
         order: ``"C"``, or ``"F"`` to count the first axis first.
         dtype: the dtype of the places; the default integer by default.
 
@@ -368,8 +368,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike, order: str = "C") -> tup
     """Find the indices of the elements at given places in row-major order.
 
     Args:
-        indices: an array of integers; negative ones count from the end, and out of bounds the
-            nearest element is meant.
+        indices: an array of integers; negative ones count from the end; out of bounds the nearest
+            element is taken.
         shape: the sizes of the axes.
         order: ``"C"``, or ``"F"`` to count the first axis first.
 

@@ -38,7 +38,7 @@ __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
 
 def _number(x: Any, argument: str) -> Any:
-    """A static Python number; a traced one is refused, with the way out."""
+    """A static Python number; a traced one is refused."""
     if type(x) in PYTHON:
         return x
     if isinstance(x, Value):
@@ -304,7 +304,7 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """List numbers of which each is the same multiple of the one before.
+    """List numbers spaced evenly on a logarithmic scale, between two bounds.
 
     Args:
         start: the first numbers; may be traced.

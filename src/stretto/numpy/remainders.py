@@ -1,4 +1,4 @@
-"""Division that leaves a remainder: quotients rounded down, and what is left.
+"""Division with a remainder: quotients rounded down, and what is left.
 
 Next, read ``rounding``.
 """
@@ -70,7 +70,7 @@ def _trace_floor_divide(x: Any, y: Any, caller: str = "floor_divide") -> Any:
     if kind_of(x.dtype) == "uint":
         return _unless_by_zero(ops.DIV(x, y), y)
     rest = ops.REM(x, y)
-    # Of floats, x - r is a multiple of y, so that only rounding errors are rounded away.
+    # For floats x - r is a multiple of y, so that only rounding errors are rounded away.
     whole = ops.round_((x - rest) / y) if is_inexact(x.dtype) else ops.DIV(x, y)
     whole = select(_opposed(rest, y), whole - full_like(whole, 1), whole)
     if not is_inexact(x.dtype):

@@ -1,4 +1,4 @@
-"""Parts of an array taken at indices, repeated, and laid side by side.
+"""Parts of an array taken at indices, and repeated.
 
 Next, read ``padding``.
 """
@@ -40,7 +40,7 @@ __all__ = ["repeat", "resize", "take", "tile"]
 
 
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
-    """Lay an array side by side with itself.
+    """Repeat an array along its axes.
 
     Args:
         A: an array, or a number.
@@ -86,8 +86,8 @@ def repeat(
 ) -> Array:
     """Repeat each element, or each part along an axis, in its place.
 
-    Where ``total_repeat_length`` is less than there are, the end is cut off; where it is more, the
-    last part fills it up.
+    Where ``total_repeat_length`` is less than the sum of ``repeats``, the end is cut off; where it
+    is more, the last part is repeated.
 
     Args:
         a: an array, or a number.
@@ -128,7 +128,7 @@ def repeat(
         return _repeat(x, repeats=each, axis=place)
     ends = cumsum(broadcast_to(as_value(counts, "repeat", "repeats"), (n,)))
     position = iota(ends.dtype, integer(total_repeat_length, "repeat", "total_repeat_length", 0))
-    # A part holds the positions below its end and not below the ends before.
+    # A part is at the positions below its end, and not below the end of the part before.
     before = ge(expand_dims(position, 1), expand_dims(ends, 0))
     return take(x, sum_(before, 1), place, mode="clip")
 
@@ -144,7 +144,7 @@ def _repeat(x: Any, *, repeats: int | tuple[int, ...], axis: int) -> Any:
 
 
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
-    """Fill another shape with the elements in row-major order, over and over.
+    """Fill another shape with the elements in row-major order, repeated as needed.
 
     Args:
         a: an array, or a number.
@@ -190,7 +190,7 @@ def take(
 
     Negative indices count from the end, and out of bounds the nearest part is read. Other modes:
     ``"fill"`` gives ``fill_value`` there, and is the mode where ``fill_value`` is given without
-    one; ``"wrap"`` counts round and round; ``"raise"`` raises ``IndexError``; ``"clip"`` takes
+    one; ``"wrap"`` wraps around; ``"raise"`` raises ``IndexError``; ``"clip"`` takes
     negative indices for 0.
 
     Args:
@@ -199,7 +199,7 @@ def take(
         axis: the axis to take along; by default all elements, in row-major order.
         out: must be None: arrays are immutable.
         mode: what happens out of bounds, as above.
-        unique_indices: a promise that no index comes twice.
+        unique_indices: a promise that no index occurs twice.
         indices_are_sorted: a promise that the indices rise.
         fill_value: what mode ``"fill"`` gives; NaN by default.
 
