@@ -47,11 +47,17 @@ def _promoted(arrays: Any, caller: str, dtype: Any = None) -> list[Any]:
         if not whole.ndim:
             raise TypeError(f"{caller}: expected a sequence of arrays, got {whole.type}")
         arrays = [getitem(whole, i) for i in range(whole.shape[0])]
-    if not isinstance(arrays, Iterable):
+    elif not isinstance(arrays, (list, tuple, Iterable)):
         raise TypeError(f"{caller}: expected a sequence of arrays, got {arrays!r}")
-    values = [as_value(x, caller, f"array {i}") for i, x in enumerate(arrays)]
+    values = [
+        x if isinstance(x, Value) else as_value(x, caller, f"array {i}")
+        for i, x in enumerate(arrays)
+    ]
     if not values:
         raise ValueError(f"{caller}: expected at least one array, got none")
+    first = values[0].type
+    if dtype is None and all([x.type is first for x in values]):
+        return values
     if dtype is not None:
         wanted, weak = as_dtype(dtype), False
     else:
@@ -93,27 +99,31 @@ def _join(caller: str, arrays: Any, axis: Any, dtype: Any = None) -> Any:
         values, axis = [ravel(v) for v in values], 0
     if not values[0].ndim:
         raise ValueError(f"{caller}: arrays of rank 0 have no axis to join along; use stack")
-    return _concatenate(*values, axis=canonical_axis(axis, values[0].ndim, caller), caller=caller)
+    return _along(caller, values, canonical_axis(axis, values[0].ndim, caller))
 
 
-def _concatenate_hosts(*arrays: np.ndarray, axis: int, caller: str) -> np.ndarray:
-    del caller
+def _along(caller: str, values: list[Any], axis: int) -> Any:
+    """Join values of one dtype along an axis."""
+    try:
+        return _concatenate(*values, axis=axis)
+    except ValueError:
+        first = values[0].type
+        for i, x in enumerate(values):
+            others = [t.shape[:axis] + t.shape[axis + 1 :] for t in (first, x.type)]
+            if x.ndim != first.ndim or others[0] != others[1]:
+                raise ValueError(
+                    f"{caller}: arrays must have one shape but for axis {axis}; got {first} "
+                    f"(array 0) and {x.type} (array {i})"
+                ) from None
+        raise
+
+
+def _concatenate_hosts(*arrays: np.ndarray, axis: int) -> np.ndarray:
     return np.concatenate(arrays, axis)
 
 
 @eager(_concatenate_hosts, ANY)
-def _concatenate(*arrays: Any, axis: int, caller: str) -> Any:
-    first = arrays[0].type
-    for i, x in enumerate(arrays):
-        shape = x.type.shape
-        fits = len(shape) == first.ndim and all(
-            [n == m or d == axis for d, (n, m) in enumerate(zip(shape, first.shape, strict=True))]
-        )
-        if not fits:
-            raise ValueError(
-                f"{caller}: arrays must have one shape but for axis {axis}; got {first} (array 0) "
-                f"and {x.type} (array {i})"
-            )
+def _concatenate(*arrays: Any, axis: int) -> Any:
     return ops.concatenate(arrays, axis)
 
 
@@ -214,7 +224,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
            [3, 4]], dtype=int32)
     """
     rows = [atleast_2d(v) for v in _promoted(tup, "vstack", dtype)]
-    return _concatenate(*rows, axis=0, caller="vstack")
+    return _along("vstack", rows, 0)
 
 
 row_stack = vstack
@@ -241,7 +251,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Array([1, 2, 3, 4], dtype=int32)
     """
     values = [atleast_1d(v) for v in _promoted(tup, "hstack", dtype)]
-    return _concatenate(*values, axis=min(values[0].ndim - 1, 1), caller="hstack")
+    return _along("hstack", values, min(values[0].ndim - 1, 1))
 
 
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
@@ -266,7 +276,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
             [2, 4]]], dtype=int32)
     """
     layers = [atleast_3d(v) for v in _promoted(tup, "dstack", dtype)]
-    return _concatenate(*layers, axis=2, caller="dstack")
+    return _along("dstack", layers, 2)
 
 
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
@@ -291,7 +301,7 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """
     values = _promoted(tup, "column_stack")
     columns = [v if v.ndim > 1 else reshape(v, (v.size, 1)) for v in values]
-    return _concatenate(*columns, axis=1, caller="column_stack")
+    return _along("column_stack", columns, 1)
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:

@@ -116,21 +116,21 @@ def _split(caller: str, ary: Any, at: Any, axis: int) -> list[Any]:
             )
         size, more = divmod(n, parts)
         bounds = [i * size + min(i, more) for i in range(parts + 1)]
-    pairs = [(a, max(a, b)) for a, b in itertools.pairwise(bounds)]
-    return _parts(x, bounds=pairs, axis=place)
+    slices = [slice(a, max(a, b)) for a, b in itertools.pairwise(bounds)]
+    return _parts(x, slices=slices, axis=place)
 
 
-def _parts_of_host(
-    x: np.ndarray, *, bounds: Sequence[tuple[int, int]], axis: int
-) -> list[np.ndarray]:
+def _parts_of_host(x: np.ndarray, *, slices: list[slice], axis: int) -> list[np.ndarray]:
+    if not axis:
+        return [x[part] for part in slices]
     before = (slice(None),) * axis
-    return [x[(*before, slice(a, b))] for a, b in bounds]
+    return [x[(*before, part)] for part in slices]
 
 
 @eager(_parts_of_host, ANY)
-def _parts(x: Any, *, bounds: Sequence[tuple[int, int]], axis: int) -> Any:
-    """The parts of an array between bounds along an axis."""
-    return [ops.slice_in_dim(x, a, b, 1, axis) for a, b in bounds]
+def _parts(x: Any, *, slices: list[slice], axis: int) -> Any:
+    """The parts of an array along an axis."""
+    return [ops.slice_in_dim(x, part.start, part.stop, 1, axis) for part in slices]
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
