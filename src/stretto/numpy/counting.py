@@ -65,13 +65,12 @@ def bincount(
     """
     refuse_sharding("bincount", out_sharding=out_sharding)
     value = as_value(x, "bincount", "x")
-    if kind_of(value.dtype) not in ("bool", "int", "uint") or value.ndim != 1:
-        raise TypeError(f"bincount: expected integers, of rank 1, in x; got {value.type}")
+    type = value.type
+    if type.kind not in ("bool", "int", "uint") or type.ndim != 1:
+        raise TypeError(f"bincount: expected integers, of rank 1, in x; got {type}")
     w = None if weights is None else as_value(weights, "bincount", "weights")
-    if w is not None and w.shape != value.shape:
-        raise ValueError(
-            f"bincount: weights and x must have one shape; got {w.type} and {value.type}"
-        )
+    if w is not None and w.type.shape != type.shape:
+        raise ValueError(f"bincount: weights and x must have one shape; got {w.type} and {type}")
     if length is not None:
         return add_up((integer(length, "bincount", "length", 0),), _not_negative(value), w)
     least = integer(minlength, "bincount", "minlength", 0)
