@@ -139,7 +139,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _ldexp(x, n)
 
 
-@eager(np.ldexp, (FLOAT, "bhiBHI"))  # NumPy makes int32 of wider exponents
+@eager(np.ldexp, (FLOAT, "bhiBHI"))  # exponents below 64 bits
 def _ldexp(x: Any, n: Any) -> Any:
     shape = broadcast_shapes("ldexp", x.shape, n.shape)
     x, n = broadcast_to(x, shape), broadcast_to(n, shape)
