@@ -20,8 +20,9 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import canonical_dtype, float0, kind_of, named_dtype, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto.numpy.dtypes import Extended as extended
-from stretto.numpy.dtypes import bfloat16, finfo, iinfo, issubdtype
+from stretto.numpy.dtypes import bfloat16, issubdtype
 from stretto.numpy.dtypes import result_type as _result_type
+from stretto.numpy.limits import finfo, iinfo
 
 __all__ = [
     "TypePromotionError",

@@ -83,22 +83,15 @@ def test_power_derivative_at_zero():
         "fabs",
         "sign",
         "square",
-        "real",
-        "imag",
-        "conj",
-        "nan_to_num",
     ],
 )
 def test_unary(agree, name):
     agree(name, F)
-    if name not in ("nan_to_num",):
-        agree(name, WILD, rtol=1e-5)
+    agree(name, WILD, rtol=1e-5)
     agree(name, INTS)
 
 
-@pytest.mark.parametrize(
-    "name", ["negative", "absolute", "square", "real", "imag", "conj", "angle", "reciprocal"]
-)
+@pytest.mark.parametrize("name", ["negative", "absolute", "square", "reciprocal"])
 def test_unary_complex(agree, name):
     agree(name, COMPLEX + 0.25)
 
@@ -109,21 +102,9 @@ def test_reciprocal_of_integers_is_a_float():
     np.testing.assert_array_equal(got, [0.5, 0.25])
 
 
-def test_clip(agree):
-    agree("clip", F, -1, 1, dtype="float32")
-    agree("clip", F, None, 1, dtype="float32")
-    agree("clip", F, G, None, dtype="float32")
-    agree("clip", INTS, 0, 4, dtype="int32")
-    np.testing.assert_array_equal(snp.clip(snp.array(F), min=0, max=1), np.clip(F, 0, 1))
-    with pytest.raises(ValueError, match="complex numbers have no order"):
-        snp.clip(snp.array(COMPLEX), 0, 1)
-
-
-def test_heaviside_hypot_nan_to_num(agree):
+def test_heaviside_hypot(agree):
     agree("heaviside", WILD, 0.5, dtype="float32")
     agree("hypot", WILD, np.roll(WILD, 1), dtype="float32")
-    agree("nan_to_num", WILD, dtype="float32")
-    agree("nan_to_num", WILD, nan=1.0, posinf=2.0, neginf=3.0, dtype="float32")
 
 
 @pytest.mark.parametrize("f", [snp.add, snp.true_divide, snp.mod, snp.power, snp.exp, snp.clip])
@@ -191,3 +172,26 @@ def test_under_vmap():
     x, y = snp.array(F), snp.array(G[0])
     np.testing.assert_array_equal(st.vmap(snp.mod, in_axes=(0, None))(x, y), np.mod(F, G[0]))
     np.testing.assert_array_equal(st.vmap(lambda r: r * 2 + 1)(x), F * 2 + 1)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+def test_messages_name_the_function_called(name):
+    f = getattr(snp, name)
+    x, y = snp.ones(3), snp.ones(2)
+    with pytest.raises(ValueError, match=rf"^{name}: shapes \(3,\) and \(2,\)"):
+        f(x, y)
+    with pytest.raises(ValueError, match=rf"^{name}: shapes \(3,\) and \(2,\)"):
+        st.jit(f)(x, y)
+    with pytest.raises(TypeError, match=f"^{name}: y must be an array"):
+        f(x, [1.0])
+
+
+def test_booleans_have_no_difference():
+    for f in (snp.subtract, st.jit(snp.subtract)):
+        with pytest.raises(TypeError, match=r"^subtract: booleans have no difference"):
+            f(snp.array([True]), snp.array([False]))
+
+
+def test_heaviside_refuses_complex_numbers():
+    with pytest.raises(TypeError, match=r"^heaviside: x must be real"):
+        snp.heaviside(1j, 1)

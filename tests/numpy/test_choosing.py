@@ -25,7 +25,7 @@ def test_parts_while_tracing():
     np.testing.assert_array_equal(
         st.jit(f)(snp.array([True, False, True]), x), [[0, 2, -1], [3, 5, -1]]
     )
-    with pytest.raises(IndexError, match="beyond the 3 parts"):
+    with pytest.raises(IndexError, match="past the 3 parts"):
         snp.compress(snp.ones(4), x, axis=1)
 
 
@@ -51,4 +51,35 @@ def test_zeros_are_trimmed_along_axes():
 )
 def test_refusals(call, error, words):
     with pytest.raises(error, match=words):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.choose(snp.array(0), 1),
+            TypeError,
+            r"choose: choices must be a sequence of arrays, got 1",
+        ),
+        (lambda: snp.choose(snp.array(0), []), ValueError, r"choose: expected at least one array"),
+        (
+            lambda: snp.select(None, [1]),
+            TypeError,
+            r"select: condlist must be a sequence of arrays, got None",
+        ),
+        (
+            lambda: snp.trim_zeros(snp.ones(2), 1),
+            ValueError,
+            r"trim_zeros: trim must be 'f', 'b' or 'fb', got 1",
+        ),
+        (
+            lambda: st.jit(lambda m: snp.compress(m, snp.ones(2)))(snp.array([True, False])),
+            st.errors.TracedValueError,
+            r"compress: how many parts are kept depends on condition, a traced bool",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
         call()

@@ -28,3 +28,15 @@ def test_messages():
     for call, error, words in cases:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: snp.cov(None), TypeError, r"cov: m must be an array"),
+        (lambda: snp.corrcoef(None), TypeError, r"corrcoef: x must be an array"),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

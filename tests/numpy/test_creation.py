@@ -137,50 +137,6 @@ def test_array_ndmin():
     assert snp.array([[1]], ndmin=1).shape == (1, 1)
 
 
-def test_filled():
-    for jit in (lambda f: f, st.jit):
-        assert jit(lambda: snp.zeros((2, 3)))().tolist() == [[0] * 3] * 2
-        assert jit(lambda: snp.ones(2, int))().dtype == snp.int32
-        assert jit(lambda: snp.empty(())).__call__().shape == ()
-        assert jit(lambda: snp.full((2,), -0.0))().tolist() == [0.0, 0.0]
-        assert np.signbit(jit(lambda: snp.full((2,), -0.0))()).all()
-        assert jit(lambda: snp.full((2, 2), snp.array([1, 2])))().tolist() == [[1, 2], [1, 2]]
-        assert jit(lambda: snp.full(2, True))().dtype == bool
-        assert jit(lambda: snp.zeros((0, 3)))().shape == (0, 3)
-    assert snp.full(2, 3).weak_type
-    assert not snp.full(2, 3, snp.int8).weak_type
-    with pytest.raises(OverflowError):
-        snp.full(2, 300, snp.int8)
-    with pytest.raises(ValueError, match="negative"):
-        snp.zeros(-1)
-    with pytest.raises(TypeError):
-        snp.zeros(2.5)
-
-
-def test_filled_like():
-    x = snp.array([[1, 2]], snp.int8)
-    assert snp.zeros_like(x).dtype == snp.int8
-    assert snp.ones_like(x, dtype=float).dtype == snp.float32
-    assert snp.empty_like(x, shape=3).shape == (3,)
-    assert snp.full_like(x, 7).tolist() == [[7, 7]]
-    assert snp.full_like(x, snp.array(2.7)).tolist() == [[2, 2]]
-    assert snp.zeros_like(1.0).weak_type
-    with pytest.raises(OverflowError):
-        snp.full_like(x, 300)
-
-
-def test_a_traced_size_is_refused_with_the_way_out():
-    with pytest.raises(TypeError, match="static_argnums"):
-        st.jit(snp.zeros)(3)
-    with pytest.raises(TypeError, match="argument n"):
-        st.jit(lambda n: snp.ones((2, n)))(3)
-
-
-def test_zero_in_a_trace_is_a_literal():
-    graph = str(st.make_graph(lambda x: x + snp.ones((1000, 1000)))(snp.zeros((1000, 1000))))
-    assert len(graph) < 1000
-
-
 def test_numbers_too_large_become_infinite_without_a_warning():
     np.testing.assert_array_equal(snp.array([1e300, -1e300]), [np.inf, -np.inf])
     np.testing.assert_array_equal(snp.full((2,), 1e300), [np.inf, np.inf])
@@ -194,19 +150,6 @@ def test_arrays_are_contiguous_and_lie_whole():
             made(2, out_sharding="x")
     with pytest.raises(TypeError):
         snp.array([1], None, False)
-
-
-@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like", "full_like"])
-def test_like_a_type_alone(name):
-    like = st.ShapeDtypeStruct((2, 3), snp.bfloat16)
-    more = (7,) if name == "full_like" else ()
-    out = getattr(snp, name)(like, *more)
-    assert (out.shape, out.dtype) == ((2, 3), snp.bfloat16)
-    assert set(np.asarray(out, float).flat) == {7.0 if more else float(name == "ones_like")}
-    other = getattr(snp, name)(like, *more, dtype=int, shape=(4,))
-    assert (other.shape, other.dtype) == ((4,), snp.int32)
-    tree = {"w": like, "b": st.ShapeDtypeStruct((), np.int32)}
-    assert st.tree.map(lambda x: getattr(snp, name)(x, *more), tree)["b"].shape == ()
 
 
 class Pair:
@@ -281,3 +224,20 @@ def test_the_compiled_way_refuses_masked_arrays_after_plain_ones():
     compiled = double.lower(MASKED.data).compile()
     with pytest.raises(TypeError, match="masked array"):
         compiled(MASKED)
+
+
+def test_complex_numbers_in_a_real_dtype_lose_their_imaginary_part():
+    assert snp.array(2 + 1j, dtype=float).tolist() == 2
+    assert snp.full(2, 2 + 1j, float).tolist() == [2, 2]
+
+
+def test_known_arrays_in_lists_take_a_dtype_in_a_trace():
+    x = snp.array([1.5, 2.5])
+    total = st.jit(lambda y: snp.array([x, x], dtype=int) + y)(1)
+    assert total.tolist() == [[2, 3], [2, 3]]
+    assert total.dtype == snp.int32
+
+
+def test_messages_of_ascontiguousarray():
+    with pytest.raises(ValueError, match=r"^ascontiguousarray: the sequences differ in length"):
+        snp.ascontiguousarray([[1], [1, 2]])

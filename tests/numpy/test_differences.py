@@ -26,3 +26,39 @@ def test_messages():
     for call, error, words in cases:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.ediff1d(snp.array([True, False])),
+            TypeError,
+            r"ediff1d: booleans have no difference",
+        ),
+        (
+            lambda: snp.trapezoid(snp.ones(3), 2.0),
+            ValueError,
+            r"trapezoid: x must say where the samples lie",
+        ),
+        (lambda: snp.trapezoid(snp.ones(3), snp.ones(5)), ValueError, r"trapezoid: shapes"),
+        (lambda: snp.unwrap(snp.ones(3) * 1j), TypeError, r"unwrap: p must be real"),
+        (
+            lambda: snp.unwrap(snp.ones(3), period=snp.ones(4)),
+            ValueError,
+            r"unwrap: period, float32\[4\], does not broadcast",
+        ),
+        (
+            lambda: snp.unwrap(snp.ones(3), snp.ones(4)),
+            ValueError,
+            r"unwrap: discont, float32\[4\], does not broadcast",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()
+
+
+def test_a_number_has_no_gradients():
+    assert snp.gradient(snp.array(2.0)) == snp.gradient(snp.array(2.0), 1.0) == []

@@ -88,3 +88,8 @@ def test_spacing_is_numpy_s(name):
         want = np.spacing(x).astype(np.float32)
     for f in (snp.spacing, st.jit(snp.spacing), st.vmap(snp.spacing)):
         np.testing.assert_array_equal(np.asarray(f(snp.array(x))).astype(np.float32), want)
+
+
+def test_the_number_of_bits_to_unpack_is_an_integer():
+    with pytest.raises(TypeError, match=r"^unpackbits: count must be an integer"):
+        snp.unpackbits(snp.array([1], snp.uint8), count=1.5)

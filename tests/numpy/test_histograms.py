@@ -1,4 +1,4 @@
-"""Counts: NumPy's rules for bins, lengths that depend on values, and messages."""
+"""Counts in bins: NumPy's rules for them, edges, and messages."""
 
 import numpy as np
 import pytest
@@ -21,18 +21,6 @@ def test_rules_for_bins(rule):
     np.testing.assert_allclose(inside, np.histogram_bin_edges(X, rule, (-1, 1)), rtol=1e-6)
 
 
-def test_counts_of_integers():
-    x = np.array([0, 3, 3, 1], np.int32)
-    assert snp.bincount(snp.array(x)).tolist() == [1, 1, 0, 2]
-    assert snp.bincount(snp.array(x), minlength=6).tolist() == [1, 1, 0, 2, 0, 0]
-    assert snp.bincount(snp.array(x), length=2).tolist() == [1, 1]
-    assert snp.bincount(snp.array([-1, 1]), length=2).tolist() == [1, 1]
-    assert snp.bincount(snp.array([True, False, True])).tolist() == [1, 2]
-    assert snp.bincount(snp.zeros(0, int)).shape == (0,)
-    slope = st.jit(st.grad(lambda w: (snp.bincount(x, w, length=4) * snp.arange(4.0)).sum()))
-    np.testing.assert_array_equal(slope(np.ones(4, np.float32)), x)
-
-
 def test_edges_of_one_number_and_of_known_ends():
     assert snp.histogram_bin_edges(snp.array([2, 2]), 2).tolist() == [1.5, 2, 2.5]
     ends = snp.array([0.0, 2.0])
@@ -48,10 +36,6 @@ def test_edges_of_one_number_and_of_known_ends():
 def test_messages():
     x = snp.array(X)
     cases = [
-        (lambda: snp.bincount(x), TypeError, "bincount: expected integers, of rank 1, in x"),
-        (lambda: snp.bincount(snp.array([1]), snp.ones(2)), ValueError, "must have one shape"),
-        (lambda: st.jit(snp.bincount)(snp.array([1])), st.errors.TracedValueError, "bincount"),
-        (lambda: snp.digitize(x, 1.0), ValueError, "digitize: expected bins of rank 1"),
         (lambda: snp.histogram(x, 2.5), ValueError, "bins must be a number of bins, their edges"),
         (lambda: snp.histogram(x, 0), ValueError, "expected at least one bin, got bins=0"),
         (lambda: snp.histogram(x, 2, (1, 0)), ValueError, "a finite range whose first end"),
@@ -69,3 +53,38 @@ def test_messages():
             call()
     with pytest.raises(st.errors.TracedValueError, match="bins='auto'"):
         st.jit(lambda x: snp.histogram(x, "auto"))(x)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.histogram(snp.ones(3), "x"),
+            ValueError,
+            r"histogram: 'x' is not a valid estimator",
+        ),
+        (
+            lambda: snp.histogram(snp.ones(3), snp.ones(0)),
+            ValueError,
+            r"histogram: expected at least one edge",
+        ),
+        (
+            lambda: snp.histogram2d(snp.ones(3), snp.ones(2)),
+            ValueError,
+            r"histogram2d: expected arrays of rank 1 and of one length",
+        ),
+        (
+            lambda: snp.histogram2d(snp.ones(3), snp.ones(3), 0),
+            ValueError,
+            r"histogram2d: expected at least one bin",
+        ),
+        (
+            lambda: snp.histogramdd([]),
+            ValueError,
+            r"histogramdd: expected arrays of rank 1 .* got none",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

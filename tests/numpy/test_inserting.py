@@ -94,3 +94,33 @@ def test_errors():
         snp.insert(V, np.array([[1]]), 9)
     with pytest.raises(IndexError, match="out of bounds"):
         snp.insert(V, 7, 9)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.delete(snp.ones(3), 7),
+            IndexError,
+            r"delete: index 7 in obj is out of bounds",
+        ),
+        (
+            lambda: snp.delete(snp.ones(3), None),
+            IndexError,
+            r"delete: obj must be an integer, a slice",
+        ),
+        (
+            lambda: snp.insert(snp.ones(3), 7, 1.0),
+            IndexError,
+            r"insert: index 7 in obj is out of bounds",
+        ),
+        (
+            lambda: snp.insert(snp.ones(3), snp.array([0, 1]), snp.ones(3)),
+            ValueError,
+            r"insert: values, float32\[3\], does not broadcast to shape \(2,\)",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

@@ -57,3 +57,33 @@ def test_places_out_of_bounds():
 def test_refusals(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.tril_indices_from(snp.ones((2, 2)), 1.5),
+            TypeError,
+            r"tril_indices_from: k must be an integer",
+        ),
+        (
+            lambda: snp.triu_indices_from(snp.ones((2, 2)), 1.5),
+            TypeError,
+            r"triu_indices_from: k must be an integer",
+        ),
+        (
+            lambda: snp.ravel_multi_index(1, (2,)),
+            TypeError,
+            r"ravel_multi_index: multi_index must have an index for each axis",
+        ),
+        (
+            lambda: st.jit(snp.ix_)(snp.array([True])),
+            st.errors.TracedValueError,
+            r"ix_: how many places argument 0 stands for depends on values",
+        ),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

@@ -84,3 +84,28 @@ def test_meshgrid_indices():
         np.testing.assert_array_equal(g, w)
     with pytest.raises(ValueError, match="indexing"):
         snp.meshgrid(x, y, indexing="yx")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: snp.arange("3"), TypeError, r"arange: start must be an array or a number"),
+        (
+            lambda: snp.arange([3]),
+            TypeError,
+            r"arange: start must be an array or a number; got a list",
+        ),
+        (lambda: snp.arange(None), TypeError, r"arange: start must be a number, got None"),
+        (
+            lambda: snp.arange(0, snp.ones(2)),
+            TypeError,
+            r"arange: stop must be a real number, got float32\[2\]",
+        ),
+        (lambda: snp.logspace(0, 1, -1), ValueError, r"logspace: num must not be negative"),
+        (lambda: snp.geomspace(1, 2, 1.5), TypeError, r"geomspace: num must be an integer"),
+        (lambda: snp.logspace(snp.ones(2), snp.ones(3)), ValueError, r"logspace: shapes"),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

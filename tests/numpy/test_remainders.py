@@ -129,3 +129,34 @@ def test_reductions_by_zero():
                 ours, theirs = (getattr(getattr(m, name), method) for m in (snp, np))
                 np.testing.assert_array_equal(ours(snp.array(x)), theirs(x))
                 np.testing.assert_array_equal(st.jit(ours)(snp.array(x)), theirs(x))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: snp.remainder(snp.ones(2) * 1j, 2),
+            TypeError,
+            r"remainder: expected real numbers, got complex64\[2\]",
+        ),
+        (
+            lambda: snp.floor_divide(snp.ones(2) * 1j, 2),
+            TypeError,
+            r"floor_divide: expected real numbers, got complex64\[2\]",
+        ),
+        (
+            lambda: snp.fmod(snp.ones(2) * 1j, 2),
+            TypeError,
+            r"fmod: expected real numbers, got complex64\[2\]",
+        ),
+        (
+            lambda: snp.divmod(snp.ones(2) * 1j, 2),
+            TypeError,
+            r"divmod: expected real numbers, got complex64\[2\]",
+        ),
+        (lambda: snp.divmod(snp.ones(2), snp.ones(3)), ValueError, r"divmod: shapes"),
+    ],
+)
+def test_messages_name_the_function_called(call, error, words):
+    with pytest.raises(error, match="^" + words):
+        call()

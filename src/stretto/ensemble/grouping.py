@@ -22,7 +22,7 @@ from stretto.ensemble.groups import Group, call_module, changed, moved
 from stretto.ensemble.tied import Ties, ties_of, untied
 from stretto.files.names import leaf_names
 from stretto.nn.module import Module
-from stretto.numpy.joining import take
+from stretto.numpy.taking import take
 
 __all__ = ["groups_of", "in_mode", "joined", "merged", "refuse_others_than_modules"]
 

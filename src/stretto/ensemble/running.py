@@ -20,7 +20,7 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group
 from stretto.nn.state import stateful_call
-from stretto.numpy.joining import take
+from stretto.numpy.taking import take
 from stretto.random.keys import checked, split
 from stretto.random.streams import keys, refusing
 

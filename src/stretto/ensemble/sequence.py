@@ -19,7 +19,7 @@ from stretto._engine.core.typing import Array, Tree
 from stretto.ensemble.grouping import groups_of, joined, refuse_others_than_modules
 from stretto.ensemble.groups import Group, M_co, Member, call_module, moved
 from stretto.ensemble.layout import Layout
-from stretto.numpy.joining import take
+from stretto.numpy.taking import take
 
 __all__ = ["MemberSequence"]
 

@@ -31,11 +31,11 @@ from stretto.numpy.comparisons import greater
 from stretto.numpy.creation import listed
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import FLOAT, eager
-from stretto.numpy.elementary import tanh
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean as mean_
+from stretto.numpy.trigonometric import tanh
 
 __all__ = [
     "gelu",

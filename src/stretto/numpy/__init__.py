@@ -20,8 +20,9 @@ from stretto.numpy.axis_order import *
 from stretto.numpy.bits import *
 from stretto.numpy.choosing import *
 from stretto.numpy.classifying import *
+from stretto.numpy.clipping import *
 from stretto.numpy.comparisons import *
-from stretto.numpy.constants import *
+from stretto.numpy.complex_parts import *
 from stretto.numpy.creation import *
 from stretto.numpy.cumulative import *
 from stretto.numpy.dtypes import *
@@ -29,7 +30,6 @@ from stretto.numpy.elementary import *
 from stretto.numpy.extrema import *
 from stretto.numpy.flips import *
 from stretto.numpy.inspection import __array_api_version__, __array_namespace_info__
-from stretto.numpy.joining import *
 from stretto.numpy.logic import *
 from stretto.numpy.manipulation import *
 from stretto.numpy.partitioning import *
@@ -41,6 +41,8 @@ from stretto.numpy.rounding import *
 from stretto.numpy.searching import *
 from stretto.numpy.sorting import *
 from stretto.numpy.statistics import *
+from stretto.numpy.taking import *
+from stretto.numpy.trigonometric import *
 from stretto.numpy.ufunc import *
 from stretto.numpy.ufuncs import *
 from stretto.numpy.unique import *
@@ -52,7 +54,9 @@ if TYPE_CHECKING:
     from stretto.numpy import fft as fft
     from stretto.numpy import linalg as linalg
     from stretto.numpy.applying import *
+    from stretto.numpy.constants import *
     from stretto.numpy.convolutions import *
+    from stretto.numpy.counting import *
     from stretto.numpy.covariance import *
     from stretto.numpy.differences import *
     from stretto.numpy.divisors import *
@@ -60,12 +64,15 @@ if TYPE_CHECKING:
     from stretto.numpy.equality import *
     from stretto.numpy.extrema_without_nan import *
     from stretto.numpy.files import *
+    from stretto.numpy.filled import *
     from stretto.numpy.floats import *
     from stretto.numpy.grids import *
     from stretto.numpy.histograms import *
     from stretto.numpy.inserting import *
     from stretto.numpy.interchange import *
     from stretto.numpy.interpolation import *
+    from stretto.numpy.joining import *
+    from stretto.numpy.limits import *
     from stretto.numpy.matrices import *
     from stretto.numpy.medians import *
     from stretto.numpy.padding import *
@@ -77,6 +84,7 @@ if TYPE_CHECKING:
     from stretto.numpy.putting import *
     from stretto.numpy.quantiles import *
     from stretto.numpy.sets import *
+    from stretto.numpy.splitting import *
     from stretto.numpy.vectorizing import *
     from stretto.numpy.windows import *
     from stretto.numpy.without_nan import *
@@ -86,7 +94,9 @@ else:
         {
             "stretto.numpy": "fft linalg",
             "stretto.numpy.applying": "apply_along_axis apply_over_axes piecewise",
+            "stretto.numpy.constants": "e euler_gamma inf nan newaxis pi",
             "stretto.numpy.convolutions": "convolve correlate",
+            "stretto.numpy.counting": "bincount digitize",
             "stretto.numpy.covariance": "corrcoef cov",
             "stretto.numpy.differences": "diff ediff1d gradient trapezoid unwrap",
             "stretto.numpy.divisors": "gcd lcm",
@@ -94,13 +104,17 @@ else:
             "stretto.numpy.equality": "allclose array_equal array_equiv",
             "stretto.numpy.files": "ArrayFile frombuffer fromfile fromiter fromstring load save "
             "savez savez_compressed",
+            "stretto.numpy.filled": "empty empty_like full full_like ones ones_like zeros "
+            "zeros_like",
             "stretto.numpy.floats": "frexp ldexp modf nextafter packbits spacing unpackbits",
             "stretto.numpy.grids": "c_ fromfunction index_exp mgrid ogrid r_ s_",
-            "stretto.numpy.histograms": "bincount digitize histogram histogram2d "
-            "histogram_bin_edges histogramdd",
+            "stretto.numpy.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
             "stretto.numpy.inserting": "delete insert",
             "stretto.numpy.interchange": "from_dlpack",
             "stretto.numpy.interpolation": "interp",
+            "stretto.numpy.joining": "append block column_stack concat concatenate dstack hstack "
+            "row_stack stack vstack",
+            "stretto.numpy.limits": "finfo iinfo",
             "stretto.numpy.matrices": "diag diagflat eye identity tri tril triu",
             "stretto.numpy.padding": "pad",
             "stretto.numpy.places": "diag_indices diag_indices_from ix_ mask_indices "
@@ -117,6 +131,7 @@ else:
             "stretto.numpy.quantiles": "nanpercentile nanquantile percentile quantile",
             "stretto.numpy.polynomial_roots": "poly roots",
             "stretto.numpy.sets": "intersect1d isin setdiff1d setxor1d union1d",
+            "stretto.numpy.splitting": "array_split dsplit hsplit split unstack vsplit",
             "stretto.numpy.vectorizing": "frompyfunc vectorize",
             "stretto.numpy.windows": "bartlett blackman hamming hanning i0 kaiser",
             "stretto.numpy.extrema_without_nan": "nanargmax nanargmin nanmax nanmin",

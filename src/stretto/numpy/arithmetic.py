@@ -1,58 +1,42 @@
-"""Arithmetic: sums to powers, division, extrema, complex parts.
+"""Arithmetic: sums to powers, division, signs.
 
-NumPy's names and promotion before the operations of ``ops``. Next, read ``remainders``.
+NumPy's names and promotion before the operations of ``ops``. Next, read ``complex_parts``.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
+from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, scalar_dtype
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import arithmetic as ops
-from stretto._engine.ops import extrema, powers
-from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
+from stretto._engine.ops import powers
+from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT, promote_values
-from stretto._engine.ops.extrema import complex_greater
-from stretto._engine.ops.inverse_trigonometric import atan2
 from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import numeric_values, refuse_complex
 from stretto.numpy.classifying import isinf
-from stretto.numpy.directly import FLOAT, REAL, directly, host_of
-from stretto.numpy.dtypes import finfo
-from stretto.numpy.quick import element_of, quick
+from stretto.numpy.eager import FLOAT, eager
+from stretto.numpy.quick import quick
 
 __all__ = [
     "abs",
     "absolute",
     "add",
-    "angle",
-    "clip",
-    "conj",
-    "conjugate",
     "divide",
     "fabs",
     "float_power",
-    "fmax",
-    "fmin",
     "heaviside",
     "hypot",
-    "imag",
-    "maximum",
-    "minimum",
     "multiply",
-    "nan_to_num",
     "negative",
     "positive",
     "pow",
     "power",
-    "real",
     "reciprocal",
     "sign",
     "square",
@@ -60,18 +44,30 @@ __all__ = [
     "true_divide",
 ]
 
-_add = quick(ops.ADD, ops.add, operator="add")
-_subtract = quick(ops.SUB, ops.subtract, operator="sub")
-_multiply = quick(ops.MUL, ops.multiply, operator="mul")
-_maximum = quick(extrema.MAX, extrema.maximum)
-_minimum = quick(extrema.MIN, extrema.minimum)
+
+def _add_promoted(x: Any, y: Any) -> Any:
+    return ops.ADD(*promote_values("add", x, y))
+
+
+def _subtract_promoted(x: Any, y: Any) -> Any:
+    x, y = promote_values("subtract", x, y)
+    if kind_of(x.dtype) == "bool":
+        raise TypeError("subtract: booleans have no difference; use != or .astype(int)")
+    return ops.SUB(x, y)
+
+
+def _multiply_promoted(x: Any, y: Any) -> Any:
+    return ops.MUL(*promote_values("multiply", x, y))
 
 
 def _divide_floats(x: Any, y: Any) -> Any:
     return ops.DIV(*promote_values("divide", x, y, inexact=True))
 
 
-_divide = quick(ops.DIV, _divide_floats, INEXACT, operator="truediv")
+_add = quick(ops.ADD, _add_promoted, operator="add", caller="add")
+_subtract = quick(ops.SUB, _subtract_promoted, operator="sub", caller="subtract")
+_multiply = quick(ops.MUL, _multiply_promoted, operator="mul", caller="multiply")
+_divide = quick(ops.DIV, _divide_floats, INEXACT, operator="truediv", caller="divide")
 
 
 def add(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -254,7 +250,7 @@ def negative(x: ArrayLike, /) -> Array:
 
 
 def positive(x: ArrayLike, /) -> Array:
-    """Give the numbers as they are.
+    """Return the numbers as they are.
 
     Args:
         x: an array, or a number.
@@ -345,167 +341,6 @@ def sign(x: ArrayLike, /) -> Array:
     return ops.sign(x)
 
 
-def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Take the greater of two elements; NaN where either is NaN.
-
-    Args:
-        x: an array, or a number.
-        y: as ``x``; the two broadcast.
-
-    Returns:
-        The greater ones, of the promoted dtype and the broadcast shape.
-
-    Raises:
-        TypeError: an argument is not an array or a number.
-        ValueError: the shapes do not broadcast.
-
-    As NumPy's ``maximum``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.maximum(snp.array([1.0, -2.0]), 0)
-    Array([1., 0.], dtype=float32)
-    """
-    return _maximum(x, y)
-
-
-def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Take the lesser of two elements; NaN where either is NaN.
-
-    Args:
-        x: an array, or a number.
-        y: as ``x``; the two broadcast.
-
-    Returns:
-        The lesser ones, of the promoted dtype and the broadcast shape.
-
-    Raises:
-        TypeError: an argument is not an array or a number.
-        ValueError: the shapes do not broadcast.
-
-    As NumPy's ``minimum``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.minimum(snp.array([1.0, -2.0]), 0)
-    Array([ 0., -2.], dtype=float32)
-    """
-    return _minimum(x, y)
-
-
-def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Take the greater of two elements; where one is NaN, the other.
-
-    Args:
-        x1: an array, or a number.
-        x2: as ``x1``; the two broadcast.
-
-    Returns:
-        The greater ones, of the promoted dtype and the broadcast shape.
-
-    Raises:
-        TypeError: an argument is not an array or a number.
-        ValueError: the shapes do not broadcast.
-
-    As NumPy's ``fmax``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.fmax(snp.array([1.0, snp.nan]), 0)
-    Array([1., 0.], dtype=float32)
-    """
-    found = directly(np.fmax, REAL, x1, x2)
-    if found is not None:
-        return found
-    x, y = promote_values("fmax", x1, x2)
-    first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)
-    return where(first | ne(y, y), x, y)
-
-
-def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Take the lesser of two elements; where one is NaN, the other.
-
-    Args:
-        x1: an array, or a number.
-        x2: as ``x1``; the two broadcast.
-
-    Returns:
-        The lesser ones, of the promoted dtype and the broadcast shape.
-
-    Raises:
-        TypeError: an argument is not an array or a number.
-        ValueError: the shapes do not broadcast.
-
-    As NumPy's ``fmin``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.fmin(snp.array([1.0, snp.nan]), 0)
-    Array([0., 0.], dtype=float32)
-    """
-    found = directly(np.fmin, REAL, x1, x2)
-    if found is not None:
-        return found
-    x, y = promote_values("fmin", x1, x2)
-    first = complex_greater(y, x) if is_complex(x.dtype) else lt(x, y)
-    return where(first | ne(y, y), x, y)
-
-
-def clip(
-    a: ArrayLike,
-    /,
-    a_min: ArrayLike | None = None,
-    a_max: ArrayLike | None = None,
-    *,
-    min: ArrayLike | None = None,
-    max: ArrayLike | None = None,
-) -> Array:
-    """Limit each element to a range.
-
-    Args:
-        a: a real array, or a number.
-        a_min: the older name of ``min``.
-        a_max: the older name of ``max``.
-        min: the lower bound, an array that broadcasts or a number; by default there is none.
-        max: the upper bound, likewise.
-
-    Returns:
-        The limited elements, of the promoted dtype and the broadcast shape.
-
-    Raises:
-        ValueError: ``a`` is complex, or the shapes do not broadcast.
-        TypeError: an argument is not an array or a number.
-
-    As NumPy's ``clip``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.clip(snp.array([-1.0, 0.5, 2.0]), 0, 1)
-    Array([0. , 0.5, 1. ], dtype=float32)
-    """
-    x = as_value(a, "clip", "a")
-    low, high = (a_min if min is None else min), (a_max if max is None else max)
-    if is_complex(x.dtype):
-        raise ValueError(f"clip: complex numbers have no order; got {x.type}")
-    found = _clip_directly(x, low, high)
-    if found is not None:
-        return found
-    if low is not None:
-        x = _maximum(x, low)
-    return x if high is None else _minimum(x, high)
-
-
-def _clip_directly(x: Any, low: Any, high: Any) -> Any:
-    """By NumPy where the bounds are numbers; of zeros it takes either, whatever its sign."""
-    host = host_of(x, REAL)
-    if host is None:
-        return None
-    bounds = [element_of(b, x.type) for b in (low, high)]
-    if bounds[0] is None or bounds[1] is None:
-        return None
-    out = quiet.run(np.clip, host, *bounds)
-    if kind_of(x.dtype) == "float" and 0 in bounds:
-        if bounds[1] == 0 or np.signbit(bounds[0]):
-            return None
-        out = np.add(out, 0, out=np.asarray(out))  # -0 is less than the bound
-    return Array(np.asarray(out), x.type)
-
-
 def square(x: ArrayLike, /) -> Array:
     """Square each element.
 
@@ -569,14 +404,16 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.heaviside(snp.array([-1.0, 0.0, 2.0]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
+    refuse_complex("heaviside", x=x, y=y)
     a, b = promote_values("heaviside", x, y, inexact=True)
     zero = zeros_like(a)
     step = select(lt(a, zero), zero, full_like(a, 1))
     return select(eq(a, zero), b, select(ne(a, a), a, step))
 
 
+@eager(np.hypot, FLOAT)
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Compute the length of the hypotenuse, without overflow on the way.
+    """Compute the length of the hypotenuse, without intermediate overflow.
 
     Args:
         x: an array, or a number.
@@ -595,12 +432,9 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.hypot(snp.array([3e30]), 4e30)
     Array([5.e+30], dtype=float32)
     """
-    found = directly(np.hypot, FLOAT, x, y)
-    if found is not None:
-        return found
     refuse_complex("hypot", x=x, y=y)
     a, b = promote_values("hypot", x, y, inexact=True)
-    # The signs stay: by way of |x| the second derivative at 0 would be 0.
+    # The signs are kept: through |x| the second derivative at 0 would be 0.
     first = gt(ops.absolute(a), ops.absolute(b))
     long, short = select(first, a, b), select(first, b, a)
     infinite = isinf(a) | isinf(b)
@@ -608,147 +442,3 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     ratio = short / select(none | infinite, full_like(long, 1), long)
     length = ops.absolute(long) * powers.sqrt(full_like(ratio, 1) + ratio * ratio)
     return select(infinite, full_like(long, np.inf), select(none, zeros_like(long), length))
-
-
-def nan_to_num(
-    x: ArrayLike,
-    copy: bool = True,
-    nan: ArrayLike = 0.0,
-    posinf: ArrayLike | None = None,
-    neginf: ArrayLike | None = None,
-) -> Array:
-    """Replace NaN and infinities by numbers.
-
-    Args:
-        x: an array, or a number; integers and booleans stay as they are.
-        copy: ignored: arrays are immutable.
-        nan: what replaces NaN.
-        posinf: what replaces infinity; by default the greatest number of the dtype.
-        neginf: what replaces minus infinity; by default the least number of the dtype.
-
-    Returns:
-        The numbers, of the shape and dtype of ``x``.
-
-    Raises:
-        TypeError: ``x`` or a replacement is not an array or a number.
-
-    As NumPy's ``nan_to_num``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.nan_to_num(snp.array([snp.nan, snp.inf]), posinf=9)
-    Array([0., 9.], dtype=float32)
-    """
-    del copy  # arrays are immutable: the argument never changes
-    value = as_value(x, "nan_to_num")
-    if is_complex(value.dtype):
-        parts = (
-            nan_to_num(p, True, nan, posinf, neginf) for p in (ops.real(value), ops.imag(value))
-        )
-        return ops.complex_(*parts)
-    if not is_inexact(value.dtype):
-        return value
-    if all(v is None or v.__class__ in (int, float) for v in (nan, posinf, neginf)):
-        found = directly(np.nan_to_num, FLOAT, value, nan=nan, posinf=posinf, neginf=neginf)
-        if found is not None:
-            return found
-    limits = finfo(value.dtype)
-    high = limits.max if posinf is None else posinf
-    low = limits.min if neginf is None else neginf
-    dtype = value.dtype
-    value = where(ne(value, value), convert(as_value(nan), dtype), value)
-    value = where(eq(value, full_like(value, np.inf)), convert(as_value(high), dtype), value)
-    return where(eq(value, full_like(value, -np.inf)), convert(as_value(low), dtype), value)
-
-
-# Parts of complex numbers
-
-
-def real(val: ArrayLike) -> Array:
-    """Take the real part of each element.
-
-    Args:
-        val: an array, or a number.
-
-    Returns:
-        The real parts, of the shape of ``val``; real arrays as they are.
-
-    Raises:
-        TypeError: ``val`` is not an array or a number.
-
-    As NumPy's ``real``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.real(snp.array([1 + 2j]))
-    Array([1.], dtype=float32)
-    """
-    return ops.real(val)
-
-
-def imag(val: ArrayLike) -> Array:
-    """Take the imaginary part of each element.
-
-    Args:
-        val: an array, or a number.
-
-    Returns:
-        The imaginary parts, of the shape of ``val``; zeros for real arrays.
-
-    Raises:
-        TypeError: ``val`` is not an array or a number.
-
-    As NumPy's ``imag``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.imag(snp.array([1 + 2j]))
-    Array([2.], dtype=float32)
-    """
-    return ops.imag(val)
-
-
-def conj(x: ArrayLike, /) -> Array:
-    """Take the complex conjugate of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The conjugates, of the shape and dtype of ``x``; real arrays as they are.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``conj``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.conj(snp.array([1 + 2j]))
-    Array([1.-2.j], dtype=complex64)
-    """
-    return ops.conj(x)
-
-
-conjugate = conj
-
-
-def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """Compute the angle of each complex number in the plane.
-
-    Args:
-        z: an array, or a number, real or complex.
-        deg: whether the angles are in degrees rather than radians.
-
-    Returns:
-        The angles, from -pi to pi or from -180 to 180; a float array of the shape of ``z``.
-
-    Raises:
-        TypeError: ``z`` is not an array or a number.
-
-    As NumPy's ``angle``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.angle(snp.array([1j, -1]), deg=True)
-    Array([ 90., 180.], dtype=float32)
-    """
-    value = as_value(z, "angle", "z")
-    value = convert(value, inexact_dtype(value.dtype), value.weak_type)
-    radians = atan2(ops.imag(value), ops.real(value))
-    return radians * (180 / math.pi) if deg else radians

@@ -5,7 +5,7 @@ Next, read ``applying``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,14 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import clip
-from stretto.numpy.directly import BOOL, NUMERIC, directly
+from stretto.numpy.clipping import clip
+from stretto.numpy.eager import ANY, eager
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.joining import take
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import flatnonzero
+from stretto.numpy.taking import take
 
 __all__ = [
     "choose",
@@ -46,16 +46,14 @@ def _all_of(caller: str, arrays: Any, what: str) -> list[Any]:
     """The arrays of a sequence, or along the first axis of one."""
     if isinstance(arrays, (Value, np.ndarray)) and arrays.ndim == 0:
         raise TypeError(f"{caller}: {what} must be a sequence of arrays, got one of rank 0")
-    sequence: Any = arrays
-    return [as_value(x, caller, f"{what}[{i}]") for i, x in enumerate(sequence)]
+    if not isinstance(arrays, Iterable):
+        raise TypeError(f"{caller}: {what} must be a sequence of arrays, got {arrays!r}")
+    return [as_value(x, caller, f"{what}[{i}]") for i, x in enumerate(arrays)]
 
 
 def _of_one_dtype(caller: str, values: Sequence[Any]) -> list[Any]:
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, dtype, weak) for v in values]
-
-
-# By number or by condition
 
 
 def choose(
@@ -69,7 +67,7 @@ def choose(
             ``a``.
         out: must be ``None``: arrays are immutable.
         mode: for numbers out of bounds: ``"raise"``, which is not for a traced ``a``; ``"wrap"``,
-            which counts round and round; ``"clip"``, which takes the nearest.
+            which wraps around; ``"clip"``, which takes the nearest.
 
     Returns:
         The chosen elements, of the promoted dtype of the choices and the broadcast shape.
@@ -90,7 +88,10 @@ def choose(
     x = as_value(a, "choose", "a")
     if x.type.kind not in ("int", "uint", "bool"):
         raise TypeError(f"choose: a must hold integers, got {x.type}")
-    values = _of_one_dtype("choose", _all_of("choose", choices, "choices"))
+    arrays = _all_of("choose", choices, "choices")
+    if not arrays:
+        raise ValueError("choose: expected at least one array in choices, got none")
+    values = _of_one_dtype("choose", arrays)
     n = len(values)
     if mode == "wrap":
         x = remainder(x, n)
@@ -150,10 +151,10 @@ def select(
     for i, condition in enumerate(conditions):
         if condition.type.kind != "bool":
             raise TypeError(f"select: condlist[{i}] must be boolean, got {condition.type}")
-    *values, chosen = _of_one_dtype("select", [*choices, as_value(default, "select", "default")])
+    *values, result = _of_one_dtype("select", [*choices, as_value(default, "select", "default")])
     for condition, value in zip(conditions[::-1], values[::-1], strict=True):
-        chosen = choose_by(condition, value, chosen)
-    return chosen
+        result = choose_by(condition, value, result)
+    return result
 
 
 def compress(
@@ -168,12 +169,12 @@ def compress(
     """Keep the parts of an array along an axis for which a condition holds.
 
     Args:
-        condition: booleans, of rank 1; it does not hold for the parts beyond its end.
+        condition: booleans, of rank 1; parts past its end are left out.
         a: an array.
         axis: the axis; by default the elements of ``a`` in row-major order.
         out: must be ``None``: arrays are immutable.
-        size: how many parts to take, for which ``fill_value`` stands where there are fewer; needed
-            while ``condition`` is traced.
+        size: the number of parts in the result, filled up with ``fill_value`` where fewer are
+            kept; needed while ``condition`` is traced.
         fill_value: see ``size``.
 
     Returns:
@@ -181,7 +182,7 @@ def compress(
 
     Raises:
         ValueError: ``condition`` is not of rank 1, or ``axis`` is out of bounds.
-        IndexError: the condition holds beyond the end of the axis.
+        IndexError: the condition holds past the end of the axis.
         TracedValueError: ``condition`` is traced, without ``size``.
         NotImplementedError: ``out`` is given.
 
@@ -201,19 +202,29 @@ def compress(
     n = x.shape[along]
     known = concrete_of(mask)
     if mask.size > n and known is not None and known[n:].any():
-        raise IndexError(f"compress: the condition holds beyond the {n} parts of {x.type}")
+        raise IndexError(f"compress: the condition holds past the {n} parts of {x.type}")
     if size is None and known is not None:
-        chosen: Any = known
-        found = directly(lambda v: np.compress(chosen, v, along), BOOL + NUMERIC, x)
-        if found is not None:
-            return found
+        return _compress(x, condition=np.asarray(known), axis=along)
     mask = ops.slice_in_dim(mask, 0, min(mask.size, n))
-    at = flatnonzero(mask, size=size, fill_value=n)
-    found = take(x, at, along, mode="clip")
     if size is None:
-        return found
+        raise TracedValueError(
+            f"compress: how many parts are kept depends on condition, a traced {mask.type}: "
+            f"{mask.origin()}. Pass size="
+        )
+    at = flatnonzero(mask, size=size, fill_value=n)
+    parts = take(x, at, along, mode="clip")
     inside = reshape(lt(at, n), tuple([at.size if d == along else 1 for d in range(x.ndim)]))
-    return choose_by(inside, found, convert(as_value(fill_value), x.dtype))
+    filling = as_value(fill_value, "compress", "fill_value")
+    return choose_by(inside, parts, convert(filling, x.dtype))
+
+
+def _compress_host(x: np.ndarray, *, condition: np.ndarray, axis: int) -> np.ndarray:
+    return np.compress(condition, x, axis)
+
+
+@eager(_compress_host, ANY)
+def _compress(x: Any, *, condition: np.ndarray, axis: int) -> Any:
+    return take(x, np.flatnonzero(condition).astype(np.int32), axis, mode="clip")
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
@@ -237,7 +248,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     >>> snp.trim_zeros(snp.array([0, 0, 1, 2, 0]))
     Array([1, 2], dtype=int32)
     """
-    ends = trim.lower()
+    ends = trim.lower() if isinstance(trim, str) else ""
     if not ends or set(ends) - {"f", "b"}:
         raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}")
     x = as_value(filt, "trim_zeros", "filt")

@@ -15,7 +15,7 @@ from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.shape import rev
 from stretto.numpy.convolving import checked_mode, part_of_convolution
-from stretto.numpy.directly import NUMERIC, directly
+from stretto.numpy.eager import NUMERIC, eager
 
 __all__ = ["convolve", "correlate"]
 
@@ -31,7 +31,7 @@ def _sequences(caller: str, a: Any, v: Any) -> tuple[Any, Any]:
 
 
 def _part(x: Any, y: Any, mode: str, middle: int, *options: Any) -> Any:
-    """``middle``: where ``"same"`` begins."""
+    """The part of the convolution that ``mode`` names; ``"same"`` begins at ``middle``."""
     least, most = sorted((x.shape[0], y.shape[0]))
     start, size = {
         "full": (0, least + most - 1),
@@ -78,11 +78,17 @@ def convolve(
     mode = checked_mode("convolve", mode)
     x, y = _sequences("convolve", a, v)
     if precision is preferred_element_type is None:
-        found = directly(np.convolve, NUMERIC, x, y, mode=mode)
-        if found is not None:
-            return found
-    least = min(x.shape[0], y.shape[0])
-    return _part(x, y, mode, (least - 1) // 2, precision, preferred_element_type)
+        return _convolve(x, y, mode=mode)
+    return _convolution(x, y, mode, precision, preferred_element_type)
+
+
+@eager(np.convolve, NUMERIC)
+def _convolve(x: Any, y: Any, *, mode: str) -> Any:
+    return _convolution(x, y, mode)
+
+
+def _convolution(x: Any, y: Any, mode: str, *options: Any) -> Any:
+    return _part(x, y, mode, (min(x.shape[0], y.shape[0]) - 1) // 2, *options)
 
 
 def correlate(
@@ -120,9 +126,16 @@ def correlate(
     mode = checked_mode("correlate", mode)
     x, y = _sequences("correlate", a, v)
     if precision is preferred_element_type is None:
-        found = directly(np.correlate, NUMERIC, x, y, mode=mode)
-        if found is not None:
-            return found
+        return _correlate(x, y, mode=mode)
+    return _correlation(x, y, mode, precision, preferred_element_type)
+
+
+@eager(np.correlate, NUMERIC)
+def _correlate(x: Any, y: Any, *, mode: str) -> Any:
+    return _correlation(x, y, mode)
+
+
+def _correlation(x: Any, y: Any, mode: str, *options: Any) -> Any:
     n, m = x.shape[0], y.shape[0]
     middle = (m - 1) // 2 if n >= m else n // 2
-    return _part(x, rev(conj(y), (0,)), mode, middle, precision, preferred_element_type)
+    return _part(x, rev(conj(y), (0,)), mode, middle, *options)

@@ -18,8 +18,8 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.powers import sqrt
 from stretto.numpy.arguments import inexact_values
-from stretto.numpy.arithmetic import clip
 from stretto.numpy.axis_order import transpose
+from stretto.numpy.clipping import clip
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import diagonal
@@ -33,7 +33,7 @@ def _variables(caller: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     """A row for each variable, of a float or complex dtype."""
     parts = []
     for name, x in (("m" if caller == "cov" else "x", m), ("y", y)):
-        if x is None:
+        if x is None and name == "y":
             continue
         x = as_value(x, caller, name)
         if x.ndim > 2:
@@ -77,7 +77,7 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Estimate the covariance of every two variables.
+    """Estimate the covariance of each pair of variables.
 
     Args:
         m: the observations of the variables, of rank 2 or less.
@@ -133,7 +133,7 @@ def cov(
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
-    """Estimate the correlation of every two variables: covariance over both deviations.
+    """Estimate the correlation of each pair of variables: covariance over both deviations.
 
     Args:
         x: the observations of the variables, of rank 2 or less.

@@ -1,6 +1,6 @@
-"""Arrays from numbers, sequences, shapes and ranges.
+"""Arrays from numbers, sequences and other arrays.
 
-Next, read ``ranges``.
+Next, read ``filled``.
 """
 
 from __future__ import annotations
@@ -16,43 +16,24 @@ from stretto._engine.core.interpreter import (
     Value,
     as_value,
     refuse_masked,
-    state,
-    type_of,
 )
 from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtype
-from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, SupportsDType
+from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.dlpack import take
-from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.quick import splat
 
 if TYPE_CHECKING:
     from stretto._engine.runtime.device import Device
 
-__all__ = [
-    "array",
-    "asanyarray",
-    "asarray",
-    "ascontiguousarray",
-    "copy",
-    "empty",
-    "empty_like",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "zeros",
-    "zeros_like",
-]
+__all__ = ["array", "asanyarray", "asarray", "ascontiguousarray", "copy"]
 
 PYTHON = (bool, int, float, complex)
-_ZERO = np.int8(0)
 
 
 # From numbers and sequences
@@ -76,7 +57,7 @@ def array(
         dtype: the dtype; by default that of the arrays, promoted, and for numbers the default dtype
             of their kind, 32 bits unless ``enable_x64`` is set.
         copy: whether an array is copied; memory that others can write always is.
-        order: the order in memory, of which there is one: ``"C"``, ``"K"``, ``"A"`` and ``None``
+        order: the order in memory; there is only one: ``"C"``, ``"K"``, ``"A"`` and ``None``
             all mean it.
         ndmin: the least rank; axes of size 1 are put in front.
         device: the device; ``None`` or the one CPU device there is.
@@ -118,7 +99,7 @@ def asarray(
     device: Device | str | None = None,
     out_sharding: None = None,
 ) -> Array:
-    """Make an array; one that already has the dtype is returned itself.
+    """Make an array; an array that already has the dtype is returned as it is.
 
     Args:
         a: as for ``array``; also whatever has ``__array__``, ``__dlpack__`` or Python's buffer
@@ -160,7 +141,7 @@ asanyarray = asarray
 
 
 def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Array:
-    """Make an array of at least one axis; all arrays are contiguous.
+    """Make an array with at least one axis; all arrays are contiguous.
 
     Args:
         a: as for ``asarray``.
@@ -179,7 +160,8 @@ def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Array:
     >>> snp.ascontiguousarray(3.0).shape
     (1,)
     """
-    return array(a, dtype, copy=False, ndmin=1)
+    x = _make(a, dtype, "ascontiguousarray")
+    return x if x.ndim else reshape(x, (1,))
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -234,14 +216,14 @@ def _make(x: Any, dtype: Any, caller: str) -> Any:
 
 
 def listed(x: Any, caller: str, argument: str) -> Any:
-    """As ``as_value``, for functions that take nested lists too, as NumPy's and JAX's do."""
+    """As ``as_value``, for functions that also take nested lists, as NumPy's and JAX's do."""
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, None, caller)
     return as_value(x, caller, argument)
 
 
 def _shared(x: Any) -> Any:
-    """NumPy's array of what has DLPack or the buffer protocol alone; anything else as it is."""
+    """The NumPy array of an object that only has DLPack or a buffer; anything else as it is."""
     if hasattr(x, "__array__") or hasattr(x, "__stretto_array__"):
         return x
     if hasattr(x, "__dlpack__"):
@@ -269,7 +251,7 @@ def cast(x: Any, dtype: np.dtype, caller: str) -> np.ndarray:
             what = f"the Python integer {shown(x)} does not fit in {dtype.name}"
         raise OverflowError(f"{caller}: {what}") from None
     except TypeError:
-        return np.real(x).astype(dtype)  # complex numbers to real ones, as XLA does
+        return np.asarray(np.real(x)).astype(dtype)  # complex numbers to real ones, as XLA does
 
 
 def _leaves(x: Any) -> Iterator[Any]:
@@ -291,15 +273,14 @@ def _from_sequence(x: Sequence[Any], wanted: np.dtype | None, caller: str) -> An
     values = [_leaf(leaf, caller) for leaf in leaves]
     if wanted is None:
         wanted = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)[0]
-    if not any(isinstance(v, Tracer) for v in values):
-        try:
-            hosts = iter([np.asarray(convert(v, wanted).to_host()) for v in values])
-            host = np.array(_rebuilt(x, hosts), wanted)
-        except ValueError:
-            raise _ragged(caller) from None
-        return Array(host, array_type(host.shape, wanted))
-    pending = iter([convert(v, wanted) for v in values])
-    return stacked(_rebuilt(x, pending), caller)
+    values = [convert(v, wanted) for v in values]
+    if any(isinstance(v, Tracer) for v in values):
+        return stacked(_rebuilt(x, iter(values)), caller)
+    try:
+        host = np.array(_rebuilt(x, iter([np.asarray(v.to_host()) for v in values])), wanted)
+    except ValueError:
+        raise _ragged(caller) from None
+    return Array(host, array_type(host.shape, wanted))
 
 
 def _is_sequence(cls: type) -> bool:
@@ -358,321 +339,22 @@ def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, caller: s
     return Array(host, array_type(host.shape, wanted))
 
 
-# Of one element
+# Shapes
+
+
+def broadcast_argument(x: Any, shape: tuple[int, ...], caller: str, argument: str) -> Any:
+    """A value broadcast to a shape; ``ValueError`` in the caller's name where it does not fit."""
+    try:
+        return broadcast_to(x, shape)
+    except ValueError:
+        raise ValueError(
+            f"{caller}: {argument}, {x.type}, does not broadcast to shape {shape}"
+        ) from None
 
 
 def shape_of(shape: Any, caller: str) -> tuple[int, ...]:
-    """A shape, from an integer or a sequence of them; traced ones are refused in words."""
+    """A shape, from an integer or a sequence of them; a traced one is refused."""
     if shape.__class__ is int:
         shape = (shape,)
     sizes: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)
     return sizes_of(sizes, caller)
-
-
-def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = False) -> Any:
-    """The array that is one element; at rest in memory of its own, which is quicker to use."""
-    if state.interpreter is EAGER:
-        host = np.zeros(shape, dtype) if element is _ZERO else np.full(shape, element, dtype)
-        return Array(host, array_type(shape, dtype, weak))
-    return splat(np.asarray(element).astype(dtype), array_type(shape, dtype, weak))
-
-
-def zeros(
-    shape: ShapeLike,
-    dtype: DTypeLike | None = None,
-    *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
-) -> Array:
-    """Make an array of a shape, filled with 0.
-
-    Args:
-        shape: an integer, or a sequence of them.
-        dtype: the dtype, by default the default float.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: the shape is not integers, or is traced.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
-
-    As NumPy's ``zeros``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.zeros((2, 2))
-    Array([[0., 0.],
-           [0., 0.]], dtype=float32)
-    """
-    refuse_device("zeros", device, out_sharding)
-    return _filled(shape_of(shape, "zeros"), _ZERO, as_dtype(float if dtype is None else dtype))
-
-
-def ones(
-    shape: ShapeLike,
-    dtype: DTypeLike | None = None,
-    *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
-) -> Array:
-    """Make an array of a shape, filled with 1.
-
-    Args:
-        shape: an integer, or a sequence of them.
-        dtype: the dtype, by default the default float.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: the shape is not integers, or is traced.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
-
-    As NumPy's ``ones``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.ones(2, dtype=int)
-    Array([1, 1], dtype=int32)
-    """
-    refuse_device("ones", device, out_sharding)
-    return _filled(shape_of(shape, "ones"), 1, as_dtype(float if dtype is None else dtype))
-
-
-def empty(
-    shape: ShapeLike,
-    dtype: DTypeLike | None = None,
-    *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
-) -> Array:
-    """Make an array of a shape whose elements do not matter; they are 0.
-
-    Args:
-        shape: an integer, or a sequence of them.
-        dtype: the dtype, by default the default float.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: the shape is not integers, or is traced.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
-
-    As NumPy's ``empty``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.empty(2).shape
-    (2,)
-    """
-    refuse_device("empty", device, out_sharding)
-    return _filled(shape_of(shape, "empty"), _ZERO, as_dtype(float if dtype is None else dtype))
-
-
-def full(
-    shape: ShapeLike,
-    fill_value: ArrayLike,
-    dtype: DTypeLike | None = None,
-    *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
-) -> Array:
-    """Make an array of a shape, filled with a value.
-
-    Args:
-        shape: an integer, or a sequence of them.
-        fill_value: a number, or an array that broadcasts to the shape.
-        dtype: the dtype, by default that of ``fill_value``.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: the shape is not integers, or ``fill_value`` is not an array or a number.
-        ValueError: ``fill_value`` does not broadcast to the shape, a size is negative, or there is
-            no such device.
-        OverflowError: ``fill_value`` does not fit in the dtype.
-        NotImplementedError: ``out_sharding`` is given.
-
-    As NumPy's ``full``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.full((2,), snp.float32(0.5))
-    Array([0.5, 0.5], dtype=float32)
-    """
-    refuse_device("full", device, out_sharding)
-    sizes = shape_of(shape, "full")
-    wanted = None if dtype is None else as_dtype(dtype)
-    if type(fill_value) in PYTHON:
-        weak = wanted is None and type(fill_value) is not bool
-        wanted = scalar_dtype(type(fill_value)) if wanted is None else wanted
-        return _filled(sizes, cast(fill_value, wanted, "full")[()], wanted, weak)
-    x = as_value(fill_value, "full", "fill_value")
-    return broadcast_to(x if wanted is None else convert(x, wanted), sizes)
-
-
-def _like(a: Any, element: Any, dtype: Any, shape: Any, caller: str, argument: str = "a") -> Any:
-    type = type_of(a, caller, argument)
-    weak = dtype is None and type.weak_type
-    wanted = type.dtype if dtype is None else as_dtype(dtype)
-    sizes = type.shape if shape is None else shape_of(shape, caller)
-    return _filled(sizes, element, wanted, weak)
-
-
-def zeros_like(
-    a: ArrayLike | SupportsDType,
-    dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
-    *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
-) -> Array:
-    """Make an array of zeros like another.
-
-    Args:
-        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
-        dtype: the dtype, by default that of ``a``.
-        shape: the shape, by default that of ``a``.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: ``a`` has no shape and dtype, or the shape is not integers.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
-
-    As NumPy's ``zeros_like``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.zeros_like(snp.array([1.0, 2.0]))
-    Array([0., 0.], dtype=float32)
-    """
-    refuse_device("zeros_like", device, out_sharding)
-    return _like(a, _ZERO, dtype, shape, "zeros_like")
-
-
-def ones_like(
-    a: ArrayLike | SupportsDType,
-    dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
-    *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
-) -> Array:
-    """Make an array of ones like another.
-
-    Args:
-        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
-        dtype: the dtype, by default that of ``a``.
-        shape: the shape, by default that of ``a``.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: ``a`` has no shape and dtype, or the shape is not integers.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
-
-    As NumPy's ``ones_like``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.ones_like(snp.array([1, 2]))
-    Array([1, 1], dtype=int32)
-    """
-    refuse_device("ones_like", device, out_sharding)
-    return _like(a, 1, dtype, shape, "ones_like")
-
-
-def empty_like(
-    prototype: ArrayLike | SupportsDType,
-    dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
-    *,
-    device: Device | str | None = None,
-) -> Array:
-    """Make an array of zeros like another.
-
-    Args:
-        prototype: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
-        dtype: the dtype, by default that of ``prototype``.
-        shape: the shape, by default that of ``prototype``.
-        device: the device; ``None`` or the one CPU device there is.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: ``prototype`` has no shape and dtype, or the shape is not integers.
-        ValueError: the shape has a negative size, or there is no such device.
-
-    As NumPy's ``empty_like``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.empty_like(snp.array([1, 2])).shape
-    (2,)
-    """
-    refuse_device("empty_like", device)
-    return _like(prototype, _ZERO, dtype, shape, "empty_like", "prototype")
-
-
-def full_like(
-    a: ArrayLike | SupportsDType,
-    fill_value: ArrayLike,
-    dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
-    *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
-) -> Array:
-    """Make an array like another, filled with a value.
-
-    Args:
-        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
-        fill_value: a number, or an array that broadcasts to the shape.
-        dtype: the dtype, by default that of ``a``.
-        shape: the shape, by default that of ``a``.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: ``a`` has no shape and dtype, or ``fill_value`` is not an array or a number.
-        ValueError: ``fill_value`` does not broadcast to the shape, a size is negative, or there is
-            no such device.
-        OverflowError: ``fill_value`` does not fit in the dtype.
-        NotImplementedError: ``out_sharding`` is given.
-
-    As NumPy's ``full_like``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.full_like(snp.array([1, 2]), 7)
-    Array([7, 7], dtype=int32)
-    """
-    refuse_device("full_like", device, out_sharding)
-    like = type_of(a, "full_like", "a")
-    weak = dtype is None and like.weak_type
-    wanted = like.dtype if dtype is None else as_dtype(dtype)
-    sizes = like.shape if shape is None else shape_of(shape, "full_like")
-    if type(fill_value) in PYTHON:
-        element = cast(fill_value, wanted, "full_like")[()]
-        return _filled(sizes, element, wanted, weak)
-    value = as_value(fill_value, "full_like", "fill_value")
-    return broadcast_to(convert(value, wanted, weak), sizes)

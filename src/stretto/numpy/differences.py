@@ -20,13 +20,15 @@ from stretto._engine.ops.comparison import eq, gt, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto.numpy.arguments import inexact_values
+from stretto.numpy.arguments import inexact_values, refuse_complex
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.comparisons import not_equal
+from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.directly import BOOL, FLOAT, NUMERIC, directly, host_of
+from stretto.numpy.eager import BOOL, FLOAT, NUMERIC, eager
 from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import sum as sum_
@@ -78,10 +80,6 @@ def diff(
     if not n:
         return x
     axis = canonical_axis(axis, x.ndim, "diff")
-    if prepend is append is None:
-        found = directly(np.diff, BOOL + NUMERIC, x, n=n, axis=axis)
-        if found is not None:
-            return found
     parts = [x]
     for end, name in ((prepend, "prepend"), (append, "append")):
         if end is not None:
@@ -90,7 +88,11 @@ def diff(
                 one = tuple(1 if d == axis else m for d, m in enumerate(x.shape))
                 more = broadcast_to(more, one)
             parts = [more, *parts] if name == "prepend" else [*parts, more]
-    x = concatenate(parts, axis) if len(parts) > 1 else x
+    return _diff(concatenate(parts, axis) if len(parts) > 1 else x, n=n, axis=axis)
+
+
+@eager(np.diff, BOOL + NUMERIC)
+def _diff(x: Any, *, n: int, axis: int) -> Any:
     for _ in range(n):
         after, before = _part(x, 1, None, axis), _part(x, 0, -1, axis)
         x = not_equal(after, before) if kind_of(x.dtype) == "bool" else after - before
@@ -119,17 +121,21 @@ def ediff1d(
     >>> snp.ediff1d(snp.array([1, 2, 4]), to_begin=0)
     Array([0, 1, 2], dtype=int32)
     """
-    if to_end is to_begin is None:
-        found = directly(np.ediff1d, NUMERIC, ary)
-        if found is not None:
-            return found
-    x = ravel(as_value(ary, "ediff1d", "ary"))
-    parts = [_part(x, 1, None, 0) - _part(x, 0, -1, 0)]
+    steps = _ediff1d(as_value(ary, "ediff1d", "ary"))
+    parts = [steps]
     if to_begin is not None:
-        parts.insert(0, convert(ravel(as_value(to_begin, "ediff1d", "to_begin")), x.dtype))
+        parts.insert(0, convert(ravel(as_value(to_begin, "ediff1d", "to_begin")), steps.dtype))
     if to_end is not None:
-        parts.append(convert(ravel(as_value(to_end, "ediff1d", "to_end")), x.dtype))
-    return concatenate(parts) if len(parts) > 1 else parts[0]
+        parts.append(convert(ravel(as_value(to_end, "ediff1d", "to_end")), steps.dtype))
+    return concatenate(parts) if len(parts) > 1 else steps
+
+
+@eager(np.ediff1d, NUMERIC)
+def _ediff1d(x: Any) -> Any:
+    if kind_of(x.dtype) == "bool":
+        raise TypeError(f"ediff1d: booleans have no difference, got {x.type}; use .astype(int)")
+    x = ravel(x)
+    return _part(x, 1, None, 0) - _part(x, 0, -1, 0)
 
 
 # Gradients
@@ -139,16 +145,16 @@ def _spacings(varargs: Sequence[Any], axes: Sequence[int], shape: tuple[int, ...
     """A distance for each axis, or the coordinates along it."""
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(
-            f"gradient: expected no spacing, one, or one for each of {len(axes)} axes; got "
+            f"gradient: expected no spacing, one for all, or one for each of {len(axes)} axes; got "
             f"{len(varargs)}"
         )
-    if not varargs:
-        return [1.0] * len(axes)
     spacings = [as_value(v, "gradient", "a spacing") for v in varargs]
     if len(spacings) != len(axes):
-        spacings = spacings * len(axes)
         if spacings[0].ndim and len(axes) > 1:
-            raise ValueError("gradient: coordinates need one array for each axis; got one in all")
+            raise ValueError(
+                "gradient: coordinates need one array for each axis; got one for all axes"
+            )
+        spacings = spacings * len(axes)
     for x, axis in zip(spacings, axes, strict=True):
         if x.ndim and x.shape != (shape[axis],):
             raise ValueError(
@@ -178,8 +184,8 @@ def gradient(
 
     Raises:
         ValueError: an axis has fewer than ``edge_order + 1`` samples or is out of bounds,
-            ``edge_order`` is another, or the coordinates do not match the axis.
-        TypeError: there are neither none, one, nor as many ``varargs`` as axes.
+            ``edge_order`` is neither 1 nor 2, or the coordinates do not match the axis.
+        TypeError: the number of ``varargs`` is not 0, 1, or the number of axes.
 
     As NumPy's ``gradient``.
 
@@ -198,12 +204,22 @@ def gradient(
                 f"gradient: expected at least {edge_order + 1} samples along axis {d} for "
                 f"edge_order={edge_order}; got {x.type}"
             )
-    if not varargs and host_of(x, FLOAT) is not None:
-        found = [directly(np.gradient, FLOAT, x, axis=d, edge_order=edge_order) for d in axes]
-        return found[0] if len(found) == 1 else found
-    spacings = _spacings(varargs, axes, x.shape)
-    out = [_slope(x, h, d, edge_order) for d, h in zip(axes, spacings, strict=True)]
-    return out[0] if len(out) == 1 else out
+    if varargs:
+        spacings = _spacings(varargs, axes, x.shape)
+        slopes = [_slope(x, h, d, edge_order) for d, h in zip(axes, spacings, strict=True)]
+    else:
+        slopes = _slopes(x, axes=axes, edge_order=edge_order)
+    return slopes[0] if len(slopes) == 1 else slopes
+
+
+def _slopes_of_host(x: np.ndarray, *, axes: tuple[int, ...], edge_order: Any) -> list[np.ndarray]:
+    return [np.gradient(x, axis=d, edge_order=edge_order) for d in axes]
+
+
+@eager(_slopes_of_host, FLOAT)
+def _slopes(x: Any, *, axes: tuple[int, ...], edge_order: int) -> Any:
+    """The slope along each axis, of samples at a distance of 1."""
+    return [_slope(x, 1.0, d, edge_order) for d in axes]
 
 
 def _slope(x: Any, h: Any, axis: int, edge_order: int) -> Any:
@@ -254,7 +270,7 @@ def unwrap(
 
     Args:
         p: phases, in radians by default.
-        discont: steps of less than this stay; by default half a period.
+        discont: smaller steps are left as they are; by default half a period.
         axis: the axis, by default the last.
         period: the period, 2 pi by default.
 
@@ -271,18 +287,26 @@ def unwrap(
     >>> snp.unwrap(snp.array([0, 3, 6, 1]), period=7)
     Array([0, 3, 6, 8], dtype=int32)
     """
+    refuse_complex("unwrap", p=p, period=period)
     x = as_value(p, "unwrap", "p")
     axis = canonical_axis(axis, x.ndim, "unwrap")
     x, cycle = promote_dtypes("unwrap", x, period)
     steps = diff(x, axis=axis)
+    limit = None
+    if discont is not None:
+        refuse_complex("unwrap", discont=discont)
+        _, limit = promote_dtypes("unwrap", steps, discont)
+    for name, value in (("period", cycle), ("discont", limit)):
+        if value is not None and value.ndim:
+            broadcast_argument(value, steps.shape, "unwrap", name)
     whole = not is_inexact(x.dtype)
     high = cycle // 2 if whole else cycle / 2
     within = remainder(steps + high, cycle) - high
-    # A step of half a period keeps its direction.
+    # A step of exactly half a period keeps its sign.
     turned = eq(within, -high) & gt(steps, zeros_like(steps))
     within = choose(turned & eq(remainder(cycle, 2), 0) if whole else turned, high, within)
     least = 2 * absolute(steps)
-    away = lt(least, cycle if discont is None else 2 * as_value(discont, "unwrap", "discont"))
+    away = lt(least, cycle if limit is None else 2 * limit)
     change = cumsum(choose(away, 0, within - steps), axis, dtype=x.dtype)
     config = [(int(d == axis), 0, 0) for d in range(x.ndim)]
     return x + pad(change, 0, config)
@@ -296,7 +320,7 @@ def trapezoid(
     Args:
         y: samples of a function.
         x: where they lie: of rank 1, or of the shape of ``y``.
-        dx: how far apart they lie where there is no ``x``.
+        dx: the distance between samples where ``x`` is not given.
         axis: the axis, by default the last.
 
     Returns:
@@ -312,21 +336,36 @@ def trapezoid(
     >>> snp.trapezoid(snp.array([1.0, 2.0, 4.0]), snp.array([0.0, 1.0, 3.0]))
     Array(7.5, dtype=float32)
     """
-    if x is not None:
-        found = directly(np.trapezoid, FLOAT, y, x, axis=axis)
-    else:
-        known = dx.__class__ in (int, float)
-        found = directly(np.trapezoid, FLOAT, y, dx=dx, axis=axis) if known else None
-    if found is not None:
-        return found
     samples = as_value(y, "trapezoid", "y")
     axis = canonical_axis(axis, samples.ndim, "trapezoid")
     if x is None:
-        samples, step = inexact_values("trapezoid", y=samples, dx=dx)
-    else:
-        samples, places = inexact_values("trapezoid", y=samples, x=x)
-        step = diff(places, axis=axis if places.ndim == samples.ndim else -1)
-        if places.ndim == 1:
-            step = reshape(step, tuple(-1 if d == axis else 1 for d in range(samples.ndim)))
+        return _trapezoid_by_step(samples, dx=dx, axis=axis)
+    return _trapezoid(samples, x, axis=axis)
+
+
+@eager(np.trapezoid, FLOAT)
+def _trapezoid(y: Any, x: Any, *, axis: int) -> Any:
+    samples, places = inexact_values("trapezoid", y=y, x=x)
+    if not places.ndim:
+        raise ValueError(f"trapezoid: x must say where the samples lie, got {places.type}")
+    step = diff(places, axis=axis if places.ndim == samples.ndim else -1)
+    if places.ndim == 1:
+        step = reshape(step, tuple(-1 if d == axis else 1 for d in range(samples.ndim)))
+    return _areas(samples, step, axis)
+
+
+def _trapezoid_by_number(y: np.ndarray, *, dx: Any, axis: int) -> Any:
+    return np.trapezoid(y, dx=dx, axis=axis) if dx.__class__ in (int, float) else None
+
+
+@eager(_trapezoid_by_number, FLOAT)
+def _trapezoid_by_step(y: Any, *, dx: Any, axis: int) -> Any:
+    samples, step = inexact_values("trapezoid", y=y, dx=dx)
+    return _areas(samples, step, axis)
+
+
+def _areas(samples: Any, step: Any, axis: int) -> Any:
+    """The sum of the trapezoids between neighbours that are ``step`` apart."""
     sums = _part(samples, 1, None, axis) + _part(samples, 0, -1, axis)
+    broadcast_shapes("trapezoid", step.shape, sums.shape)
     return sum_(step * sums * 0.5, axis)

@@ -6,6 +6,7 @@ Next, read ``floats``.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import DIV, REM, absolute
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
-from stretto.numpy.directly import INTEGER, directly
+from stretto.numpy.eager import INTEGER, eager
+from stretto.numpy.ufuncs import attach
 
 __all__ = ["gcd", "lcm"]
 
@@ -28,6 +30,7 @@ def _integers(caller: str, x: Any, y: Any) -> list[Any]:
     return values
 
 
+@eager(np.gcd, INTEGER)
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the greatest common divisor of integers, element by element.
 
@@ -48,17 +51,15 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> snp.gcd(snp.array([12, 18]), 8)
     Array([4, 2], dtype=int32)
     """
-    found = directly(np.gcd, INTEGER, x1, x2)
-    if found is not None:
-        return found
     x, y = (absolute(v) for v in _integers("gcd", x1, x2))
-    # Euclid's algorithm needs most steps for neighbouring Fibonacci numbers: 1.44 a bit.
+    # Euclid's algorithm takes longest for neighbouring Fibonacci numbers: 1.44 steps a bit.
     for _ in range(math.ceil(1.4405 * 8 * x.dtype.itemsize)):
         done = eq(y, zeros_like(y))
         x, y = select(done, x, y), select(done, y, REM(x, select(done, full_like(y, 1), y)))
     return absolute(x)
 
 
+@eager(np.lcm, INTEGER)
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the least common multiple of integers, element by element.
 
@@ -80,10 +81,10 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> snp.lcm(snp.array([4, 6]), 10)
     Array([20, 30], dtype=int32)
     """
-    found = directly(np.lcm, INTEGER, x1, x2)
-    if found is not None:
-        return found
     x, y = _integers("lcm", x1, x2)
     divisor = gcd(x, y)
     safe = select(eq(divisor, zeros_like(divisor)), full_like(divisor, 1), divisor)
     return absolute(x) * DIV(absolute(y), safe)
+
+
+attach(sys.modules[__name__])

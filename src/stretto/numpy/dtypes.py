@@ -1,4 +1,4 @@
-"""The dtypes by name, what is known about them, and how they combine.
+"""The dtypes by name, their kinds, and how they promote.
 
 A dtype's name is also what makes arrays of it: ``snp.float32(3)``. Next, read ``creation``.
 """
@@ -34,7 +34,6 @@ __all__ = [
     "csingle",
     "double",
     "dtype",
-    "finfo",
     "flexible",
     "float16",
     "float32",
@@ -52,7 +51,6 @@ __all__ = [
     "floating",
     "generic",
     "half",
-    "iinfo",
     "inexact",
     "int16",
     "int2",
@@ -125,7 +123,7 @@ def as_dtype(dtype: DTypeLike | None) -> DType:
 
 
 class ScalarType:
-    """A dtype by name: stands for the dtype wherever one is expected, and makes arrays of it.
+    """A named dtype: it stands for the dtype wherever one is expected, and makes arrays of it.
 
     Args:
         name: the name in ``stretto.numpy``.
@@ -256,7 +254,7 @@ class Extended(np.generic):
     """
 
 
-def _plain(dtype: Any) -> np.dtype:
+def plain_dtype(dtype: Any) -> np.dtype:
     """The dtype named, 64 bits or not."""
     return dtype.dtype if dtype.__class__ is ScalarType else named_dtype(dtype)
 
@@ -287,9 +285,9 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
         return False
     if isinstance(arg1, type) and arg1 in _CLASSES:
         return isinstance(arg2, type) and issubclass(arg1, arg2)
-    dtype = _plain(arg1)
+    dtype = plain_dtype(arg1)
     if not isinstance(arg2, type) or arg2 not in _CLASSES:
-        return dtype == _plain(arg2)
+        return dtype == plain_dtype(arg2)
     if dtype.kind in _NOT_NUMBERS:
         return issubclass(dtype.type, arg2)
     return arg2 in _ABSTRACT[kind_of(dtype)]
@@ -331,10 +329,10 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str) and kind in _KINDS:
-        return kind_of(_plain(dtype)) in _KINDS[kind]
+        return kind_of(plain_dtype(dtype)) in _KINDS[kind]
     if isinstance(kind, str):
         raise ValueError(f"isdtype: kind must be a dtype or one of {list(_KINDS)}; got {kind!r}")
-    return _plain(dtype) == _plain(kind)
+    return plain_dtype(dtype) == plain_dtype(kind)
 
 
 def _weak(x: Any) -> tuple[np.dtype, bool]:
@@ -347,7 +345,7 @@ def _weak(x: Any) -> tuple[np.dtype, bool]:
         return scalar_dtype(type(x)), type(x) is not bool
     if x.__class__ is type and x in _PYTHON:
         return scalar_dtype(x), x is not bool
-    dtype = _plain(x)
+    dtype = plain_dtype(x)
     kind_of(dtype)
     return canonical_dtype(dtype), False
 
@@ -460,74 +458,3 @@ def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: str = "safe")
         return promote([source, target], "can_cast")[0] == target[0]
     except TypeError:
         return False
-
-
-class FloatLimits:
-    """What ``ml_dtypes.finfo`` says about a dtype, with Python's numbers.
-
-    Args:
-        dtype: a float or complex dtype.
-
-    Raises:
-        ValueError: the dtype is neither.
-    """
-
-    def __init__(self, dtype: DType) -> None:
-        self._limits = ml_dtypes.finfo(dtype)
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self.__dict__["_limits"], name)
-        return float(value) if isinstance(value, np.generic) else value
-
-    def __repr__(self) -> str:
-        return repr(self._limits)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FloatLimits, (self.dtype,)
-
-
-def finfo(dtype: ArrayLike | DTypeLike) -> FloatLimits:
-    """Give the limits of a float dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits``.
-
-    Args:
-        dtype: a float dtype or an array of it; of a complex one the limits are those of its parts.
-
-    Returns:
-        The limits. Numbers are Python's, so that they take the dtype of what they meet.
-
-    Raises:
-        ValueError: the dtype is neither float nor complex.
-
-    As NumPy 2's ``finfo``, and the array API standard's, 2024.12.
-
-    >>> import stretto.numpy as snp
-    >>> snp.finfo(snp.bfloat16).eps, snp.finfo(snp.float32).bits
-    (0.0078125, 32)
-    """
-    return FloatLimits(_of(dtype))
-
-
-def iinfo(int_type: ArrayLike | DTypeLike) -> ml_dtypes.iinfo:
-    """Give the limits of an integer dtype: ``min``, ``max``, ``bits``.
-
-    Args:
-        int_type: an integer dtype, or an array of it.
-
-    Returns:
-        The limits, as Python integers.
-
-    Raises:
-        ValueError: the dtype is not an integer dtype.
-
-    As NumPy's ``iinfo``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.iinfo(snp.int8).max
-    127
-    """
-    return ml_dtypes.iinfo(_of(int_type))
-
-
-def _of(x: Any) -> np.dtype:
-    """The dtype of an array, or the one named."""
-    return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else _plain(x)

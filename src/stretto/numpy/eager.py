@@ -135,10 +135,16 @@ def _hosts_of_one(kinds: str | None) -> Callable[[Sequence[Any]], Any]:
             return None
         if kinds is not None and (first.weak_type or first.dtype.char not in kinds):
             return None
-        if len(arrays) == 1:
-            return (arrays[0].to_host(),)
-        hosts = [_host_beside(x, first) for x in arrays]
-        return None if any([host is None for host in hosts]) else hosts
+        hosts = []
+        for x in arrays:
+            if x.__class__ is Array and x.type is first:
+                hosts.append(x.to_host())
+                continue
+            host = _host_beside(x, first)
+            if host is None:
+                return None
+            hosts.append(host)
+        return hosts
 
     return hosts_of
 
@@ -147,10 +153,15 @@ def _hosts_of_each(kinds: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
     """A function from arguments, each of dtypes of its own, to their NumPy arrays, or None."""
 
     def hosts_of(arrays: Sequence[Any]) -> Any:
+        hosts = []
         for x, those in zip(arrays, kinds, strict=True):
-            if x.__class__ is not Array or x.type.weak_type or x.type.dtype.char not in those:
+            if x.__class__ is not Array:
                 return None
-        return [x.to_host() for x in arrays]
+            type = x.type
+            if type.weak_type or type.dtype.char not in those:
+                return None
+            hosts.append(x.to_host())
+        return hosts
 
     return hosts_of
 
@@ -179,7 +190,9 @@ def _first(arrays: Sequence[Any]) -> ArrayType | None:
 def _result(made: Any, dtype: Any, first: Any) -> Any:
     """The array that holds what NumPy made of arrays, the first one of this type; or the arrays."""
     if made.__class__ is tuple or made.__class__ is list:
-        dtypes = dtype if dtype.__class__ is tuple else (dtype,) * len(made)
+        if dtype.__class__ is not tuple:
+            return made.__class__([_result(part, dtype, first) for part in made])
+        dtypes = dtype
         pairs = zip(made, dtypes, strict=True)
         return made.__class__([_result(m, _SAME if d is None else d, first) for m, d in pairs])
     host = made if made.__class__ is np.ndarray else np.asarray(made)

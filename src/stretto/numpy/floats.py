@@ -1,47 +1,48 @@
-"""Floating numbers taken apart: exponents, fractions, neighbours; and bytes taken into bits.
+"""Parts of floating-point numbers: exponents, fractions, neighbours; and the bits of bytes.
 
 Next, read ``products``.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype, is_complex
+from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.bitwise import SHIFT_RIGHT_LOGICAL, shift_left
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.ops.elementwise import broadcast_shapes, promote_values
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import clip
 from stretto.numpy.classifying import copysign, isfinite, isinf
-from stretto.numpy.directly import BOOL, FLOAT, INTEGER, directly, host_of
-from stretto.numpy.dtypes import finfo
+from stretto.numpy.clipping import clip
+from stretto.numpy.eager import BOOL, FLOAT, INTEGER, eager
 from stretto.numpy.logic import truth
-from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.ufuncs import attach
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpackbits"]
 
 _INT32, _UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
 
 
-def _floats(caller: str, x: Any) -> Any:
+def _floats(caller: str, x: Any, argument: str = "x") -> Any:
     """As a real float, integers in the default one."""
-    x = as_value(x, caller)
+    x = as_inexact(x, caller, argument)
     if is_complex(x.dtype):
         raise TypeError(f"{caller}: expected real numbers, got {x.type}")
-    return convert(x, inexact_dtype(x.dtype), x.weak_type)
+    return x
 
 
 def _wide(x: Any) -> Any:
@@ -59,7 +60,7 @@ def _layout(dtype: np.dtype) -> tuple[np.dtype, int, int]:
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Take floats apart into a fraction and an exponent: ``x = m * 2**e``.
+    """Split floats into a fraction and an exponent: ``x = m * 2**e``.
 
     The derivative of ``m`` is ``2**-e``.
 
@@ -79,26 +80,29 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     >>> snp.frexp(snp.array([6.0, -0.25]))
     (Array([ 0.75, -0.5 ], dtype=float32), Array([ 3, -1], dtype=int32))
     """
-    value = _floats("frexp", x)
-    found = directly(np.frexp, FLOAT, value, out=(None, _INT32))
-    if found is not None:
-        return found
-    wide = _wide(value)
+    return _frexp(_floats("frexp", x))
+
+
+@eager(np.frexp, FLOAT, (None, _INT32))
+def _frexp(x: Any) -> Any:
+    wide = _wide(x)
     integers, fraction, bias = _layout(wide.dtype)
     bits = bitcast_convert_type(ops.absolute(wide), integers)
     raw = SHIFT_RIGHT_LOGICAL(bits, full_like(bits, fraction))
-    # Numbers below the least normal one are multiples of 2^(1 - bias - fraction), and compiled
-    # code takes them for zero: they are the integer of their bits, as a float, times that.
+    # Compiled code flushes subnormal numbers to zero. Each is 2^(1 - bias - fraction) times the
+    # integer that its bits are, so that integer, as a float, is taken apart in its place.
     tiny = eq(raw, zeros_like(raw))
-    many = convert(bits, wide.dtype)
-    field = SHIFT_RIGHT_LOGICAL(bitcast_convert_type(many, integers), full_like(bits, fraction))
+    multiples = convert(bits, wide.dtype)
+    field = SHIFT_RIGHT_LOGICAL(
+        bitcast_convert_type(multiples, integers), full_like(bits, fraction)
+    )
     down = full_like(bits, fraction + bias - 1)
     exponent = select(tiny, field - down, raw) - full_like(bits, bias - 1)
     plain = isfinite(wide) & ne(bits, zeros_like(bits))
     exponent = select(plain, exponent, zeros_like(exponent))
-    whole = select(tiny & plain, copysign(many, wide), wide)
+    whole = select(tiny & plain, copysign(multiples, wide), wide)
     shift = select(tiny & plain, exponent + down, exponent)
-    mantissa = convert(_scaled(whole, -shift), value.dtype, value.weak_type)
+    mantissa = convert(_scaled(whole, -shift), x.dtype, x.weak_type)
     return mantissa, convert(exponent, _INT32)
 
 
@@ -123,12 +127,14 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> snp.ldexp(snp.array([0.75, 1.0]), snp.array([3, -1]))
     Array([6. , 0.5], dtype=float32)
     """
-    x, n = _floats("ldexp", x1), as_value(x2, "ldexp", "x2")
+    x, n = _floats("ldexp", x1, "x1"), as_value(x2, "ldexp", "x2")
     if n.type.kind not in ("int", "uint", "bool"):
         raise TypeError(f"ldexp: x2 must hold integers, got {n.type}")
-    hosts = host_of(x, FLOAT), host_of(n, INTEGER)
-    if hosts[0] is not None and hosts[1] is not None and n.dtype.itemsize < 8:
-        return array_of(quiet.run(np.ldexp, *hosts), x.dtype)
+    return _ldexp(x, n)
+
+
+@eager(np.ldexp, (FLOAT, "bhiBHI"))  # exponents below 64 bits
+def _ldexp(x: Any, n: Any) -> Any:
     shape = broadcast_shapes("ldexp", x.shape, n.shape)
     x, n = broadcast_to(x, shape), broadcast_to(n, shape)
     return convert(_scaled(_wide(x), n), x.dtype, x.weak_type)
@@ -152,7 +158,7 @@ def _scaled(x: Any, n: Any) -> Any:
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """Take floats apart into what is after the point and what is before.
+    """Split floats into their fractional and integral parts.
 
     Args:
         x: a real array, or a number; integers become floats.
@@ -172,23 +178,24 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
     """
     refuse_out("modf", out)
-    value = _floats("modf", x)
-    found = directly(np.modf, FLOAT, value, out=(None, None))
-    if found is not None:
-        return found
-    whole = ops.truncated(value)
-    infinite = isinf(value)
+    return _modf(_floats("modf", x))
+
+
+@eager(np.modf, FLOAT)
+def _modf(x: Any) -> Any:
+    whole = ops.truncated(x)
+    infinite = isinf(x)
     # inf - inf is NaN, which would also spoil the derivative
-    rest = select(infinite, zeros_like(value), value) - select(infinite, zeros_like(value), whole)
+    rest = select(infinite, zeros_like(x), x) - select(infinite, zeros_like(x), whole)
     return rest, whole
 
 
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Give the float next to each element on the way to another.
+    """Find the next float after each element in the direction of another.
 
     Args:
         x: a real array, or a number.
-        y: which way to go; the two broadcast.
+        y: the numbers to go towards; the two broadcast.
 
     Returns:
         The neighbours, of the promoted float dtype and the broadcast shape.
@@ -207,7 +214,7 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def spacing(x: ArrayLike, /) -> Array:
-    """Give the distance from each element to the next float away from zero.
+    """Find the distance from each element to the next float away from zero.
 
     Args:
         x: a real array, or a number; integers become floats.
@@ -225,24 +232,21 @@ def spacing(x: ArrayLike, /) -> Array:
     >>> snp.spacing(snp.array([1.0, -1024.0]))
     Array([ 1.1920929e-07, -1.2207031e-04], dtype=float32)
     """
-    value = _floats("spacing", x)
-    found = directly(np.spacing, FLOAT, value)
-    if found is not None:
-        return found
-    end = np.array(np.inf, np.float32).astype(value.dtype)
-    if not np.isinf(end):  # the dtype has no infinity, and of its greatest numbers this is NaN
-        end = np.array(finfo(value.dtype).max)
-    greatest = full_like(value, end)
-    if value.dtype == np.float16:
-        value = select(eq(value, -greatest), greatest, value)
-        return ops.nextafter(value, greatest) - value
+    return _spacing(_floats("spacing", x))
+
+
+@eager(np.spacing, FLOAT)
+def _spacing(x: Any) -> Any:
+    end = np.array(np.inf, np.float32).astype(x.dtype)
+    if not np.isinf(end):  # the dtype has no infinity, and the result at its greatest number is NaN
+        end = np.array(float(ml_dtypes.finfo(x.dtype).max))
+    greatest = full_like(x, end)
+    if x.dtype == np.float16:
+        x = select(eq(x, -greatest), greatest, x)
+        return ops.nextafter(x, greatest) - x
     # inf - inf is NaN, as it should be
-    step = ops.nextafter(value, select(lt(value, zeros_like(value)), -greatest, greatest)) - value
-    return (
-        step
-        if np.isinf(end)
-        else select(eq(step, zeros_like(value)), full_like(value, np.nan), step)
-    )
+    step = ops.nextafter(x, select(lt(x, zeros_like(x)), -greatest, greatest)) - x
+    return step if np.isinf(end) else select(eq(step, zeros_like(x)), full_like(x, np.nan), step)
 
 
 # Bits
@@ -257,16 +261,16 @@ def packbits(a: ArrayLike, axis: Axis = None, bitorder: str = "big") -> Array:
     """Pack eight truth values along an axis into each byte.
 
     Args:
-        a: booleans, or integers, of which all but zero count as true.
+        a: booleans, or integers, where all but zero count as true.
         axis: the axis; by default the elements are packed in row-major order.
         bitorder: ``"big"`` puts the first value in the highest bit, ``"little"`` in the lowest.
 
     Returns:
-        The bytes, as uint8; bits that are missing at the end are 0.
+        The bytes, as uint8; missing bits at the end are 0.
 
     Raises:
         TypeError: ``a`` does not hold booleans or integers.
-        ValueError: ``bitorder`` is another, or ``axis`` is out of bounds.
+        ValueError: ``bitorder`` is not ``"big"`` or ``"little"``, or ``axis`` is out of bounds.
 
     As NumPy's ``packbits``.
 
@@ -278,17 +282,18 @@ def packbits(a: ArrayLike, axis: Axis = None, bitorder: str = "big") -> Array:
     x = as_value(a, "packbits", "a")
     if x.type.kind not in ("bool", "int", "uint"):
         raise TypeError(f"packbits: expected booleans or integers, got {x.type}")
-    options = {"axis": axis, "bitorder": bitorder}
-    found = directly(np.packbits, BOOL + INTEGER, x, out=_UINT8, **options)
-    if found is not None:
-        return found
+    place = None if axis is None else canonical_axis(axis, x.ndim, "packbits")
+    return _packbits(x, axis=place, bitorder=bitorder)
+
+
+@eager(np.packbits, BOOL + INTEGER, _UINT8)
+def _packbits(x: Any, *, axis: int | None, bitorder: str) -> Any:
     x, axis = (reshape(x, (x.size,)), 0) if axis is None else (x, axis)
-    along = canonical_axis(axis, x.ndim, "packbits")
-    n = -(-x.shape[along] // 8)
-    config = [(0, 8 * n - x.shape[d] if d == along else 0, 0) for d in range(x.ndim)]
+    n = -(-x.shape[axis] // 8)
+    config = [(0, 8 * n - x.shape[d] if d == axis else 0, 0) for d in range(x.ndim)]
     bits = pad(convert(truth(x, "packbits"), _UINT8), 0, config)
-    bits = reshape(bits, (*x.shape[:along], n, 8, *x.shape[along + 1 :]))
-    return sum_(bits * _weights(bitorder, bits.ndim, along + 1), along + 1, _UINT8)
+    bits = reshape(bits, (*x.shape[:axis], n, 8, *x.shape[axis + 1 :]))
+    return sum_(bits * _weights(bitorder, bits.ndim, axis + 1), axis + 1, _UINT8)
 
 
 def _weights(bitorder: str, rank: int, axis: int) -> Any:
@@ -305,8 +310,8 @@ def unpackbits(
     Args:
         a: bytes, as uint8.
         axis: the axis; by default the elements are unpacked in row-major order.
-        count: how many bits to keep, with zeros for those that are missing; if negative, how many
-            to leave out at the end.
+        count: the number of bits in the result, padded with zeros; if negative, how many to leave
+            out at the end.
         bitorder: ``"big"`` gives the highest bit first, ``"little"`` the lowest.
 
     Returns:
@@ -314,8 +319,8 @@ def unpackbits(
 
     Raises:
         TypeError: ``a`` is not uint8.
-        ValueError: ``bitorder`` is another, ``axis`` is out of bounds, or ``count`` leaves out more
-            bits than there are.
+        ValueError: ``bitorder`` is not ``"big"`` or ``"little"``, ``axis`` is out of bounds, or
+            ``count`` leaves out more bits than there are.
 
     As NumPy's ``unpackbits``.
 
@@ -327,18 +332,24 @@ def unpackbits(
     x = as_value(a, "unpackbits", "a")
     if x.dtype != _UINT8:
         raise TypeError(f"unpackbits: expected uint8, got {x.type}")
-    options = {"axis": axis, "count": count, "bitorder": bitorder}
-    found = directly(np.unpackbits, INTEGER, x, **options)
-    if found is not None:
-        return found
+    place = None if axis is None else canonical_axis(axis, x.ndim, "unpackbits")
+    n = 8 * (x.size if place is None else x.shape[place])
+    size = n if count is None else integer(count, "unpackbits", "count")
+    if size < -n:
+        raise ValueError(f"unpackbits: count {count} leaves out more bits than the {n} there are")
+    kept = size + n if size < 0 else size
+    return _unpackbits(x, axis=place, count=kept, bitorder=bitorder)
+
+
+@eager(np.unpackbits, _UINT8.char)
+def _unpackbits(x: Any, *, axis: int | None, count: int, bitorder: str) -> Any:
     x, axis = (reshape(x, (x.size,)), 0) if axis is None else (x, axis)
-    along = canonical_axis(axis, x.ndim, "unpackbits")
-    found = expand_dims(x, along + 1) & _weights(bitorder, x.ndim + 1, along + 1)
-    n = 8 * x.shape[along]
-    bits = convert(ne(found, zeros_like(found)), _UINT8)
-    bits = reshape(bits, (*x.shape[:along], n, *x.shape[along + 1 :]))
-    kept = n if count is None else count + n if count < 0 else count
-    if kept < 0:
-        raise ValueError(f"unpackbits: count {count} leaves out more than the {n} bits there are")
-    bits = slice_in_dim(bits, 0, min(kept, n), axis=along)
-    return pad(bits, 0, [(0, max(kept - n, 0) if d == along else 0, 0) for d in range(bits.ndim)])
+    masked = expand_dims(x, axis + 1) & _weights(bitorder, x.ndim + 1, axis + 1)
+    n = 8 * x.shape[axis]
+    bits = convert(ne(masked, zeros_like(masked)), _UINT8)
+    bits = reshape(bits, (*x.shape[:axis], n, *x.shape[axis + 1 :]))
+    bits = slice_in_dim(bits, 0, min(count, n), axis=axis)
+    return pad(bits, 0, [(0, max(count - n, 0) if d == axis else 0, 0) for d in range(bits.ndim)])
+
+
+attach(sys.modules[__name__])

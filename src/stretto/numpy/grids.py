@@ -1,6 +1,6 @@
-"""Arrays written as indices: ``r_`` and ``c_`` join, ``mgrid`` and ``ogrid`` span grids.
+"""Arrays written as indices: ``r_`` and ``c_`` join, ``mgrid`` and ``ogrid`` make grids.
 
-And ``fromfunction``, an array from its indices. Next, read ``putting``.
+Also ``fromfunction``, an array made from its indices. Next, read ``putting``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ index_exp = np.index_exp
 
 
 def _range(caller: str, part: slice) -> Any:
-    """``start:stop:step``; with an imaginary step so many numbers, the last one with them."""
+    """``start:stop:step``; an imaginary step is the number of elements, with the last one."""
     start = 0 if part.start is None else part.start
     step = 1 if part.step is None else part.step
     if part.stop is None:
@@ -100,7 +100,7 @@ def _array(part: Any) -> Any:
 
 
 def _raised(x: Any, ndim: int, place: int) -> Any:
-    """With new axes of size 1, up to a rank; the array's own begin at a place among them."""
+    """With new axes of size 1, up to a rank; the array's own axes begin at ``place`` among them."""
     new = ndim - x.ndim
     if new <= 0:
         return x

@@ -1,4 +1,4 @@
-"""Counts: of integers, of numbers in bins, and in bins of several dimensions.
+"""Counts of numbers in bins, of one or several dimensions.
 
 A bin holds its left edge and not its right one; the last bin holds both. Numbers outside all bins,
 and NaN, are not counted. Next, read ``interpolation``.
@@ -14,171 +14,32 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex, kind_of
+from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import eq, full, full_like, ge, lt, select
+from stretto._engine.ops.comparison import eq, full_like, ge, lt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.shape import rev, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
-from stretto._engine.runtime.eager import quiet
+from stretto._engine.ops.shape import slice_in_dim
 from stretto.numpy.arguments import inexact_values, refuse_complex
-from stretto.numpy.arithmetic import maximum
+from stretto.numpy.counting import add_up
 from stretto.numpy.differences import diff
-from stretto.numpy.directly import FLOAT, INTEGER, directly, host_of
+from stretto.numpy.eager import FLOAT, INDEX, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
-from stretto.numpy.index_updates import At
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import stack
 from stretto.numpy.manipulation import ravel
-from stretto.numpy.quick import array_of
 from stretto.numpy.ranges import linspace
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete, searchsorted
 
-__all__ = [
-    "bincount",
-    "digitize",
-    "histogram",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-]
-
-
-def bincount(
-    x: ArrayLike,
-    weights: ArrayLike | None = None,
-    minlength: int = 0,
-    *,
-    length: int | None = None,
-    out_sharding: None = None,
-) -> Array:
-    """Count how often each of 0, 1, 2, … occurs.
-
-    Args:
-        x: integers, of rank 1; negative ones count as 0.
-        weights: how much each element counts, of the shape of ``x``; by default 1.
-        minlength: the least number of counts.
-        length: the number of counts, without those of greater elements; needed while ``x`` is
-            traced. By default as many as the greatest element needs.
-        out_sharding: must be ``None``.
-
-    Returns:
-        The counts, integers, or the sums of the weights in their dtype.
-
-    Raises:
-        TypeError: ``x`` does not hold integers, or is not of rank 1.
-        ValueError: the weights are of another shape, or a length is negative.
-        TracedValueError: ``x`` is traced, without ``length``.
-        NotImplementedError: ``out_sharding`` is given.
-
-    As NumPy's ``bincount``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.bincount(snp.array([0, 3, 3]))
-    Array([1, 0, 0, 2], dtype=int32)
-    """
-    refuse_sharding("bincount", out_sharding=out_sharding)
-    value = as_value(x, "bincount", "x")
-    if kind_of(value.dtype) not in ("bool", "int", "uint") or value.ndim != 1:
-        raise TypeError(f"bincount: expected integers, of rank 1, in x; got {value.type}")
-    if length is None and value.type.kind != "bool":
-        found = _bincount_directly(value, weights, minlength)
-        if found is not None:
-            return found
-    at = maximum(
-        convert(value, default_dtype("int")) if kind_of(value.dtype) == "bool" else value, 0
-    )
-    if length is None:
-        host = concrete(at, "bincount")
-        length = max(
-            int(host.max()) + 1 if host.size else 0, integer(minlength, "bincount", "minlength", 0)
-        )
-    if weights is None:
-        return _add_up((integer(length, "bincount", "length", 0),), at, None)
-    w = as_value(weights, "bincount", "weights")
-    if w.shape != value.shape:
-        raise ValueError(
-            f"bincount: weights and x must have one shape; got {w.type} and {value.type}"
-        )
-    return _add_up((integer(length, "bincount", "length", 0),), at, w)
-
-
-def _bincount_directly(x: Any, weights: Any, minlength: Any) -> Any:
-    """By NumPy, which adds up in float64; None where it refuses, or integers are to be added up."""
-    options, counted = {"minlength": minlength}, host_of(x, INTEGER)
-    if weights is None:
-        return directly(np.bincount, INTEGER, x, out=default_dtype("int"), **options)
-    weighed = host_of(weights, FLOAT)
-    if counted is None or weighed is None or counted.dtype.itemsize > 4:
-        return None
-    try:
-        sums = np.bincount(counted, weighed, **options)
-        return array_of(sums.astype(weighed.dtype), weighed.dtype)
-    except (ValueError, TypeError):
-        return None
-
-
-def _add_up(shape: tuple[int, ...], at: Any, weights: Any) -> Any:
-    """How often each flat index occurs, or the weights there; those too great are dropped."""
-    if weights is None:
-        counts = At(full((math.prod(shape),), 0, default_dtype("int")))[at].add(1, mode="drop")
-    else:
-        if kind_of(weights.dtype) == "bool":
-            weights = convert(weights, default_dtype("int"))
-        counts = At(full((math.prod(shape),), 0, weights.dtype))[at].add(weights, mode="drop")
-    return reshape(counts, shape)
-
-
-def digitize(
-    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
-) -> Array:
-    """Find the bin of each element.
-
-    Args:
-        x: a real array, or a number.
-        bins: the edges, of rank 1, rising or falling.
-        right: whether each bin holds its right edge rather than its left one.
-        method: as for ``searchsorted``.
-
-    Returns:
-        The bins as integers, of the shape of ``x``: ``i`` where ``bins[i-1] <= x < bins[i]``, or
-        ``bins[i-1] > x >= bins[i]`` where the edges fall.
-
-    Raises:
-        ValueError: ``bins`` is not of rank 1, or there is no such method.
-        TypeError: an argument is complex, or not an array.
-
-    As NumPy's ``digitize``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.digitize(snp.array([0.2, 6.4, 3.0]), snp.array([0.0, 1.0, 2.5, 4.0]))
-    Array([1, 4, 3], dtype=int32)
-    """
-    edges = as_value(bins, "digitize", "bins")
-    if edges.ndim != 1:
-        raise ValueError(f"digitize: expected bins of rank 1, got {edges.type}")
-    value = as_value(x, "digitize", "x")
-    refuse_complex("digitize", x=value, bins=edges)
-    n = edges.shape[0]
-    if not n:
-        return full(value.shape, 0, default_dtype("int"))
-    falls = lt(slice_in_dim(edges, n - 1, n), slice_in_dim(edges, 0, 1))
-    edges = select(broadcast_to(falls, (n,)), rev(edges, (0,)), edges)
-    place = searchsorted(edges, value, "left" if right else "right", method=method or "scan")
-    return choose(reshape(falls, ()), n - place, place)
-
-
-# Bins
+__all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 
 def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
-    """The edges of bins, which are edges, a number of bins, or the name of a rule of NumPy's."""
+    """The edges of the bins, from edges, a number of bins, or the name of one of NumPy's rules."""
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError(
@@ -186,7 +47,10 @@ def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
             )
         ends = None if range is None else (float(range[0]), float(range[1]))
         host = np.asarray(concrete(x, f"{caller}: bins={bins!r}"), np.float64)
-        edges = np.histogram_bin_edges(host, bins, ends)
+        try:
+            edges = np.histogram_bin_edges(host, bins, ends)
+        except ValueError as error:
+            raise ValueError(f"{caller}: {error}") from None
         return convert(as_value(edges), inexact_dtype(x.dtype))
     asked = as_value(bins, caller, "bins")
     if asked.ndim > 1 or (not asked.ndim and kind_of(asked.dtype) not in ("int", "uint")):
@@ -195,6 +59,8 @@ def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
             f"{asked.type}"
         )
     if asked.ndim:
+        if not asked.size:
+            raise ValueError(f"{caller}: expected at least one edge in bins, got {asked.type}")
         return asked
     count = integer(bins, caller, "bins")
     if count < 1:
@@ -204,7 +70,7 @@ def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
 
 
 def _ends(caller: str, x: Any, range: Any) -> tuple[Any, Any]:
-    """The least and greatest number to count, half a unit apart from one that is both."""
+    """The least and greatest number to count; where they are equal, half a unit below and above."""
     if range is not None:
         low, high = range
     elif x.size:
@@ -225,7 +91,7 @@ def _ends(caller: str, x: Any, range: Any) -> tuple[Any, Any]:
 
 
 def _bin_of(x: Any, edges: Any) -> Any:
-    """The bin of each number; as many as there are bins, or -1, where it is in none."""
+    """The bin of each number; outside all bins -1, or the number of bins."""
     n = edges.shape[0] - 1
     x, edges = promote_dtypes("histogram", x, edges)
     place = searchsorted(edges, x, "right") - 1
@@ -236,10 +102,10 @@ _BLOCK = 1 << 16
 
 
 def _places_among(x: np.ndarray, edges: np.ndarray, counted: bool) -> np.ndarray | None:
-    """The bin of each number, counted from 1, by the bins' width; None if they do not have one.
+    """The bin of each number, counted from 1, by the bins' width; None if widths differ.
 
-    0 stands for none. If ``counted``, how many are in each instead. Rounding is set right, and
-    memory used again, block by block.
+    0 stands for none. If ``counted``, how many are in each instead. Rounding errors are corrected,
+    and memory is reused, block by block.
     """
     n = len(edges) - 1
     first, last = float(edges[0]), float(edges[-1])
@@ -275,37 +141,52 @@ def _places_among(x: np.ndarray, edges: np.ndarray, counted: bool) -> np.ndarray
     return counts if counted else places
 
 
-def _count_directly(
-    xs: Sequence[Any], edges: Sequence[Any], shape: tuple[int, ...], weights: Any
-) -> Any:
-    """The counts by NumPy, in bins of one width; None where that is not for it."""
-    flat: Any = None
-    if math.prod(shape) >= 1 << 31:
+def _bin_hosts(weights: np.ndarray | None, *arrays: np.ndarray) -> np.ndarray | None:
+    """The counts in bins of one width; None where widths differ, or bins are too many.
+
+    ``arrays``: the numbers of each dimension, then the edges of its bins.
+    """
+    rank = len(arrays) // 2
+    shape = tuple([len(edges) - 1 for edges in arrays[rank:]])
+    size = math.prod(shape)
+    if size >= 1 << 31:
         return None
-    for x, edge, n in zip(xs, edges, shape, strict=True):
-        points, ends = host_of(x, FLOAT), host_of(edge, FLOAT)
-        if points is None or ends is None or points.dtype != ends.dtype:
-            return None
-        counted = len(xs) == 1 and weights is None
-        place = quiet.run(_places_among, points, ends, counted)
+    counted = rank == 1 and weights is None
+    flat: Any = None
+    for x, edges, n in zip(arrays[:rank], arrays[rank:], shape, strict=True):
+        place = _places_among(x, edges, counted)
         if place is None:
             return None
-        if counted:
-            wanted = default_dtype("int")
-            return array_of(place[1:].astype(wanted), wanted)
         if flat is None:
             flat = place
         else:
             flat = ((flat - 1) * n + place) * ((flat > 0) & (place > 0))
-    size = math.prod(shape)
-    if weights is None:
-        sums = np.bincount(flat, minlength=size + 1)
-        wanted = default_dtype("int")
-    elif (weighed := host_of(weights, FLOAT)) is not None:
-        sums, wanted = np.bincount(flat, weighed, size + 1), weighed.dtype
-    else:
-        return None
-    return array_of(sums[1:].astype(wanted).reshape(shape), wanted)
+    sums = flat if counted else np.bincount(flat, weights, size + 1)
+    return sums[1:].reshape(shape)
+
+
+@eager(lambda *arrays: _bin_hosts(None, *arrays), FLOAT, INDEX)
+def _bin(*arrays: Any) -> Any:
+    """The counts in the bins, of the numbers of each dimension and then the edges of its bins."""
+    return _bin_one_by_one(None, *arrays)
+
+
+@eager(_bin_hosts, FLOAT)
+def _bin_weights(weights: Any, *arrays: Any) -> Any:
+    """The sums of the weights in the bins."""
+    return _bin_one_by_one(weights, *arrays)
+
+
+def _bin_one_by_one(weights: Any, *arrays: Any) -> Any:
+    rank = len(arrays) // 2
+    shape = tuple([edges.shape[0] - 1 for edges in arrays[rank:]])
+    flat: Any = 0
+    inside: Any = True
+    for x, edges, n in zip(arrays[:rank], arrays[rank:], shape, strict=True):
+        place = _bin_of(x, edges)
+        inside = inside & ge(place, 0) & lt(place, n)
+        flat = flat * n + place
+    return add_up(shape, choose(inside, flat, math.prod(shape)), weights)
 
 
 def histogram_bin_edges(
@@ -322,10 +203,10 @@ def histogram_bin_edges(
             rules, ``"auto"``, ``"fd"``, ``"doane"``, ``"scott"``, ``"stone"``, ``"rice"``,
             ``"sturges"`` or ``"sqrt"``.
         range: the least and the greatest number to count, by default those of ``a``.
-        weights: ignored, but no rule can take them into account.
+        weights: ignored; a rule refuses them, as it cannot take them into account.
 
     Returns:
-        The edges, one more than there are bins.
+        The edges; there is one more than there are bins.
 
     Raises:
         ValueError: ``bins`` is something else or less than 1, or the range is not finite or falls.
@@ -360,7 +241,8 @@ def histogram(
         density: whether to divide by the sum and by the bins' widths.
 
     Returns:
-        The counts, or the sums of the weights, and the edges of the bins, one more.
+        The counts, or the sums of the weights, and the edges of the bins, of which
+        there is one more.
 
     Raises:
         ValueError: the weights are of another shape, ``bins`` is something else or less than 1, or
@@ -388,21 +270,13 @@ def histogram(
 
 def _count(xs: list[Any], edges: list[Any], weights: Any, density: bool) -> tuple[Any, list[Any]]:
     """The counts in the bins between the edges of each dimension."""
-    shape = tuple(e.shape[0] - 1 for e in edges)
-    counts = _count_directly(xs, edges, shape, weights)
-    if counts is None:
-        flat: Any = 0
-        inside: Any = True
-        for x, edge, n in zip(xs, edges, shape, strict=True):
-            place = _bin_of(x, edge)
-            inside = inside & ge(place, 0) & lt(place, n)
-            flat = flat * n + place
-        counts = _add_up(shape, choose(inside, flat, math.prod(shape)), weights)
+    rank = len(xs)
+    counts = _bin(*xs, *edges) if weights is None else _bin_weights(weights, *xs, *edges)
     if density:
         total = sum_(counts)
         (counts,) = inexact_values("histogram", counts=counts)
         for d, edge in enumerate(edges):
-            along = tuple(-1 if i == d else 1 for i in np.arange(len(shape)))
+            along = tuple(-1 if i == d else 1 for i in np.arange(rank))
             counts = counts / reshape(convert(diff(edge), counts.dtype), along)
         counts = counts / convert(total, counts.dtype)
     return counts, edges
@@ -435,6 +309,7 @@ def histogram2d(
         The counts, of rank 2, and the edges along both axes.
 
     Raises:
+        TypeError: an argument is not made of real numbers.
         ValueError: the arrays or the weights are of another shape, ``bins`` is something else or
             less than 1, or the range is not finite or falls.
 
@@ -450,7 +325,7 @@ def histogram2d(
     if _has_parts(parts) and len(parts) not in (1, 2):
         parts = [parts, parts]
     points = [as_value(x, "histogram2d", "x"), as_value(y, "histogram2d", "y")]
-    counts, edges = histogramdd(points, parts, range, weights, density)
+    counts, edges = _count_points("histogram2d", points, parts, range, weights, density)
     return counts, edges[0], edges[1]
 
 
@@ -488,9 +363,21 @@ def histogramdd(
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    caller = "histogramdd"
+    return _count_points("histogramdd", sample, bins, range, weights, density)
+
+
+def _count_points(
+    caller: str, sample: Any, bins: Any, range: Any, weights: Any, density: Any
+) -> tuple[Any, list[Any]]:
     if isinstance(sample, (list, tuple)):
-        points = stack([as_value(x, caller, "sample") for x in sample], 1)
+        columns = [as_value(x, caller, "sample") for x in sample]
+        if {x.ndim for x in columns} != {1} or len({x.shape for x in columns}) > 1:
+            raise ValueError(
+                f"{caller}: expected arrays of rank 1 and of one length, one for each dimension; "
+                f"got {', '.join([str(x.type) for x in columns]) or 'none'}"
+            )
+        promote([(x.dtype, x.weak_type) for x in columns], caller)
+        points = stack(columns, 1)
     else:
         points = as_value(sample, caller, "sample")
     if points.ndim != 2 or is_complex(points.dtype):
@@ -509,7 +396,7 @@ def histogramdd(
             f"{caller}: bins and range must have one part for each of {rank} dimensions; got "
             f"{len(every)} and {len(ends)}"
         )
-    columns = np.arange(rank).tolist()  # the argument `range` hides the function
-    xs = [reshape(slice_in_dim(points, d, d + 1, 1, 1), (count,)) for d in columns]
+    # The argument `range` hides the function.
+    xs = [reshape(slice_in_dim(points, d, d + 1, 1, 1), (count,)) for d in np.arange(rank).tolist()]
     edges = [_edges(caller, x, b, r, w) for x, b, r in zip(xs, every, ends, strict=True)]
     return _count(xs, edges, w, bool(density))

@@ -1,7 +1,7 @@
-"""Arrays with parts put in or left out.
+"""Parts of arrays inserted and deleted.
 
-Indices known while tracing may be anything that NumPy takes; traced ones, whose number is known,
-decide by sorting and counting what each part of the result is.
+Indices that are known may be anything that NumPy takes. Of traced ones only the number is known:
+sorting and counting them decides what each part of the result is.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.axis_order import moveaxis
+from stretto.numpy.creation import broadcast_argument
+from stretto.numpy.eager import ANY, eager
 from stretto.numpy.index_updates import At
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.joining import take
 from stretto.numpy.manipulation import ravel
-from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.taking import take
 
 __all__ = ["delete", "insert"]
 
@@ -70,21 +71,35 @@ def delete(
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "delete")
     n = x.shape[place]
-    known = _places("delete", obj, n)
-    if isinstance(known, Value):
-        if known.ndim and not assume_unique_indices:
+    places = _places("delete", obj, n)
+    if isinstance(places, Value):
+        if places.ndim and not assume_unique_indices:
             raise TracedValueError(
-                f"delete: how many parts are left depends on obj, a traced {known.type}: promise "
+                f"delete: how many parts are left depends on obj, a traced {places.type}: promise "
                 f"assume_unique_indices=True where no two indices name one part, or name the "
                 f"argument in static_argnums"
             )
-        # A stable sort brings what stays to the front, in order.
-        leaves = At(full((n,), False, np.dtype(bool)))[known].set(True)
-        stays = slice_in_dim(argsort(leaves, 0), 0, max(n - known.size, 0))
+        # A stable sort brings the parts that stay to the front, in order.
+        leaves = At(full((n,), False, np.dtype(bool)))[places].set(True)
+        stays = slice_in_dim(argsort(leaves, 0), 0, max(n - places.size, 0))
         return take(x, stays, place)
-    if at_rest(x):
-        return array_of(np.delete(x.to_host(), known, place), x.dtype, x.weak_type)
-    return take(x, np.delete(np.arange(n, dtype=np.int32), known), place)
+    return _delete(x, obj=places, axis=place)
+
+
+@eager(np.delete, ANY)
+def _delete(x: Any, *, obj: np.ndarray, axis: int) -> Any:
+    n = x.shape[axis]
+    _check_bounds("delete", obj, n, n - 1)
+    return take(x, np.delete(np.arange(n, dtype=np.int32), obj), axis)
+
+
+def _check_bounds(caller: str, obj: np.ndarray, n: int, last: int) -> None:
+    """Raise unless all indices are from -n to the last one."""
+    beyond = obj[(obj < -n) | (obj > last)]
+    if beyond.size:
+        raise IndexError(
+            f"{caller}: index {beyond.flat[0]} in obj is out of bounds for an axis of size {n}"
+        )
 
 
 def insert(
@@ -128,18 +143,24 @@ def insert(
     if at.ndim == 0:
         new = moveaxis(new, 0, place)
     count = new.shape[place] if at.size == 1 else at.size
-    new = broadcast_to(new, tuple(count if d == place else m for d, m in enumerate(x.shape)))
+    room = tuple([count if d == place else m for d, m in enumerate(x.shape)])
+    new = broadcast_argument(new, room, "insert", "values")
     new = convert(new, x.dtype, x.weak_type)
-    known = not isinstance(at, Value)
-    if known and at_rest(x, new):
-        made = np.insert(x.to_host(), at.reshape(-1), new.to_host(), place)
-        return array_of(made, x.dtype, x.weak_type)
-    both = concatenate([x, new], place)
-    if known:
-        order = np.insert(np.arange(n), at.reshape(-1), np.arange(n, n + count)).astype(np.int32)
-    else:
-        order = _order(at, n, count)
-    return take(both, order, place)
+    if isinstance(at, Value):
+        return take(concatenate([x, new], place), _order(at, n, count), place)
+    return _insert(x, new, obj=at.reshape(-1), axis=place)
+
+
+def _insert_hosts(x: np.ndarray, new: np.ndarray, *, obj: np.ndarray, axis: int) -> np.ndarray:
+    return np.insert(x, obj, new, axis)
+
+
+@eager(_insert_hosts, ANY)
+def _insert(x: Any, new: Any, *, obj: np.ndarray, axis: int) -> Any:
+    n, count = x.shape[axis], new.shape[axis]
+    _check_bounds("insert", obj, n, n)
+    order = np.insert(np.arange(n), obj, np.arange(n, n + count)).astype(np.int32)
+    return take(concatenate([x, new], axis), order, axis)
 
 
 def _places(caller: str, obj: Any, n: int) -> Any:
@@ -147,7 +168,7 @@ def _places(caller: str, obj: Any, n: int) -> Any:
     if isinstance(obj, slice):
         return np.arange(n)[obj]
     at: Any = concrete_of(obj) if isinstance(obj, Value) else obj
-    if at is None:
+    if at is None and isinstance(obj, Value):
         if obj.type.kind == "bool":
             raise TracedValueError(
                 f"{caller}: the shape of the result depends on obj, a traced mask, {obj.type}: "
@@ -163,20 +184,19 @@ def _places(caller: str, obj: Any, n: int) -> Any:
     if at.dtype.kind not in "iu" or (at.ndim > 1 and caller == "insert"):
         got = at.type if isinstance(at, Value) else f"{at.dtype.name}{list(at.shape)}"
         raise IndexError(
-            f"{caller}: obj must be an integer, a slice, integers, or a mask of the axis's "
-            f"size, {n}; "
-            f"got {got}"
+            f"{caller}: obj must be an integer, a slice, integers, or a mask of the axis's size, "
+            f"{n}; got {got}"
         )
     return at if isinstance(at, Value) else at.astype(np.intp)
 
 
 def _order(at: Any, n: int, count: int) -> Any:
-    """Which part of the old ones, then the new ones, comes where, if new ones go before ``at``."""
+    """Which of the old parts, followed by the new ones, is where, with new ones before ``at``."""
     index = np.dtype(np.int32)
     at = convert(at, index)
     at = where(lt(at, 0), at + n, at)
     at = broadcast_to(minimum(maximum(at, full_like(at, 0)), full_like(at, n)), (count,))
-    # The i-th new part in the order of the places comes at its place, after i new parts.
+    # The i-th new part, in the order of the places, has i new parts before it.
     first = sort(at, 0) + iota(index, count)
     position = iota(index, n + count)
     table = expand_dims(position, (1,)), expand_dims(first, (0,))

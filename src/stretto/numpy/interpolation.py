@@ -18,10 +18,11 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
-from stretto.numpy.directly import FLOAT, directly
-from stretto.numpy.joining import concatenate, take
+from stretto.numpy.eager import FLOAT, eager
+from stretto.numpy.joining import concatenate
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import searchsorted
+from stretto.numpy.taking import take
 
 __all__ = ["interp"]
 
@@ -77,11 +78,19 @@ def interp(
         places, points, values = _repeated(places, points, values, period)
         left = right = None
     _, values = inexact_values("interp", x=places, fp=values)
-    ends: dict[str, Any] = {"left": left, "right": right}
-    if not any(isinstance(end, str) or np.ndim(end) for end in ends.values()):
-        found = directly(np.interp, FLOAT, places, points, values, **ends)
-        if found is not None:
-            return found
+    return _interp(places, points, values, left=left, right=right)
+
+
+def _interp_of_hosts(x: np.ndarray, xp: np.ndarray, fp: np.ndarray, left: Any, right: Any) -> Any:
+    """NumPy's ``interp``, which takes neither texts nor arrays for ``left`` and ``right``."""
+    for end in (left, right):
+        if isinstance(end, str) or np.ndim(end):
+            return None
+    return np.interp(x, xp, fp, left, right)
+
+
+@eager(_interp_of_hosts, FLOAT)
+def _interp(places: Any, points: Any, values: Any, *, left: Any, right: Any) -> Any:
     real = real_dtype(values.dtype)
     n = points.shape[0]
     first, last = (take(values, i) for i in (0, n - 1))

@@ -24,9 +24,10 @@ from stretto._engine.ops.linalg.matrix_parts import (
 from stretto._engine.ops.shape import pad
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import integer_or_traced, refuse_device
-from stretto.numpy.creation import shape_of, zeros
+from stretto.numpy.creation import shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import BOOL, NUMERIC, eager
+from stretto.numpy.filled import zeros
 from stretto.numpy.quick import array_of
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]

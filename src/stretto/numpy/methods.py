@@ -23,11 +23,12 @@ from stretto.numpy import (
     axis_order,
     bits,
     choosing,
+    clipping,
     comparisons,
+    complex_parts,
     cumulative,
     device_methods,
     extrema,
-    joining,
     manipulation,
     partitioning,
     reductions,
@@ -36,6 +37,7 @@ from stretto.numpy import (
     searching,
     sorting,
     statistics,
+    taking,
     views,
 )
 from stretto.numpy.creation import copy
@@ -88,8 +90,8 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     sorting.argsort,
     views.byteswap,
     choosing.choose,
-    arithmetic.clip,
-    arithmetic.conj,
+    clipping.clip,
+    complex_parts.conj,
     copy,
     cumulative.cumprod,
     cumulative.cumsum,
@@ -101,7 +103,7 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     reductions.prod,
     extrema.ptp,
     manipulation.ravel,
-    joining.repeat,
+    taking.repeat,
     rounding.round,
     searching.searchsorted,
     sorting.sort,
@@ -109,7 +111,7 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     statistics.std,
     reductions.sum,
     axis_order.swapaxes,
-    joining.take,
+    taking.take,
     views.tobytes,
     views.tofile,
     manipulation.trace,
@@ -374,8 +376,8 @@ def _compress(
 _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "T": (axis_order.transpose, "The axes reversed."),
     "mT": (axis_order.matrix_transpose, "The last two axes exchanged."),
-    "real": (arithmetic.real, "The real part of each element."),
-    "imag": (arithmetic.imag, "The imaginary part of each element."),
+    "real": (complex_parts.real, "The real part of each element."),
+    "imag": (complex_parts.imag, "The imaginary part of each element."),
     "device": (lambda self: CPU, "The device that the array is on."),
     "flat": (manipulation.ravel, "All elements along one axis, to iterate over or index."),
     "is_fully_addressable": (lambda self: True, "True: no part is in another process."),
@@ -418,7 +420,7 @@ def attach(cls: type) -> None:
     give("astype", _astype)
     give("compress", _compress)
     give("dot", _dot)
-    give("conjugate", arithmetic.conj)
+    give("conjugate", complex_parts.conj)
     give("copy_to_host_async", device_methods.copy_to_host_async)
     give("devices", device_methods.devices)
     give("reshape", _reshape)

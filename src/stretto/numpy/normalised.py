@@ -1,4 +1,4 @@
-"""Logarithms of sums of exponentials, and what these normalise: softmax and its logarithm.
+"""Sums of exponentials: softmax, its logarithm, and logsumexp.
 
 Not NumPy's: ``stretto.nn`` and ``stretto.special`` give them under their names.
 """
@@ -13,18 +13,19 @@ import ml_dtypes
 
 from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
+from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.arithmetic import absolute, real
 from stretto._engine.ops.arithmetic import sign as sign_
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, expm1, log, log1p
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axes, squeeze
+from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.classifying import isfinite
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.logic import mask_of_where
@@ -34,11 +35,6 @@ from stretto.numpy.reductions import sum as sum_
 __all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax"]
 
 _STOP = StopGradient()
-
-
-def _float(x: Any, caller: str) -> Any:
-    x = as_value(x, caller)
-    return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
 def _greatest(x: Any, axes: tuple[int, ...], where: Any = None) -> Any:
@@ -51,9 +47,9 @@ def _greatest(x: Any, axes: tuple[int, ...], where: Any = None) -> Any:
 def _exponents(
     caller: str, x: Any, axes: tuple[int, ...], where: Any, initial: Any
 ) -> tuple[Any, Any, Callable[[Any], Any]]:
-    """``x`` less its greatest, the mask, and the sum of the elements that it holds.
+    """``x`` minus its greatest element, the mask, and a function that adds up what it selects.
 
-    Where the mask does not hold ``x`` is not read; without an element the sum is 1.
+    Where the mask is false ``x`` is not read; with no element the sum is 1.
     """
     if where is None:
         top = _at_least(_greatest(x, axes), initial)
@@ -63,7 +59,7 @@ def _exponents(
     x, mask = broadcast_to(x, shape), broadcast_to(mask, shape)
     some = any_(mask, axes, keepdims=True)
     top = choose(some, _at_least(_greatest(x, axes, mask), initial), 0)
-    # At 0, and not at -inf, so that no derivative meets infinity times zero.
+    # 0 rather than -inf, so that no derivative is infinity times zero.
     shifted = choose(mask, x - convert(top, x.dtype), 0)
     return shifted, mask, lambda e: choose(some, sum_(e, axes, keepdims=True, where=mask), 1)
 
@@ -84,8 +80,8 @@ def softmax(
         x: an array, or a number.
         axis: the axes to normalise over; None is all.
         where: a mask of the elements that count; all by default.
-        initial: a number that the greatest element counts as at least; it is taken off before
-            ``exp``, and changes the result by no more than rounding.
+        initial: a lower bound of the number that is subtracted before ``exp``; it changes the
+            result by no more than rounding.
 
     Returns:
         An array of the float dtype and shape of ``x``.
@@ -100,7 +96,7 @@ def softmax(
     >>> st.nn.softmax(st.numpy.array([0.0, 1000.0]))
     Array([0., 1.], dtype=float32)
     """
-    value = _float(x, "softmax")
+    value = as_inexact(x, "softmax")
     axes = canonical_axes(axis, value.ndim, "softmax")
     shifted, mask, total = _exponents("softmax", value, axes, where, initial)
     unnormalized = exp(shifted)
@@ -134,7 +130,7 @@ def log_softmax(
     >>> st.nn.log_softmax(st.numpy.array([0.0, 0.0])).round(3)
     Array([-0.693, -0.693], dtype=float32)
     """
-    value = _float(x, "log_softmax")
+    value = as_inexact(x, "log_softmax")
     axes = canonical_axes(axis, value.ndim, "log_softmax")
     shifted, mask, total = _exponents("log_softmax", value, axes, where, initial)
     out = shifted - log(total(exp(shifted)))
@@ -202,25 +198,25 @@ def logsumexp(
     >>> st.nn.logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
     Array(1000.69, dtype=float32)
     """
-    x = _float(a, "logsumexp")
+    x = as_inexact(a, "logsumexp", "a")
     axes = canonical_axes(axis, x.ndim, "logsumexp")
     if where is not None:
         mask = mask_of_where(where, "logsumexp")
         x = choose(mask, x, -math.inf)
         b = None if b is None else choose(mask, b, 0)
-    counted, nothing, weights = x, None, None
+    counted, weightless, weights = x, None, None
     if b is not None:
         weights = as_value(b, "logsumexp", "b")
-        nothing = eq(weights, zeros_like(weights))
-        counted = choose(nothing, -math.inf, x)
+        weightless = eq(weights, zeros_like(weights))
+        counted = choose(weightless, -math.inf, x)
     top = _greatest(counted, axes)
     top = convert(select(isfinite(top), top, zeros_like(top)), x.dtype)
     away = x - top
-    if nothing is not None:
+    if weightless is not None:
         # Weights of 0 have the derivative exp(x - out), kept finite: infinity times 0 is NaN.
         most = 0.9 * math.log(float(ml_dtypes.finfo(real_dtype(away.dtype)).max))
         size = real(away) if is_complex(away.dtype) else away
-        away = choose(nothing & ~lt(size, full_like(size, most)), most, away)
+        away = choose(weightless & ~lt(size, full_like(size, most)), most, away)
     terms = exp(away)
     total = sum_(terms if weights is None else terms * weights, axes, keepdims=True)
     size, sign = total, None
@@ -243,13 +239,17 @@ def log1mexp(x: ArrayLike) -> Array:
     Returns:
         An array of the float dtype and shape of ``x``; NaN where ``x < 0``.
 
+    Raises:
+        TypeError: ``x`` is complex, or not an array or a number.
+
     Mächler, Accurately computing log(1 - exp(-|a|)), 2012.
 
     >>> import stretto as st
     >>> st.nn.log1mexp(st.numpy.array([1e-10, 50.0]))
     Array([-2.3025850e+01, -1.9287499e-22], dtype=float32)
     """
-    value = _float(x, "log1mexp")
+    refuse_complex("log1mexp", x=x)
+    value = as_inexact(x, "log1mexp")
     small = lt(value, full_like(value, math.log(2)))
     near, far = choose(small, value, 1.0), choose(small, 1.0, value)
     return choose(small, log(-expm1(-near)), log1p(-exp(-far)))

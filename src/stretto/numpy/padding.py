@@ -24,11 +24,12 @@ from stretto.numpy.eager import ANY, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.flips import flip
-from stretto.numpy.joining import concatenate, take
+from stretto.numpy.joining import concatenate
 from stretto.numpy.medians import median
 from stretto.numpy.ranges import linspace
 from stretto.numpy.rounding import round as round_
 from stretto.numpy.statistics import mean
+from stretto.numpy.taking import take
 
 __all__ = ["pad"]
 

@@ -1,4 +1,4 @@
-"""Indices: of diagonals, triangles and masks, of grids, and from one form to another.
+"""Indices of diagonals, triangles, masks and grids, and their conversion from one form to another.
 
 Next, read ``grids``.
 """
@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops.arithmetic import DIV, REM
@@ -19,9 +20,10 @@ from stretto._engine.ops.comparison import full_like, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
-from stretto.numpy.arithmetic import clip
-from stretto.numpy.creation import ones, shape_of
+from stretto.numpy.clipping import clip
+from stretto.numpy.creation import shape_of
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.filled import ones
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import index_array, nonzero
@@ -159,7 +161,7 @@ def _matrix_shape(caller: str, arr: Any) -> tuple[int, int]:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """List the indices of the elements on and below a diagonal of a matrix at hand.
+    """List the indices of the elements on and below a diagonal of a given matrix.
 
     Args:
         arr: anything with a shape of two sizes.
@@ -179,11 +181,12 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
     n, m = _matrix_shape("tril_indices_from", arr)
-    return tril_indices(n, k, m)
+    rows, columns = np.tril_indices(*_sizes("tril_indices_from", n, k, m))
+    return index_array(rows), index_array(columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """List the indices of the elements on and above a diagonal of a matrix at hand.
+    """List the indices of the elements on and above a diagonal of a given matrix.
 
     Args:
         arr: anything with a shape of two sizes.
@@ -203,13 +206,14 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     n, m = _matrix_shape("triu_indices_from", arr)
-    return triu_indices(n, k, m)
+    rows, columns = np.triu_indices(*_sizes("triu_indices_from", n, k, m))
+    return index_array(rows), index_array(columns)
 
 
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
-    """List the indices of the elements that a function leaves of a matrix of ones.
+    """List the indices of the elements that a function of a matrix of ones does not set to zero.
 
     Args:
         n: the number of rows and columns.
@@ -232,8 +236,8 @@ def mask_indices(
     (Array([0], dtype=int32), Array([1], dtype=int32))
     """
     (rows,) = shape_of((n,), "mask_indices")
-    found = nonzero(mask_func(ones((rows, rows)), k), size=size)
-    return found[0], found[1]
+    places = nonzero(mask_func(ones((rows, rows)), k), size=size)
+    return places[0], places[1]
 
 
 # Of grids
@@ -270,6 +274,11 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         if not x.size:
             x = convert(x, default_dtype("int"))
         if x.type.kind == "bool":
+            if concrete_of(x) is None:
+                raise TracedValueError(
+                    f"ix_: how many places argument {i} stands for depends on values, but this "
+                    f"{x.type} is traced: {x.origin()}. Give indices"
+                )
             (x,) = nonzero(x)
         out.append(reshape(x, tuple([x.size if d == i else 1 for d in range(len(args))])))
     return tuple(out)
@@ -292,7 +301,7 @@ def ravel_multi_index(
         multi_index: an array of integers for each axis.
         dims: the sizes of the axes.
         mode: what happens out of bounds, one or one for each axis: ``"raise"``, which is not for
-            traced indices; ``"wrap"`` counts round and round; ``"clip"`` takes the nearest.
+            traced indices; ``"wrap"`` wraps around; ``"clip"`` takes the nearest.
         order: ``"C"``, or ``"F"`` to count the first axis first.
         dtype: the dtype of the places; the default integer by default.
 
@@ -314,6 +323,12 @@ def ravel_multi_index(
     shape = shape_of(dims, caller)
     if order not in ("C", "F"):
         raise ValueError(f"{caller}: order must be 'C' or 'F', got {order!r}")
+    if not (
+        multi_index.ndim if isinstance(multi_index, Value) else hasattr(multi_index, "__len__")
+    ):
+        raise TypeError(
+            f"{caller}: multi_index must have an index for each axis, got {multi_index}"
+        )
     modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
     if len(multi_index) != len(shape) or len(modes) != len(shape):
         raise ValueError(
@@ -353,8 +368,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike, order: str = "C") -> tup
     """Find the indices of the elements at given places in row-major order.
 
     Args:
-        indices: an array of integers; negative ones count from the end, and out of bounds the
-            nearest element is meant.
+        indices: an array of integers; negative ones count from the end; out of bounds the nearest
+            element is taken.
         shape: the sizes of the axes.
         order: ``"C"``, or ``"F"`` to count the first axis first.
 

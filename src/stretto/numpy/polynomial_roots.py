@@ -19,7 +19,7 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
-from stretto.numpy.creation import zeros
+from stretto.numpy.filled import zeros
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.linalg.factorisations import eigvals
 from stretto.numpy.manipulation import atleast_1d

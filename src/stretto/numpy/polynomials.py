@@ -25,11 +25,11 @@ from stretto._engine.ops.layout import expand_dims, reshape, transpose
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.products import outer
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
-from stretto.numpy.creation import zeros
 from stretto.numpy.cumulative import cumprod
-from stretto.numpy.dtypes import finfo
 from stretto.numpy.eager import NUMERIC, eager
+from stretto.numpy.filled import zeros
 from stretto.numpy.flips import flip
+from stretto.numpy.limits import finfo
 from stretto.numpy.linalg.systems import inv, lstsq
 from stretto.numpy.manipulation import atleast_1d
 from stretto.numpy.reductions import sum as sum_

@@ -19,12 +19,12 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto.numpy.arguments import refuse_inplace
-from stretto.numpy.arithmetic import clip
+from stretto.numpy.clipping import clip
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.index_updates import At
-from stretto.numpy.joining import resize, take
 from stretto.numpy.logic import truth
 from stretto.numpy.remainders import remainder
+from stretto.numpy.taking import resize, take
 
 __all__ = ["fill_diagonal", "place", "put", "put_along_axis", "putmask"]
 
@@ -37,9 +37,9 @@ def put(
     Args:
         a: an array.
         ind: the places, integers; negative ones count from the end.
-        v: the values, used over and over.
+        v: the values, repeated as needed.
         mode: what happens out of bounds: nothing is put by default; ``"clip"`` puts at the nearest
-            place, ``"wrap"`` counts round and round, ``"raise"`` raises.
+            place, ``"wrap"`` wraps around, ``"raise"`` raises.
         inplace: must be False: a copy is returned.
 
     Returns:
@@ -81,7 +81,7 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """Copy an array with values put at indices along an axis, for each line apart.
+    """Copy an array with values put at indices along an axis, each line by itself.
 
     Args:
         arr: an array.
@@ -137,7 +137,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     Args:
         arr: an array.
         mask: an array of the same size; elements that are not zero hold.
-        vals: the values, used over and over.
+        vals: the values, repeated as needed.
         inplace: must be False: a copy is returned.
 
     Returns:
@@ -163,7 +163,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
             raise ValueError("place: there is nothing to put, vals is empty")
         return x
     holds = reshape(holds, (x.size,))
-    # The n-th place where the mask holds takes the n-th value, counted round and round.
+    # The n-th place where the mask holds takes the n-th value, starting over after the last.
     rank = cumsum(convert(holds, default_dtype("int"))) - 1
     new = take(reshape(values, (values.size,)), remainder(rank, values.size), 0, mode="clip")
     return reshape(choose(holds, convert(new, x.dtype), reshape(x, (x.size,))), x.shape)
@@ -175,7 +175,7 @@ def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike, *, inplace: bool =
     Args:
         a: an array.
         mask: an array of the same size; elements that are not zero hold.
-        values: what to put, element for element; of another size it is used over and over.
+        values: what to put, element for element; of another size it is repeated as needed.
         inplace: must be False: a copy is returned.
 
     Returns:
@@ -209,7 +209,7 @@ def fill_diagonal(
 
     Args:
         a: an array of rank 2, or of a higher rank with axes of one size.
-        val: the values, used over and over.
+        val: the values, repeated as needed.
         wrap: whether to go on below the end of a tall matrix, after one free row each time.
         inplace: must be False: a copy is returned.
 

@@ -26,17 +26,17 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import maximum, minimum
 from stretto.numpy.classifying import isnan
+from stretto.numpy.clipping import maximum, minimum
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.eager import AS_GIVEN, REAL, eager
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.joining import take
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.reductions import wide_dtype
 from stretto.numpy.remainders import remainder
 from stretto.numpy.statistics import along_axes
+from stretto.numpy.taking import take
 
 __all__ = ["nanpercentile", "nanquantile", "percentile", "quantile"]
 

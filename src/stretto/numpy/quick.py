@@ -189,6 +189,7 @@ def quick(
     kinds: frozenset[str] | None = None,
     reference: Callable[[Any, Any], Any] | None = None,
     operator: str = "",
+    caller: str = "",
 ) -> Callable[[Any, Any], Any]:
     """``general``, a function of two arguments, with a short way.
 
@@ -196,7 +197,7 @@ def quick(
     ``primitive`` accepts), and for one such argument with a Python number that takes its dtype. At
     rest it is NumPy by ``reference``, the primitive's by default; while tracing, the primitive,
     unless ``reference`` is another function than its own. ``operator``: the name of the operator
-    that this is.
+    that this is. ``caller``: the function that messages name, by default the primitive.
     """
     accepted = primitive.accepts if kinds is None else kinds
     host_function: Any = primitive.reference if reference is None else reference
@@ -229,7 +230,7 @@ def quick(
                         return general(x, y)
                     if y.type is type:
                         return interpreter.process(primitive, (x, y))
-                    shape = broadcast_shapes(primitive.name, type.shape, y.type.shape)
+                    shape = broadcast_shapes(caller or primitive.name, type.shape, y.type.shape)
                     return primitive(
                         x if type.shape == shape else broadcast_to(x, shape),
                         y if y.type.shape == shape else broadcast_to(y, shape),

@@ -17,7 +17,7 @@ from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
-from stretto._engine.ops.comparison import eq, select
+from stretto._engine.ops.comparison import eq, full, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.iota import broadcasted_iota
@@ -25,18 +25,26 @@ from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, r
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import refuse_device
-from stretto.numpy.creation import PYTHON, cast, shape_of, stacked, zeros
+from stretto.numpy.creation import PYTHON, cast, shape_of, stacked
 from stretto.numpy.dtypes import as_dtype
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
 
-def _number(x: Any) -> Any:
-    """A static Python number; a traced one is refused, with the way out."""
+def _number(x: Any, argument: str) -> Any:
+    """A static Python number; a traced one is refused."""
+    if type(x) in PYTHON:
+        return x
     if isinstance(x, Value):
+        if x.ndim or x.type.kind == "complex":
+            raise TypeError(f"arange: {argument} must be a real number, got {x.type}")
         number: Any = x
         return operator.index(number) if x.type.kind in ("int", "uint") else float(number)
-    return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
+    if isinstance(x, (np.generic, np.ndarray)) and x.size == 1 and x.dtype.kind in "biufc":
+        return x.item()
+    raise TypeError(
+        f"arange: {argument} must be a number, got {as_value(x, 'arange', argument).type}"
+    )
 
 
 def arange(
@@ -67,6 +75,7 @@ def arange(
         NotImplementedError: ``out_sharding`` is given.
         OverflowError: a number does not fit in ``dtype``.
         TracedValueError: an argument is traced.
+        TypeError: an argument is not a number.
         ValueError: ``device`` is not the device that there is; or ``step`` is zero.
 
     As NumPy's and the array API standard's ``arange``.
@@ -76,10 +85,13 @@ def arange(
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
     """
     refuse_device("arange", device, out_sharding)
-    given = (start, stop, step)
-    numbers: list[Any] = [None if x is None else _number(x) for x in given]
+    arguments = {"start": start, "stop": stop, "step": step}
+    numbers: list[Any] = [None if x is None else _number(x, k) for k, x in arguments.items()]
+    if start is None:
+        raise TypeError("arange: start must be a number, got None")
     if dtype is None:
-        wanted = promote([_type_of(x) for x in given if x is not None], "arange")[0]
+        types = [_type_of(x) for x in arguments.values() if x is not None]
+        wanted = promote(types, "arange")[0]
     else:
         wanted = as_dtype(dtype)
     first, last, by = numbers
@@ -190,11 +202,24 @@ def linspace(
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     refuse_device("linspace", device)
-    num = integer(num, "linspace", "num")
+    return _linspace("linspace", start, stop, num, endpoint, retstep, dtype, axis)
+
+
+def _linspace(
+    caller: str,
+    start: Any,
+    stop: Any,
+    num: Any,
+    endpoint: bool,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    num = integer(num, caller, "num")
     if num < 0:
-        raise ValueError(f"linspace: num must not be negative, got {num}")
+        raise ValueError(f"{caller}: num must not be negative, got {num}")
     gaps = num - 1 if endpoint else num
-    low, high = promote_values("linspace", start, stop, inexact=True)
+    low, high = promote_values(caller, start, stop, inexact=True)
     wanted = low.dtype if dtype is None else as_dtype(dtype)
     if type(start) in PYTHON and type(stop) in PYTHON:
         first: Any = start
@@ -210,7 +235,7 @@ def linspace(
             out = out // 1
             short = (out + 1 - low) * gaps <= (high - low) * places
             out = out + convert(short, out.dtype) if gaps else out
-        out = move_axis(convert(out, wanted), 0, canonical_axis(axis, out.ndim, "linspace"))
+        out = move_axis(convert(out, wanted), 0, canonical_axis(axis, out.ndim, caller))
     if not retstep:
         return out
     step = (high - low) / gaps if gaps else high * math.nan
@@ -260,7 +285,9 @@ def logspace(
     >>> snp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    out = as_value(base, "logspace", "base") ** linspace(start, stop, num, endpoint, axis=axis)
+    out = as_value(base, "logspace", "base") ** _linspace(
+        "logspace", start, stop, num, endpoint, axis=axis
+    )
     return out if dtype is None else convert(out, as_dtype(dtype))
 
 
@@ -272,7 +299,7 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """List numbers of which each is the same multiple of the one before.
+    """List numbers spaced evenly on a logarithmic scale, between two bounds.
 
     Args:
         start: the first numbers; may be traced.
@@ -296,7 +323,7 @@ def geomspace(
     Array([1., 2., 4., 8.], dtype=float32)
     """
     low, high = promote_values("geomspace", start, stop, inexact=True)
-    part = linspace(0.0, 1.0, num, endpoint)
+    part = _linspace("geomspace", 0.0, 1.0, num, endpoint)
     part = reshape(part, (num, *(1,) * low.ndim))
     low, high = expand_dims(low, 0), expand_dims(high, 0)
     out = move_axis(low * (high / low) ** part, 0, canonical_axis(axis, low.ndim, "geomspace"))
@@ -349,7 +376,7 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: b
         places = [tuple(n if d == i else 1 for d, n in enumerate(shape)) for i in range(len(shape))]
         return tuple(broadcasted_iota(wanted, place, i) for i, place in enumerate(places))
     if not shape:
-        return zeros((0,), wanted)
+        return full((0,), 0, wanted)
     return stacked([broadcasted_iota(wanted, shape, i) for i in range(len(shape))], "indices")
 
 

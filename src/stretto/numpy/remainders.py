@@ -1,15 +1,16 @@
-"""Division that leaves a remainder: quotients rounded down, and what is left.
+"""Division with a remainder: quotients rounded down, and what is left.
 
 Next, read ``rounding``.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.types import is_inexact, kind_of
+from stretto._engine.core.types import is_complex, is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import division
@@ -22,10 +23,17 @@ from stretto.numpy.quick import quick
 __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]
 
 
-# With the rest r of the division truncated towards zero: where r is not zero and its sign not that
-# of the divisor y, the quotient rounded down is one less, and its rest is r + y. Of floats a rest
-# of zero has the sign of y, a quotient of zero that of x / y. Of integers by zero all is 0, as in
-# NumPy. The same is written for values, to be traced, and for NumPy, to be quick.
+# With the rest r of the division truncated towards zero: where r is not zero and its sign differs
+# from that of the divisor y, the quotient rounded down is one less, and its rest is r + y. For
+# floats a rest of zero has the sign of y, and a quotient of zero that of x / y. Integers divided by
+# zero give 0, as in NumPy. It is written twice: for values that are traced, and for NumPy.
+
+
+def _real_values(caller: str, x: Any, y: Any) -> tuple[Any, Any]:
+    x, y = numeric_values(caller, x, y)
+    if is_complex(x.dtype):
+        raise TypeError(f"{caller}: expected real numbers, got {x.type}")
+    return x, y
 
 
 def _opposed(rest: Any, y: Any) -> Any:
@@ -33,17 +41,17 @@ def _opposed(rest: Any, y: Any) -> Any:
     return ne(rest, zero) & ne(lt(rest, zero), lt(y, zero))
 
 
-def _unless_by_zero(found: Any, y: Any) -> Any:
-    """What was found for integers, or 0 where the divisor is."""
+def _unless_by_zero(result: Any, y: Any) -> Any:
+    """The result for integers, or 0 where the divisor is 0."""
     host = y.to_host() if y.__class__ is Array else None
     if host is not None and host.size and not any(host.strides) and host[(0,) * host.ndim]:
-        return found
+        return result
     none = zeros_like(y)
-    return select(eq(y, none), none, found)
+    return select(eq(y, none), none, result)
 
 
 def _trace_remainder(x: Any, y: Any) -> Any:
-    x, y = numeric_values("remainder", x, y)
+    x, y = _real_values("remainder", x, y)
     rest = ops.REM(x, y)
     if is_inexact(x.dtype):
         rest = select(eq(rest, zeros_like(rest)), copysign(rest, y), rest)
@@ -57,12 +65,12 @@ def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.remainder(x, y) if is_inexact(x.dtype) else division.modulo(x, y)
 
 
-def _trace_floor_divide(x: Any, y: Any) -> Any:
-    x, y = numeric_values("floor_divide", x, y)
+def _trace_floor_divide(x: Any, y: Any, caller: str = "floor_divide") -> Any:
+    x, y = _real_values(caller, x, y)
     if kind_of(x.dtype) == "uint":
         return _unless_by_zero(ops.DIV(x, y), y)
     rest = ops.REM(x, y)
-    # Of floats, x - r is a multiple of y, so that only rounding errors are rounded away.
+    # For floats x - r is a multiple of y, so that only rounding errors are rounded away.
     whole = ops.round_((x - rest) / y) if is_inexact(x.dtype) else ops.DIV(x, y)
     whole = select(_opposed(rest, y), whole - full_like(whole, 1), whole)
     if not is_inexact(x.dtype):
@@ -77,7 +85,7 @@ def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _trace_fmod(x: Any, y: Any) -> Any:
-    x, y = numeric_values("fmod", x, y)
+    x, y = _real_values("fmod", x, y)
     rest = ops.REM(x, y)
     return rest if is_inexact(x.dtype) else _unless_by_zero(rest, y)
 
@@ -91,6 +99,11 @@ _fmod = quick(ops.REM, _trace_fmod, _SIGNED, _host_fmod)
 _remainder = quick(ops.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod")
 _floor_divide = quick(
     ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv"
+)
+
+
+_divmod_quotient = quick(
+    ops.REM, partial(_trace_floor_divide, caller="divmod"), _SIGNED, _host_floor_divide
 )
 
 
@@ -165,7 +178,7 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     >>> snp.divmod(snp.array([7.0, -7.0]), 2)
     (Array([ 3., -4.], dtype=float32), Array([1., 1.], dtype=float32))
     """
-    return _floor_divide(x, y), _remainder(x, y)
+    return _divmod_quotient(x, y), _remainder(x, y)
 
 
 def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:

@@ -31,11 +31,11 @@ from stretto.numpy.comparisons import less
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.eager import ANY, AS_GIVEN, BOOL, INDEX, INTEGER, NUMERIC, eager
 from stretto.numpy.index_updates import At
-from stretto.numpy.joining import take
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.quick import element_of, same_dtype, splat
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.taking import take
 
 __all__ = [
     "argwhere",

@@ -26,10 +26,11 @@ from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.classifying import isnan
 from stretto.numpy.comparisons import equal
 from stretto.numpy.eager import INTEGER, REAL, eager
-from stretto.numpy.joining import concatenate, take
+from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import flatnonzero, searchsorted
+from stretto.numpy.taking import take
 from stretto.numpy.unique import starts_of_runs, unique
 
 __all__ = ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d"]

@@ -31,9 +31,9 @@ from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.index_updates import At
 from stretto.numpy.indexing import getitem
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.joining import take
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.reductions import keep, masked
+from stretto.numpy.taking import take
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop
     from stretto._engine.control import loops, scan

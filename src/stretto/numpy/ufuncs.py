@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -23,16 +24,17 @@ from stretto.numpy import (
     arithmetic,
     bits,
     classifying,
+    clipping,
     comparisons,
+    complex_parts,
     cumulative,
-    divisors,
     elementary,
     extrema,
-    floats,
     logic,
     reductions,
     remainders,
     rounding,
+    trigonometric,
 )
 from stretto.numpy.index_updates import IndexUpdate
 from stretto.numpy.ufunc import METHODS, ufunc
@@ -144,8 +146,8 @@ multiply = _with_methods(
 )
 divide = true_divide = _with_methods(arithmetic.true_divide)
 power = _with_methods(arithmetic.power)
-maximum = _with_methods(arithmetic.maximum, collapse=_max, run=cummax, update=IndexUpdate.max)
-minimum = _with_methods(arithmetic.minimum, collapse=_min, run=cummin, update=IndexUpdate.min)
+maximum = _with_methods(clipping.maximum, collapse=_max, run=cummax, update=IndexUpdate.max)
+minimum = _with_methods(clipping.minimum, collapse=_min, run=cummin, update=IndexUpdate.min)
 negative = _with_methods(arithmetic.negative)
 logaddexp = _with_methods(elementary.logaddexp, collapse=_log_sum_exp, run=_running_log_sum_exp)
 logaddexp2 = _with_methods(elementary.logaddexp2, collapse=_log2_sum_exp2)
@@ -158,9 +160,26 @@ bitwise_xor = _with_methods(bits.bitwise_xor, collapse=reduce.reduce_xor)
 
 # The others
 
-_MODULES = arithmetic, bits, classifying, comparisons, divisors, elementary, floats, logic
-for _module in (*_MODULES, remainders, rounding):
-    for _name in _module.__all__:
-        _function = getattr(_module, _name)
-        if isinstance(getattr(np, _name, None), np.ufunc) and not isinstance(_function, ufunc):
-            _with_methods(_function, _name)
+
+def attach(module: ModuleType) -> None:
+    """Give the functions of a module the methods of NumPy's universal functions of their names."""
+    for name in module.__all__:
+        function = getattr(module, name)
+        if isinstance(getattr(np, name, None), np.ufunc) and not isinstance(function, ufunc):
+            _with_methods(function, name)
+
+
+for _module in (
+    arithmetic,
+    bits,
+    classifying,
+    clipping,
+    comparisons,
+    complex_parts,
+    elementary,
+    logic,
+    remainders,
+    rounding,
+    trigonometric,
+):
+    attach(_module)

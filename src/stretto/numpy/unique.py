@@ -24,11 +24,11 @@ from stretto._engine.runtime.array import Array
 from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.index_updates import At
-from stretto.numpy.joining import take
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import concrete, flatnonzero, index_array
 from stretto.numpy.sorting import lexsort
+from stretto.numpy.taking import take
 
 __all__ = [
     "unique",

@@ -54,7 +54,7 @@ def _borrowed(x: ArrayLike, caller: str, argument: str) -> Array:
     return as_value(x, caller, argument)
 
 
-def _borrowed_inexact(x: ArrayLike, caller: str, argument: str) -> Any:
+def _borrowed_inexact(x: ArrayLike, caller: str, argument: str) -> Value:
     """The same, with integers as floats."""
     return as_inexact(_borrowed(x, caller, argument), caller, argument)
 

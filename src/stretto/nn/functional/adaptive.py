@@ -23,7 +23,7 @@ from stretto._engine.ops.reducing.window import ReduceWindowMax
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
 from stretto.nn.functional.arguments import as_float, batched, unbatched
 from stretto.nn.functional.windows import Table, greatest_and_places
-from stretto.numpy.joining import take
+from stretto.numpy.taking import take
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -18,8 +18,8 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import expand_dims
 from stretto.numpy.extrema import max as max_
-from stretto.numpy.joining import take
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.taking import take
 
 __all__ = ["embedding", "embedding_bag"]
 

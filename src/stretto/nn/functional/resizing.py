@@ -26,7 +26,7 @@ from stretto.nn.functional.adaptive import (
     adaptive_avg_pool3d,
 )
 from stretto.nn.functional.arguments import as_float
-from stretto.numpy.joining import take
+from stretto.numpy.taking import take
 
 __all__ = ["interpolate", "upsample"]
 

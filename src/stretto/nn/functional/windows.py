@@ -19,7 +19,7 @@ from stretto._engine.ops.layout import expand_dims, reshape, squeeze, transpose
 from stretto._engine.ops.reducing.places import argmax
 from stretto._engine.ops.reducing.reduce import greatest_below
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
-from stretto.numpy.joining import take
+from stretto.numpy.taking import take
 
 __all__ = ["Table", "greatest_and_places", "table_of", "window_of"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.numpy.elementary import cos, log, log1p
+from stretto.numpy.elementary import log, log1p
+from stretto.numpy.trigonometric import cos
 from stretto.scipy.stats.distribution import Density
 from stretto.special import i0e
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.numpy.arithmetic import absolute, maximum, minimum
-from stretto.numpy.elementary import arctan2, exp, expm1, log, log1p, tan
+from stretto.numpy.arithmetic import absolute
+from stretto.numpy.clipping import maximum, minimum
+from stretto.numpy.elementary import exp, expm1, log, log1p
 from stretto.numpy.normalised import log1mexp
 from stretto.numpy.searching import where
+from stretto.numpy.trigonometric import arctan2, tan
 from stretto.scipy.stats.distribution import Continuous, Invertible
 from stretto.special import expit, log_ndtr, logit, ndtr, ndtri
 

@@ -1,0 +1,274 @@
+"""Elements kept within bounds: the greater or lesser of two, clipping, numbers in place of NaN.
+
+Next, read ``remainders``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, is_inexact
+from stretto._engine.core.typing import ArrayLike
+from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, where
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.extrema import MAX, MIN, complex_extremum, complex_greater
+from stretto._engine.runtime.array import Array
+from stretto.numpy.eager import FLOAT, REAL, eager
+from stretto.numpy.quick import quick
+
+__all__ = ["clip", "fmax", "fmin", "maximum", "minimum", "nan_to_num"]
+
+
+def _greater_of(caller: str) -> Callable[[Any, Any], Any]:
+    """The greater of two, for the function of this name."""
+
+    def greater(x: Any, y: Any) -> Any:
+        x, y = promote_values(caller, x, y)
+        return complex_extremum(x, y, True) if is_complex(x.dtype) else MAX(x, y)
+
+    return quick(MAX, greater, caller=caller)
+
+
+def _lesser_of(caller: str) -> Callable[[Any, Any], Any]:
+    """The lesser of two, for the function of this name."""
+
+    def lesser(x: Any, y: Any) -> Any:
+        x, y = promote_values(caller, x, y)
+        return complex_extremum(x, y, False) if is_complex(x.dtype) else MIN(x, y)
+
+    return quick(MIN, lesser, caller=caller)
+
+
+_maximum, _minimum = _greater_of("maximum"), _lesser_of("minimum")
+_at_least, _at_most = _greater_of("clip"), _lesser_of("clip")
+
+
+def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Take the greater of two elements; NaN where either is NaN.
+
+    Args:
+        x: an array, or a number.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        The greater ones, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``maximum``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.maximum(snp.array([1.0, -2.0]), 0)
+    Array([1., 0.], dtype=float32)
+    """
+    return _maximum(x, y)
+
+
+def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Take the lesser of two elements; NaN where either is NaN.
+
+    Args:
+        x: an array, or a number.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        The lesser ones, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``minimum``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.minimum(snp.array([1.0, -2.0]), 0)
+    Array([ 0., -2.], dtype=float32)
+    """
+    return _minimum(x, y)
+
+
+@eager(np.fmax, REAL)
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Take the greater of two elements; where one is NaN, the other.
+
+    Args:
+        x1: an array, or a number.
+        x2: as ``x1``; the two broadcast.
+
+    Returns:
+        The greater ones, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``fmax``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fmax(snp.array([1.0, snp.nan]), 0)
+    Array([1., 0.], dtype=float32)
+    """
+    x, y = promote_values("fmax", x1, x2)
+    first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)
+    return where(first | ne(y, y), x, y)
+
+
+@eager(np.fmin, REAL)
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Take the lesser of two elements; where one is NaN, the other.
+
+    Args:
+        x1: an array, or a number.
+        x2: as ``x1``; the two broadcast.
+
+    Returns:
+        The lesser ones, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``fmin``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fmin(snp.array([1.0, snp.nan]), 0)
+    Array([0., 0.], dtype=float32)
+    """
+    x, y = promote_values("fmin", x1, x2)
+    first = complex_greater(y, x) if is_complex(x.dtype) else lt(x, y)
+    return where(first | ne(y, y), x, y)
+
+
+def clip(
+    a: ArrayLike,
+    /,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
+    *,
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
+) -> Array:
+    """Limit each element to a range.
+
+    Args:
+        a: a real array, or a number.
+        a_min: the older name of ``min``.
+        a_max: the older name of ``max``.
+        min: the lower bound, an array that broadcasts or a number; by default there is none.
+        max: the upper bound, likewise.
+
+    Returns:
+        The limited elements, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        ValueError: ``a`` is complex, or the shapes do not broadcast.
+        TypeError: an argument is not an array or a number.
+
+    As NumPy's ``clip``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.clip(snp.array([-1.0, 0.5, 2.0]), 0, 1)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    x = as_value(a, "clip", "a")
+    if is_complex(x.dtype):
+        raise ValueError(f"clip: complex numbers have no order; got {x.type}")
+    low = _bound(a_min if min is None else min, "min")
+    high = _bound(a_max if max is None else max, "max")
+    return _clip(x, low, high)
+
+
+def _bound(x: Any, argument: str) -> Any:
+    """A bound of ``clip``: None, a Python number, or a value."""
+    if x is None or x.__class__ in (int, float):
+        return x
+    return as_value(x, "clip", argument)
+
+
+def _clip_between_numbers(x: np.ndarray, low: Any, high: Any) -> Any:
+    """NumPy's ``clip`` if the bounds are numbers; None where signs of zeros may differ."""
+    if low.__class__ is np.ndarray or high.__class__ is np.ndarray:
+        return None
+    at_zero = x.dtype.kind == "f" and 0 in (low, high)
+    if at_zero and (high == 0 or np.signbit(low)):
+        return None
+    result = x.clip(low, high)
+    return np.add(result, 0, out=np.asarray(result)) if at_zero else result  # -0 is below the bound
+
+
+@eager(_clip_between_numbers, REAL)
+def _clip(x: Any, low: Any, high: Any) -> Any:
+    if low is not None:
+        x = _at_least(x, low)
+    return x if high is None else _at_most(x, high)
+
+
+def nan_to_num(
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
+    """Replace NaN and infinities by numbers.
+
+    Args:
+        x: an array, or a number; integers and booleans stay as they are.
+        copy: ignored: arrays are immutable.
+        nan: what replaces NaN.
+        posinf: what replaces infinity; by default the greatest number of the dtype.
+        neginf: what replaces minus infinity; by default the least number of the dtype.
+
+    Returns:
+        The numbers, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` or a replacement is not an array or a number.
+
+    As NumPy's ``nan_to_num``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.nan_to_num(snp.array([snp.nan, snp.inf]), posinf=9)
+    Array([0., 9.], dtype=float32)
+    """
+    del copy  # arrays are immutable: the argument never changes
+    value = as_value(x, "nan_to_num")
+    if is_complex(value.dtype):
+        parts = (
+            nan_to_num(p, True, nan, posinf, neginf) for p in (ops.real(value), ops.imag(value))
+        )
+        return ops.complex_(*parts)
+    if not is_inexact(value.dtype):
+        return value
+    return _nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _nan_to_numbers(x: np.ndarray, **replacements: Any) -> Any:
+    """NumPy's ``nan_to_num`` if the replacements are Python numbers."""
+    for value in replacements.values():
+        if value is not None and value.__class__ not in (int, float):
+            return None
+    return np.nan_to_num(x, **replacements)
+
+
+@eager(_nan_to_numbers, FLOAT)
+def _nan_to_num(x: Any, *, nan: Any, posinf: Any, neginf: Any) -> Any:
+    limits, dtype = ml_dtypes.finfo(x.dtype), x.dtype
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+
+    def replacement(value: Any, argument: str) -> Any:
+        return convert(as_value(value, "nan_to_num", argument), dtype)
+
+    x = where(ne(x, x), replacement(nan, "nan"), x)
+    x = where(eq(x, full_like(x, np.inf)), replacement(high, "posinf"), x)
+    return where(eq(x, full_like(x, -np.inf)), replacement(low, "neginf"), x)

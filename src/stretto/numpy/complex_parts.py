@@ -1,0 +1,106 @@
+"""Parts of complex numbers: real and imaginary, conjugates and angles.
+
+Next, read ``clipping``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from stretto._engine.core.typing import ArrayLike
+from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops.convert import as_inexact
+from stretto._engine.ops.inverse_trigonometric import atan2
+from stretto._engine.runtime.array import Array
+
+__all__ = ["angle", "conj", "conjugate", "imag", "real"]
+
+
+def real(val: ArrayLike) -> Array:
+    """Take the real part of each element.
+
+    Args:
+        val: an array, or a number.
+
+    Returns:
+        The real parts, of the shape of ``val``; real arrays as they are.
+
+    Raises:
+        TypeError: ``val`` is not an array or a number.
+
+    As NumPy's ``real``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.real(snp.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
+    return ops.real(val)
+
+
+def imag(val: ArrayLike) -> Array:
+    """Take the imaginary part of each element.
+
+    Args:
+        val: an array, or a number.
+
+    Returns:
+        The imaginary parts, of the shape of ``val``; zeros for real arrays.
+
+    Raises:
+        TypeError: ``val`` is not an array or a number.
+
+    As NumPy's ``imag``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.imag(snp.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
+    return ops.imag(val)
+
+
+def conj(x: ArrayLike, /) -> Array:
+    """Take the complex conjugate of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The conjugates, of the shape and dtype of ``x``; real arrays as they are.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``conj``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.conj(snp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
+    return ops.conj(x)
+
+
+conjugate = conj
+
+
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """Compute the angle of each complex number in the plane.
+
+    Args:
+        z: an array, or a number, real or complex.
+        deg: whether the angles are in degrees rather than radians.
+
+    Returns:
+        The angles, from -pi to pi or from -180 to 180; a float array of the shape of ``z``.
+
+    Raises:
+        TypeError: ``z`` is not an array or a number.
+
+    As NumPy's ``angle``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.angle(snp.array([1j, -1]), deg=True)
+    Array([ 90., 180.], dtype=float32)
+    """
+    value = as_inexact(z, "angle", "z")
+    radians = atan2(ops.imag(value), ops.real(value))
+    return radians * (180 / math.pi) if deg else radians

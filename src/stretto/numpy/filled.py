@@ -1,0 +1,339 @@
+"""Arrays filled with one value, of a given shape or of the shape of another array.
+
+Next, read ``ranges``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value, state, type_of
+from stretto._engine.core.types import array_type, scalar_dtype
+from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, SupportsDType
+from stretto._engine.ops.convert import convert
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import EAGER
+from stretto.numpy.arguments import refuse_device
+from stretto.numpy.creation import PYTHON, broadcast_argument, cast, shape_of
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.quick import splat
+
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
+
+__all__ = ["empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
+
+_ZERO = np.int8(0)
+
+
+def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = False) -> Any:
+    """The array that is one element; at rest in memory of its own, which is faster to read."""
+    if state.interpreter is EAGER:
+        host = np.zeros(shape, dtype) if element is _ZERO else np.full(shape, element, dtype)
+        return Array(host, array_type(shape, dtype, weak))
+    return splat(np.asarray(element).astype(dtype), array_type(shape, dtype, weak))
+
+
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array of a shape, filled with 0.
+
+    Args:
+        shape: an integer, or a sequence of them.
+        dtype: the dtype, by default the default float.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: the shape is not integers, or is traced.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``zeros``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.zeros((2, 2))
+    Array([[0., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    refuse_device("zeros", device, out_sharding)
+    return _filled(shape_of(shape, "zeros"), _ZERO, as_dtype(float if dtype is None else dtype))
+
+
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array of a shape, filled with 1.
+
+    Args:
+        shape: an integer, or a sequence of them.
+        dtype: the dtype, by default the default float.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: the shape is not integers, or is traced.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``ones``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ones(2, dtype=int)
+    Array([1, 1], dtype=int32)
+    """
+    refuse_device("ones", device, out_sharding)
+    return _filled(shape_of(shape, "ones"), 1, as_dtype(float if dtype is None else dtype))
+
+
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array of a shape whose elements do not matter; they are 0.
+
+    Args:
+        shape: an integer, or a sequence of them.
+        dtype: the dtype, by default the default float.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: the shape is not integers, or is traced.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``empty``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.empty(2).shape
+    (2,)
+    """
+    refuse_device("empty", device, out_sharding)
+    return _filled(shape_of(shape, "empty"), _ZERO, as_dtype(float if dtype is None else dtype))
+
+
+def full(
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array of a shape, filled with a value.
+
+    Args:
+        shape: an integer, or a sequence of them.
+        fill_value: a number, or an array that broadcasts to the shape.
+        dtype: the dtype, by default that of ``fill_value``.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: the shape is not integers, or ``fill_value`` is not an array or a number.
+        ValueError: ``fill_value`` does not broadcast to the shape, a size is negative, or there is
+            no such device.
+        OverflowError: ``fill_value`` does not fit in the dtype.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``full``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.full((2,), snp.float32(0.5))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    refuse_device("full", device, out_sharding)
+    sizes = shape_of(shape, "full")
+    wanted = None if dtype is None else as_dtype(dtype)
+    if type(fill_value) in PYTHON:
+        weak = wanted is None and type(fill_value) is not bool
+        wanted = scalar_dtype(type(fill_value)) if wanted is None else wanted
+        return _filled(sizes, cast(fill_value, wanted, "full")[()], wanted, weak)
+    x = as_value(fill_value, "full", "fill_value")
+    x = x if wanted is None else convert(x, wanted)
+    return broadcast_argument(x, sizes, "full", "fill_value")
+
+
+def _like(a: Any, element: Any, dtype: Any, shape: Any, caller: str, argument: str = "a") -> Any:
+    type = type_of(a, caller, argument)
+    weak = dtype is None and type.weak_type
+    wanted = type.dtype if dtype is None else as_dtype(dtype)
+    sizes = type.shape if shape is None else shape_of(shape, caller)
+    return _filled(sizes, element, wanted, weak)
+
+
+def zeros_like(
+    a: ArrayLike | SupportsDType,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array of zeros like another.
+
+    Args:
+        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
+        dtype: the dtype, by default that of ``a``.
+        shape: the shape, by default that of ``a``.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``a`` has no shape and dtype, or the shape is not integers.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``zeros_like``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.zeros_like(snp.array([1.0, 2.0]))
+    Array([0., 0.], dtype=float32)
+    """
+    refuse_device("zeros_like", device, out_sharding)
+    return _like(a, _ZERO, dtype, shape, "zeros_like")
+
+
+def ones_like(
+    a: ArrayLike | SupportsDType,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array of ones like another.
+
+    Args:
+        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
+        dtype: the dtype, by default that of ``a``.
+        shape: the shape, by default that of ``a``.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``a`` has no shape and dtype, or the shape is not integers.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``ones_like``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ones_like(snp.array([1, 2]))
+    Array([1, 1], dtype=int32)
+    """
+    refuse_device("ones_like", device, out_sharding)
+    return _like(a, 1, dtype, shape, "ones_like")
+
+
+def empty_like(
+    prototype: ArrayLike | SupportsDType,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Device | str | None = None,
+) -> Array:
+    """Make an array of zeros like another.
+
+    Args:
+        prototype: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
+        dtype: the dtype, by default that of ``prototype``.
+        shape: the shape, by default that of ``prototype``.
+        device: the device; ``None`` or the one CPU device there is.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``prototype`` has no shape and dtype, or the shape is not integers.
+        ValueError: the shape has a negative size, or there is no such device.
+
+    As NumPy's ``empty_like``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.empty_like(snp.array([1, 2])).shape
+    (2,)
+    """
+    refuse_device("empty_like", device)
+    return _like(prototype, _ZERO, dtype, shape, "empty_like", "prototype")
+
+
+def full_like(
+    a: ArrayLike | SupportsDType,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array like another, filled with a value.
+
+    Args:
+        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
+        fill_value: a number, or an array that broadcasts to the shape.
+        dtype: the dtype, by default that of ``a``.
+        shape: the shape, by default that of ``a``.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``a`` has no shape and dtype, or ``fill_value`` is not an array or a number.
+        ValueError: ``fill_value`` does not broadcast to the shape, a size is negative, or there is
+            no such device.
+        OverflowError: ``fill_value`` does not fit in the dtype.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``full_like``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.full_like(snp.array([1, 2]), 7)
+    Array([7, 7], dtype=int32)
+    """
+    refuse_device("full_like", device, out_sharding)
+    like = type_of(a, "full_like", "a")
+    weak = dtype is None and like.weak_type
+    wanted = like.dtype if dtype is None else as_dtype(dtype)
+    sizes = like.shape if shape is None else shape_of(shape, "full_like")
+    if type(fill_value) in PYTHON:
+        element = cast(fill_value, wanted, "full_like")[()]
+        return _filled(sizes, element, wanted, weak)
+    value = as_value(fill_value, "full_like", "fill_value")
+    value = convert(value, wanted, weak)
+    return broadcast_argument(value, sizes, "full_like", "fill_value")
