@@ -11,7 +11,10 @@ import pytest
 
 import stretto
 
-PACKAGES = ("stretto.files",)
+PACKAGES = (
+    "stretto.files",
+    "stretto.scipy",
+)
 """Those with imports on demand."""
 
 ELSEWHERE = (
