@@ -13,6 +13,7 @@ import stretto
 
 PACKAGES = (
     "stretto.files",
+    "stretto.random",
     "stretto.scipy",
 )
 """Those with imports on demand."""
