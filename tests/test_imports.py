@@ -12,6 +12,7 @@ import pytest
 import stretto
 
 PACKAGES = (
+    "stretto.ensemble",
     "stretto.files",
     "stretto.random",
     "stretto.scipy",
