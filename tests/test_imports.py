@@ -14,6 +14,7 @@ import stretto
 PACKAGES = (
     "stretto.ensemble",
     "stretto.files",
+    "stretto.nn",
     "stretto.random",
     "stretto.scipy",
 )

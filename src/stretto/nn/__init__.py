@@ -6,75 +6,198 @@ arrays, ``functional`` PyTorch's.
 
 # ruff: noqa: F403 (each file's __all__ says what it gives)
 
-from typing import TYPE_CHECKING
-
-from stretto._engine.core.lazy import names_on_demand
+from stretto._engine.core.lazy import imports_on_demand
 from stretto.nn.module import *
 
-if TYPE_CHECKING:
-    from stretto.nn import functional as functional
-    from stretto.nn import init as init
-    from stretto.nn import initializers as initializers
-    from stretto.nn.activations import *
-    from stretto.nn.attention import *
-    from stretto.nn.containers import *
-    from stretto.nn.convolution import *
-    from stretto.nn.dot_product import *
-    from stretto.nn.dropout import *
-    from stretto.nn.embedding import *
-    from stretto.nn.functions import *
-    from stretto.nn.linear import *
-    from stretto.nn.losses import *
-    from stretto.nn.normalisation import *
-    from stretto.nn.padding import *
-    from stretto.nn.pooling import *
-    from stretto.nn.recurrent import *
-    from stretto.nn.reshaping import *
-    from stretto.nn.state import *
-    from stretto.nn.transformer import *
-    from stretto.random.streams import keys as keys
-else:
-    __getattr__, __dir__ = names_on_demand(
-        __name__,
-        {
-            "stretto.nn": "functional init initializers",
-            "stretto.nn.activations": "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish "
-            "Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish PReLU RReLU ReLU ReLU6 SELU SiLU "
-            "Sigmoid Softmax Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink "
-            "Threshold",
-            "stretto.nn.attention": "MultiheadAttention",
-            "stretto.nn.containers": "ModuleDict ModuleList ParameterDict ParameterList Sequential",
-            "stretto.nn.convolution": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
-            "ConvTranspose3d",
-            "stretto.nn.dot_product": "dot_product_attention",
-            "stretto.nn.dropout": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d "
-            "FeatureAlphaDropout",
-            "stretto.nn.embedding": "Embedding EmbeddingBag",
-            "stretto.nn.functions": "celu elu gelu glu hard_sigmoid hard_silu hard_swish "
-            "hard_tanh identity leaky_relu log1mexp log_sigmoid log_softmax logmeanexp logsumexp "
-            "mish one_hot relu relu6 selu sigmoid silu soft_sign softmax softplus softsign "
-            "sparse_plus sparse_sigmoid squareplus standardize swish tanh",
-            "stretto.nn.linear": "Bilinear Identity Linear",
-            "stretto.nn.losses": "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss "
-            "CosineSimilarity CrossEntropyLoss GaussianNLLLoss HingeEmbeddingLoss HuberLoss "
-            "KLDivLoss L1Loss MSELoss MarginRankingLoss MultiLabelMarginLoss "
-            "MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PairwiseDistance PoissonNLLLoss "
-            "SmoothL1Loss SoftMarginLoss TripletMarginLoss",
-            "stretto.nn.normalisation": "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm "
-            "InstanceNorm1d InstanceNorm2d InstanceNorm3d LayerNorm LocalResponseNorm RMSNorm",
-            "stretto.nn.padding": "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d "
-            "ConstantPad2d ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d "
-            "ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d ZeroPad3d",
-            "stretto.nn.pooling": "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d "
-            "AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d "
-            "LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d",
-            "stretto.nn.recurrent": "GRU GRUCell LSTM LSTMCell RNN RNNCell",
-            "stretto.nn.reshaping": "ChannelShuffle Flatten Fold PixelShuffle PixelUnshuffle "
-            "Unflatten Unfold Upsample UpsamplingBilinear2d UpsamplingNearest2d",
-            "stretto.nn.state": "stateful_call",
-            "stretto.nn.transformer": "Transformer TransformerDecoder TransformerDecoderLayer "
-            "TransformerEncoder TransformerEncoderLayer",
-            "stretto.random.streams": "keys",
-        },
+with imports_on_demand(__name__):
+    from stretto.nn import functional as functional, init as init, initializers as initializers
+    from stretto.nn.activations import (
+        CELU as CELU,
+        ELU as ELU,
+        GELU as GELU,
+        GLU as GLU,
+        Hardshrink as Hardshrink,
+        Hardsigmoid as Hardsigmoid,
+        Hardswish as Hardswish,
+        Hardtanh as Hardtanh,
+        LeakyReLU as LeakyReLU,
+        LogSigmoid as LogSigmoid,
+        LogSoftmax as LogSoftmax,
+        Mish as Mish,
+        PReLU as PReLU,
+        RReLU as RReLU,
+        ReLU as ReLU,
+        ReLU6 as ReLU6,
+        SELU as SELU,
+        SiLU as SiLU,
+        Sigmoid as Sigmoid,
+        Softmax as Softmax,
+        Softmax2d as Softmax2d,
+        Softmin as Softmin,
+        Softplus as Softplus,
+        Softshrink as Softshrink,
+        Softsign as Softsign,
+        Tanh as Tanh,
+        Tanhshrink as Tanhshrink,
+        Threshold as Threshold,
     )
-    __all__ = [name for name in __dir__() if not name.startswith("_")]
+    from stretto.nn.attention import MultiheadAttention as MultiheadAttention
+    from stretto.nn.containers import (
+        ModuleDict as ModuleDict,
+        ModuleList as ModuleList,
+        ParameterDict as ParameterDict,
+        ParameterList as ParameterList,
+        Sequential as Sequential,
+    )
+    from stretto.nn.convolution import (
+        Conv1d as Conv1d,
+        Conv2d as Conv2d,
+        Conv3d as Conv3d,
+        ConvTranspose1d as ConvTranspose1d,
+        ConvTranspose2d as ConvTranspose2d,
+        ConvTranspose3d as ConvTranspose3d,
+    )
+    from stretto.nn.dot_product import dot_product_attention as dot_product_attention
+    from stretto.nn.dropout import (
+        AlphaDropout as AlphaDropout,
+        Dropout as Dropout,
+        Dropout1d as Dropout1d,
+        Dropout2d as Dropout2d,
+        Dropout3d as Dropout3d,
+        FeatureAlphaDropout as FeatureAlphaDropout,
+    )
+    from stretto.nn.embedding import Embedding as Embedding, EmbeddingBag as EmbeddingBag
+    from stretto.nn.functions import (
+        celu as celu,
+        elu as elu,
+        gelu as gelu,
+        glu as glu,
+        hard_sigmoid as hard_sigmoid,
+        hard_silu as hard_silu,
+        hard_swish as hard_swish,
+        hard_tanh as hard_tanh,
+        identity as identity,
+        leaky_relu as leaky_relu,
+        log1mexp as log1mexp,
+        log_sigmoid as log_sigmoid,
+        log_softmax as log_softmax,
+        logmeanexp as logmeanexp,
+        logsumexp as logsumexp,
+        mish as mish,
+        one_hot as one_hot,
+        relu as relu,
+        relu6 as relu6,
+        selu as selu,
+        sigmoid as sigmoid,
+        silu as silu,
+        soft_sign as soft_sign,
+        softmax as softmax,
+        softplus as softplus,
+        softsign as softsign,
+        sparse_plus as sparse_plus,
+        sparse_sigmoid as sparse_sigmoid,
+        squareplus as squareplus,
+        standardize as standardize,
+        swish as swish,
+        tanh as tanh,
+    )
+    from stretto.nn.linear import Bilinear as Bilinear, Identity as Identity, Linear as Linear
+    from stretto.nn.losses import (
+        BCELoss as BCELoss,
+        BCEWithLogitsLoss as BCEWithLogitsLoss,
+        CTCLoss as CTCLoss,
+        CosineEmbeddingLoss as CosineEmbeddingLoss,
+        CosineSimilarity as CosineSimilarity,
+        CrossEntropyLoss as CrossEntropyLoss,
+        GaussianNLLLoss as GaussianNLLLoss,
+        HingeEmbeddingLoss as HingeEmbeddingLoss,
+        HuberLoss as HuberLoss,
+        KLDivLoss as KLDivLoss,
+        L1Loss as L1Loss,
+        MSELoss as MSELoss,
+        MarginRankingLoss as MarginRankingLoss,
+        MultiLabelMarginLoss as MultiLabelMarginLoss,
+        MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss,
+        MultiMarginLoss as MultiMarginLoss,
+        NLLLoss as NLLLoss,
+        PairwiseDistance as PairwiseDistance,
+        PoissonNLLLoss as PoissonNLLLoss,
+        SmoothL1Loss as SmoothL1Loss,
+        SoftMarginLoss as SoftMarginLoss,
+        TripletMarginLoss as TripletMarginLoss,
+    )
+    from stretto.nn.normalisation import (
+        BatchNorm1d as BatchNorm1d,
+        BatchNorm2d as BatchNorm2d,
+        BatchNorm3d as BatchNorm3d,
+        GroupNorm as GroupNorm,
+        InstanceNorm1d as InstanceNorm1d,
+        InstanceNorm2d as InstanceNorm2d,
+        InstanceNorm3d as InstanceNorm3d,
+        LayerNorm as LayerNorm,
+        LocalResponseNorm as LocalResponseNorm,
+        RMSNorm as RMSNorm,
+    )
+    from stretto.nn.padding import (
+        CircularPad1d as CircularPad1d,
+        CircularPad2d as CircularPad2d,
+        CircularPad3d as CircularPad3d,
+        ConstantPad1d as ConstantPad1d,
+        ConstantPad2d as ConstantPad2d,
+        ConstantPad3d as ConstantPad3d,
+        ReflectionPad1d as ReflectionPad1d,
+        ReflectionPad2d as ReflectionPad2d,
+        ReflectionPad3d as ReflectionPad3d,
+        ReplicationPad1d as ReplicationPad1d,
+        ReplicationPad2d as ReplicationPad2d,
+        ReplicationPad3d as ReplicationPad3d,
+        ZeroPad1d as ZeroPad1d,
+        ZeroPad2d as ZeroPad2d,
+        ZeroPad3d as ZeroPad3d,
+    )
+    from stretto.nn.pooling import (
+        AdaptiveAvgPool1d as AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d as AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d as AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d as AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d as AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d as AdaptiveMaxPool3d,
+        AvgPool1d as AvgPool1d,
+        AvgPool2d as AvgPool2d,
+        AvgPool3d as AvgPool3d,
+        LPPool1d as LPPool1d,
+        LPPool2d as LPPool2d,
+        LPPool3d as LPPool3d,
+        MaxPool1d as MaxPool1d,
+        MaxPool2d as MaxPool2d,
+        MaxPool3d as MaxPool3d,
+    )
+    from stretto.nn.recurrent import (
+        GRU as GRU,
+        GRUCell as GRUCell,
+        LSTM as LSTM,
+        LSTMCell as LSTMCell,
+        RNN as RNN,
+        RNNCell as RNNCell,
+    )
+    from stretto.nn.reshaping import (
+        ChannelShuffle as ChannelShuffle,
+        Flatten as Flatten,
+        Fold as Fold,
+        PixelShuffle as PixelShuffle,
+        PixelUnshuffle as PixelUnshuffle,
+        Unflatten as Unflatten,
+        Unfold as Unfold,
+        Upsample as Upsample,
+        UpsamplingBilinear2d as UpsamplingBilinear2d,
+        UpsamplingNearest2d as UpsamplingNearest2d,
+    )
+    from stretto.nn.state import stateful_call as stateful_call
+    from stretto.nn.transformer import (
+        Transformer as Transformer,
+        TransformerDecoder as TransformerDecoder,
+        TransformerDecoderLayer as TransformerDecoderLayer,
+        TransformerEncoder as TransformerEncoder,
+        TransformerEncoderLayer as TransformerEncoderLayer,
+    )
+    from stretto.random.streams import keys as keys
