@@ -15,6 +15,7 @@ PACKAGES = (
     "stretto.ensemble",
     "stretto.files",
     "stretto.nn",
+    "stretto.nn.functional",
     "stretto.random",
     "stretto.scipy",
 )
