@@ -16,6 +16,7 @@ PACKAGES = (
     "stretto.files",
     "stretto.nn",
     "stretto.nn.functional",
+    "stretto.numpy",
     "stretto.random",
     "stretto.scipy",
 )
