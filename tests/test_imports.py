@@ -19,6 +19,7 @@ PACKAGES = (
     "stretto.numpy",
     "stretto.random",
     "stretto.scipy",
+    "stretto.scipy.stats",
 )
 """Those with imports on demand."""
 
