@@ -20,6 +20,7 @@ PACKAGES = (
     "stretto.random",
     "stretto.scipy",
     "stretto.scipy.stats",
+    "stretto.tree",
 )
 """Those with imports on demand."""
 
