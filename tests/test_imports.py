@@ -14,6 +14,7 @@ import stretto
 PACKAGES = (
     "stretto.ensemble",
     "stretto.files",
+    "stretto.lax",
     "stretto.nn",
     "stretto.nn.functional",
     "stretto.numpy",
