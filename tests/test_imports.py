@@ -12,6 +12,7 @@ import pytest
 import stretto
 
 PACKAGES = (
+    "stretto",
     "stretto.ensemble",
     "stretto.files",
     "stretto.lax",
