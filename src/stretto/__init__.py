@@ -1,8 +1,8 @@
 """Stretto: write for one array, one example, one model; transform, compile, and run ensembles.
 
 Layer 8. What users import: ``import stretto as st`` and ``import stretto.numpy as snp``. The way
-through the code is told in ``docs/architecture.md``. Names in the block of ``imports_on_demand`` are
-loaded when first used, as ``docs/decisions/0029-loaded-when-first-used.md`` tells.
+through the code is told in ``docs/architecture.md``. Most modules are loaded when first used, as
+``docs/decisions/0029-loaded-when-first-used.md`` tells.
 """
 
 import gc

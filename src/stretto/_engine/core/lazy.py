@@ -10,12 +10,12 @@ import builtins
 import importlib
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-__all__ = ["LazyMethod", "LazyModule", "imports_on_demand", "names_on_demand"]
+__all__ = ["LazyMethod", "LazyModule", "imports_on_demand"]
 
 
 class LazyModule:
@@ -119,7 +119,7 @@ def imports_on_demand(package: str, absent: Mapping[str, str] | None = None) -> 
     namespace["__getattr__"], namespace["__dir__"] = get, names
 
 
-_MACHINERY = {"TYPE_CHECKING", "names_on_demand", "imports_on_demand", "__getattr__", "__dir__"}
+_MACHINERY = {"imports_on_demand", "__getattr__", "__dir__"}
 
 _one_at_a_time = threading.RLock()
 
@@ -159,44 +159,3 @@ def _imports_replaced(
             noting = False
             if builtins.__import__ is note:
                 builtins.__import__ = load
-
-
-def names_on_demand(
-    package: str, table: Mapping[str, str], absent: Mapping[str, str] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package, for names that are loaded when first used.
-
-    ``table`` says which module each name is in: ``{"package.shapes": "circle square"}`` does what
-    ``from package.shapes import circle, square`` would. The package's own modules are listed under
-    its own name: ``{"package": "shapes"}``. A type checker is told the same by imports under
-    ``if TYPE_CHECKING``. ``dir`` gives these names and those that are loaded already, without the
-    modules that they come from.
-
-    ``absent`` has names that users of other packages may look for, and what to say of them.
-
-    >>> import stretto
-    >>> "nn" in dir(stretto), stretto.nn.__name__
-    (True, 'stretto.nn')
-    """
-    reasons = {name: why for names, why in (absent or {}).items() for name in names.split()}
-    homes = {name: home for home, names in table.items() for name in names.split()}
-    module = sys.modules[package]
-    namespace = module.__dict__
-
-    def get(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
-            problem = f"module {package!r} has no attribute {name!r}"
-            if name in reasons:
-                problem += f": {reasons[name]}"
-            raise AttributeError(problem, name=name, obj=module)
-        if home == package:
-            return importlib.import_module(f"{package}.{name}")
-        value = namespace[name] = getattr(importlib.import_module(home), name)
-        return value
-
-    def names() -> list[str]:
-        loaded = {name for name, x in namespace.items() if not isinstance(x, ModuleType)}
-        return sorted({*loaded, *homes, *namespace.get("__all__", ())} - _MACHINERY)
-
-    return get, names
