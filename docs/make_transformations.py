@@ -1,13 +1,13 @@
-"""Writes ``transformations.md``: for each primitive, which rules are given, derived or refused.
+"""Writes ``transformations.md``: which rules families derive, and which operations refuse one.
 
 Run ``python docs/make_transformations.py``; a test fails while the file says something else.
 """
 
 import importlib
+import inspect
 import pathlib
 import pkgutil
 from collections.abc import Iterator
-from typing import Any
 
 import stretto
 from stretto._engine.core.primitive import (
@@ -22,20 +22,30 @@ TARGET = pathlib.Path(__file__).parent / "transformations.md"
 COLUMNS = ("infer", "reference", "lower", "jvp", "linearize", "transpose", "vmap")
 
 HEAD = """\
-# Which rules each operation has
+# Which rules operations have
 
 Written by `docs/make_transformations.py` from the classes themselves, and tested to be up to date.
-Every primitive has all of these rules, or refuses one in words ([architecture](architecture.md)):
+An operation has seven rules ([architecture](architecture.md)): `infer` its types, its `reference`
+in NumPy, how to `lower` it, its `jvp`, how to `linearize`, `transpose` and `vmap` it. Each is
+written in its class, derived by its family, or refused in words. The tests hold every rule that is
+written or derived to the laws of `stretto.laws`, eagerly and compiled; derivatives to second order.
 
-- **given**: written in its class;
-- a name: derived, by the family of that name;
+## What families derive
+
+- **derived**: all operations of the family have this rule from it, unless they write a better one;
 - **zero**: the derivative is zero wherever it exists;
-- **not linear**: only its derivative is ever transposed, so it has no transpose of its own;
-- **as jvp**: its linear part is what its jvp records;
-- **refused**: asking for it is an error, whose words stand below the table.
+- **not linear**: only the derivative is ever transposed, so there is no transpose of its own;
+- **as jvp**: the linear part is what the jvp records;
+- **each**: every operation writes its own, or its family in turn derives it.
 
-Every rule that is given or derived is held to the laws of `stretto.laws`, eagerly and compiled, by
-the tests; derivatives to second order.
+"""
+
+REFUSED = """
+## What is refused
+
+All operations but these have every rule that can be meant for them. Asking for one that is refused
+is an error, which says:
+
 """
 
 
@@ -50,56 +60,51 @@ def load_all() -> None:
             importlib.import_module(module.name)
 
 
-def owner(primitive: type[Primitive], rule: str) -> tuple[type, Any]:
-    """The class that a rule comes from, and what stands there."""
-    for cls in primitive.__mro__:
-        if rule in vars(cls):
-            return cls, vars(cls)[rule]
-    raise AssertionError(f"{primitive.name} has no {rule}")
+def families(primitives: list[type[Primitive]]) -> list[type[Primitive]]:
+    """The classes that derive rules for others, and are no operations themselves."""
+    bases = {base for p in primitives for base in p.__mro__ if issubclass(base, Primitive)}
+    derived = {base for base in bases - {*primitives, Primitive} if {*COLUMNS} & {*vars(base)}}
+    return sorted(derived, key=lambda family: family.__name__)
 
 
-def cell(primitive: type[Primitive], rule: str) -> str:
-    """What the table says of one rule."""
-    cls, value = owner(primitive, rule)
+def cell(family: type[Primitive], rule: str) -> str:
+    """What the table says of one rule of a family."""
+    value = inspect.getattr_static(family, rule, None)
     if value is NOT_LINEAR:
         return "not linear"
-    if isinstance(value, Refused):
-        return "**refused**"
     if value is ZERO_DERIVATIVE:
         return "zero"
-    if cls is Primitive:
-        return "as jvp"
-    return "given" if cls is primitive else cls.__name__
+    if isinstance(value, Refused):
+        return "refused"
+    if value is None:
+        return "each"
+    return "as jvp" if value is vars(Primitive).get(rule) else "derived"
 
 
 def refusals(primitives: list[type[Primitive]]) -> Iterator[str]:
-    """The words of each refusal."""
-    for primitive in primitives:
+    """A line for each reason to refuse rules, with the operations that do."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for primitive in sorted(primitives, key=lambda p: p.name):
         for rule in COLUMNS:
-            value = owner(primitive, rule)[1]
+            value = inspect.getattr_static(primitive, rule)
             if isinstance(value, Refused) and value is not NOT_LINEAR:
-                yield f"- `{primitive.name}`, {rule}: {value.why}."
+                reasons.setdefault(value.why, {}).setdefault(primitive.name, []).append(rule)
+    for why, refused in reasons.items():
+        operations: dict[str, list[str]] = {}
+        for name, rules in refused.items():
+            operations.setdefault(" and ".join(rules), []).append(f"`{name}`")
+        for rules, names in operations.items():
+            yield f"- {rules} of {', '.join(names)}: {why}."
 
 
 def page() -> str:
     """The whole page."""
     load_all()
     ours = [p for p in PRIMITIVES if p.__module__.startswith("stretto.")]
-    parts = [HEAD]
-    for module in sorted({p.__module__ for p in ours}):
-        several = sorted((p for p in ours if p.__module__ == module), key=lambda p: p.name)
-        parts.append(
-            f"\n## `{module.removeprefix('stretto.').removeprefix('_engine.').replace('.', '/')}`\n"
-        )
-        parts.append(f"| operation | {' | '.join(COLUMNS)} |")
-        parts.append("| --- " * (len(COLUMNS) + 1) + "|")
-        for p in several:
-            cells = " | ".join(cell(p, rule) for rule in COLUMNS)
-            parts.append(f"| `{p.name}` | {cells} |")
-        words = list(refusals(several))
-        if words:
-            parts.extend(["", *words])
-    return "\n".join(parts) + "\n"
+    rows = [f"| family | {' | '.join(COLUMNS)} |", "| --- " * (len(COLUMNS) + 1) + "|"]
+    for family in families(ours):
+        rows.append(f"| `{family.__name__}` | {' | '.join(cell(family, r) for r in COLUMNS)} |")
+    return HEAD + "\n".join(rows) + "\n" + REFUSED + "\n".join(refusals(ours)) + "\n"
 
 
 if __name__ == "__main__":

@@ -15,13 +15,16 @@ PACKAGES = (
     "stretto",
     "stretto.ensemble",
     "stretto.files",
+    "stretto.lax",
     "stretto.nn",
     "stretto.nn.functional",
     "stretto.numpy",
     "stretto.random",
     "stretto.scipy",
+    "stretto.scipy.stats",
+    "stretto.tree",
 )
-"""Those with names on demand."""
+"""Those with imports on demand."""
 
 ELSEWHERE = (
     "asyncio",
@@ -141,7 +144,7 @@ def test_each_public_module_is_imported_alone():
     below = [
         f"{package}.{name}"
         for package in PACKAGES[1:]
-        for name in table_of(package).get(package, "").split()
+        for name in table_of(package).get(package, ())
     ]
     assert "stretto.nn" in public and "stretto.scipy.stats" in below
     each_in_a_process(
@@ -157,37 +160,41 @@ def modules_of(package, name):
     return importlib.util.find_spec(f"{package.__name__}.{name}") is not None
 
 
-def tree_of(package):
+def imports_of(package):
+    """The imports that wait until their names are asked for."""
     module = importlib.import_module(package)
-    return ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
-
-
-def branches_of(package):
-    """The statements for type checkers, and those that run."""
-    for node in tree_of(package).body:
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-            return node.body, node.orelse
-    raise AssertionError(f"{package} has no names on demand")
+    for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.With) and node.items[0].context_expr.func.id == "imports_on_demand":
+            return node.body
+    raise AssertionError(f"{package} has no imports on demand")
 
 
 def table_of(package):
-    call = branches_of(package)[1][0].value
-    assert call.func.id == "names_on_demand"
-    return ast.literal_eval(call.args[1])
+    """The names of each module that they import."""
+    table = {}
+    for node in imports_of(package):
+        names = [alias.name for alias in node.names]
+        table[node.module] = importlib.import_module(node.module).__all__ if "*" in names else names
+    return table
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_type_checkers_are_told_what_the_table_says(package):
-    told = {}
-    for node in branches_of(package)[0]:
-        names = [alias.asname or alias.name for alias in node.names]
-        if names == ["*"]:
-            names = importlib.import_module(node.module).__all__
-        told.setdefault(node.module, []).extend(names)
-    table = {home: names.split() for home, names in table_of(package).items()}
-    assert {home: sorted(names) for home, names in told.items()} == {
-        home: sorted(names) for home, names in table.items()
-    }
+def test_each_import_makes_its_names_public_and_is_the_only_one(package):
+    statements = imports_of(package)
+    assert {type(node) for node in statements} == {ast.ImportFrom}
+    for alias in [alias for node in statements for alias in node.names]:
+        assert alias.asname == alias.name or (alias.name, alias.asname) == ("*", None)
+    homes = [node.module for node in statements]
+    names = [name for names in table_of(package).values() for name in names]
+    assert len(homes) == len({*homes}) and len(names) == len({*names})
+    assert {*names} <= {*importlib.import_module(package).__all__}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_module_names_what_its_package_takes(package):
+    for home, names in table_of(package).items():
+        if home != package:
+            assert {*names} <= {*getattr(importlib.import_module(home), "__all__", names)}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -198,19 +205,19 @@ def test_a_name_is_what_its_module_says_whatever_is_loaded(package):
         if info.name not in ("cli", "demo"):
             importlib.import_module(f"{package}.{info.name}")
     for home, names in table_of(package).items():
-        for name in names.split():
+        for name in names:
             source = importlib.import_module(home)
             expected = sys.modules[f"{home}.{name}"] if home == package else getattr(source, name)
             assert getattr(module, name) is expected
             assert name in dir(module)
 
 
-def test_every_package_with_names_on_demand_is_listed():
+def test_every_package_with_imports_on_demand_is_listed():
     root = Path(stretto.__file__).parent
     found = {
         ".".join(("stretto", *file.parent.relative_to(root).parts))
         for file in root.rglob("__init__.py")
-        if "names_on_demand(" in file.read_text(encoding="utf-8")
+        if "with imports_on_demand(" in file.read_text(encoding="utf-8")
     }
     assert found == set(PACKAGES)
 
@@ -243,8 +250,10 @@ print(snp.pi * snp.hanning(4)[0], st.nn.init, st.random.normal(st.random.key(0))
 def test_star_imports_give_every_name():
     code = """
 from stretto.numpy import *
-print(polyfit.__name__, linalg.norm.__name__, add.__name__, "names_on_demand" in globals())
+print(polyfit.__name__, linalg.norm.__name__, add.__name__, "imports_on_demand" in globals())
 from stretto.nn import *
 print(Linear.__name__, functional.relu.__name__)
+from stretto.lax import *
+print(scan.__name__, exp_p.name)
 """
-    assert run(code).split() == ["polyfit", "norm", "add", "False", "Linear", "relu"]
+    assert run(code) == "polyfit norm add False\nLinear relu\nscan exp\n"

@@ -1,5 +1,9 @@
-"""What type checkers see of the package: ``user.py`` under pyright strict and mypy strict."""
+"""What type checkers see of the package: ``user.py`` under pyright strict and mypy strict.
 
+Beside it, a file that uses every public name.
+"""
+
+import importlib
 import json
 import os
 import shutil
@@ -27,10 +31,35 @@ def run(*command, **environment):
     return done.stdout
 
 
+PACKAGES = (
+    "stretto",
+    "stretto.ensemble",
+    "stretto.files",
+    "stretto.lax",
+    "stretto.nn",
+    "stretto.nn.functional",
+    "stretto.numpy",
+    "stretto.random",
+    "stretto.scipy",
+    "stretto.scipy.stats",
+    "stretto.tree",
+)
+
+
+def every_name():
+    """A file with a line for each public name."""
+    lines = [f"import {package}" for package in PACKAGES]
+    for package in PACKAGES:
+        names = importlib.import_module(package).__all__
+        assert names
+        lines += [f"{package}.{name}" for name in names]
+    return "\n".join(lines) + "\n"
+
+
 def test_pyright(tmp_path):
     pytest.importorskip("pyright")
     settings = {
-        "include": ["user.py"],
+        "include": ["user.py", "names.py"],
         "extraPaths": [str(SOURCE)],
         "pythonVersion": "3.11",
         "typeCheckingMode": "strict",
@@ -39,16 +68,20 @@ def test_pyright(tmp_path):
         "reportUnusedExpression": "none",
     }
     shutil.copy(USER, tmp_path)  # pyright looks only below its settings
+    (tmp_path / "names.py").write_text(every_name())
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
     out = run("pyright", "--project", str(tmp_path), "--pythonpath", sys.executable, "--stats")
-    assert "Found 1 source file" in out
+    assert "Found 2 source files" in out
 
 
 def test_mypy(tmp_path):
     pytest.importorskip("mypy")
+    names = tmp_path / "names.py"
+    names.write_text(every_name())
     out = run(
         *("mypy", "--strict", "--config-file=", "--follow-imports=silent"),
-        *("--python-executable", sys.executable, "--cache-dir", str(tmp_path), str(USER)),
+        *("--python-executable", sys.executable, "--cache-dir", str(tmp_path)),
+        *(str(USER), str(names)),
         MYPYPATH=str(SOURCE),
     )
-    assert "no issues found in 1 source file" in out
+    assert "no issues found in 2 source files" in out

@@ -6,80 +6,136 @@ weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``
 ``calibration``, ``binning`` and ``conformal``: how to make their probabilities true.
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
+from stretto._engine.core.lazy import imports_on_demand
 
-from typing import TYPE_CHECKING
-
-from stretto._engine.core.lazy import names_on_demand
-
-if TYPE_CHECKING:
+with imports_on_demand(__name__):
     from stretto.ensemble import layers as layers
-    from stretto.ensemble.averaging import *
-    from stretto.ensemble.batch_statistics import *
-    from stretto.ensemble.binning import *
-    from stretto.ensemble.calibration import *
-    from stretto.ensemble.calibration_error import *
-    from stretto.ensemble.combination import *
-    from stretto.ensemble.conformal import *
-    from stretto.ensemble.confusion import *
-    from stretto.ensemble.detection import *
-    from stretto.ensemble.diversity import *
-    from stretto.ensemble.ensemble import *
-    from stretto.ensemble.merging import *
-    from stretto.ensemble.paths import *
-    from stretto.ensemble.regression import *
-    from stretto.ensemble.scores import *
-    from stretto.ensemble.selection import *
-    from stretto.ensemble.snapshots import *
-    from stretto.ensemble.soups import *
-    from stretto.ensemble.swag import *
-    from stretto.ensemble.training import Checkpoints as Checkpoints
-    from stretto.ensemble.training import DataOrder as DataOrder
-    from stretto.ensemble.training import Divergence as Divergence
-    from stretto.ensemble.training import DivergenceError as DivergenceError
-    from stretto.ensemble.training import DivergenceWarning as DivergenceWarning
-    from stretto.ensemble.training import EarlyStopping as EarlyStopping
-    from stretto.ensemble.training import Evaluator as Evaluator
-    from stretto.ensemble.training import Fitted as Fitted
-    from stretto.ensemble.training import Trainer as Trainer
-    from stretto.ensemble.training import TrainState as TrainState
-    from stretto.ensemble.training import divergences as divergences
-    from stretto.ensemble.uncertainty import *
-else:
-    __getattr__, __dir__ = names_on_demand(
-        __name__,
-        {
-            "stretto.ensemble": "layers",
-            "stretto.ensemble.averaging": "EMA SWA AverageState",
-            "stretto.ensemble.batch_statistics": "update_batch_norm",
-            "stretto.ensemble.binning": "HistogramBinning Isotonic fit_histogram_binning "
-            "fit_isotonic",
-            "stretto.ensemble.calibration": "Platt Temperature VectorScaling fit_platt "
-            "fit_temperature fit_vector_scaling",
-            "stretto.ensemble.calibration_error": "Binning BrierParts Reliability "
-            "brier_decomposition classwise_ece ece mce reliability",
-            "stretto.ensemble.combination": "geometric_mean log_mean logit_mean majority_vote "
-            "maximum mean median product_of_experts trimmed_mean vote_shares weighted_mean",
-            "stretto.ensemble.conformal": "ConformalSets fit_conformal",
-            "stretto.ensemble.confusion": "balanced_accuracy confusion_matrix f1",
-            "stretto.ensemble.detection": "aupr auroc fpr_at_tpr ood_aupr ood_auroc ood_fpr",
-            "stretto.ensemble.diversity": "cohen_kappa pairwise_disagreement q_statistic",
-            "stretto.ensemble.ensemble": "Ensemble",
-            "stretto.ensemble.merging": "add_task_vectors dare diagonal_fisher fisher_average "
-            "task_vector ties",
-            "stretto.ensemble.paths": "Barrier barrier",
-            "stretto.ensemble.regression": "crps_ensemble crps_gaussian gaussian_nll "
-            "interval_coverage mae pit_ensemble pit_gaussian r2 rmse",
-            "stretto.ensemble.scores": "accuracy brier nll nll_from_logits top_k_accuracy",
-            "stretto.ensemble.selection": "Selection greedy_selection stacking_weights",
-            "stretto.ensemble.snapshots": "SnapshotState Snapshots",
-            "stretto.ensemble.soups": "Soup greedy_soup uniform_soup",
-            "stretto.ensemble.swag": "SWAG SWAGState",
-            "stretto.ensemble.training": "Checkpoints DataOrder Divergence DivergenceError "
-            "DivergenceWarning EarlyStopping Evaluator Fitted Trainer TrainState divergences",
-            "stretto.ensemble.uncertainty": "TotalVariance confidence disagreement energy_score "
-            "expected_entropy margin mutual_information pairwise_js pairwise_kl "
-            "predictive_entropy total_variance variance variation_ratio",
-        },
+    from stretto.ensemble.averaging import AverageState as AverageState, EMA as EMA, SWA as SWA
+    from stretto.ensemble.batch_statistics import update_batch_norm as update_batch_norm
+    from stretto.ensemble.binning import (
+        HistogramBinning as HistogramBinning,
+        Isotonic as Isotonic,
+        fit_histogram_binning as fit_histogram_binning,
+        fit_isotonic as fit_isotonic,
     )
-    __all__ = [name for name in __dir__() if not name.startswith("_")]
+    from stretto.ensemble.calibration import (
+        Platt as Platt,
+        Temperature as Temperature,
+        VectorScaling as VectorScaling,
+        fit_platt as fit_platt,
+        fit_temperature as fit_temperature,
+        fit_vector_scaling as fit_vector_scaling,
+    )
+    from stretto.ensemble.calibration_error import (
+        Binning as Binning,
+        BrierParts as BrierParts,
+        Reliability as Reliability,
+        brier_decomposition as brier_decomposition,
+        classwise_ece as classwise_ece,
+        ece as ece,
+        mce as mce,
+        reliability as reliability,
+    )
+    from stretto.ensemble.combination import (
+        geometric_mean as geometric_mean,
+        log_mean as log_mean,
+        logit_mean as logit_mean,
+        majority_vote as majority_vote,
+        maximum as maximum,
+        mean as mean,
+        median as median,
+        product_of_experts as product_of_experts,
+        trimmed_mean as trimmed_mean,
+        vote_shares as vote_shares,
+        weighted_mean as weighted_mean,
+    )
+    from stretto.ensemble.conformal import (
+        ConformalSets as ConformalSets,
+        fit_conformal as fit_conformal,
+    )
+    from stretto.ensemble.confusion import (
+        balanced_accuracy as balanced_accuracy,
+        confusion_matrix as confusion_matrix,
+        f1 as f1,
+    )
+    from stretto.ensemble.detection import (
+        aupr as aupr,
+        auroc as auroc,
+        fpr_at_tpr as fpr_at_tpr,
+        ood_aupr as ood_aupr,
+        ood_auroc as ood_auroc,
+        ood_fpr as ood_fpr,
+    )
+    from stretto.ensemble.diversity import (
+        cohen_kappa as cohen_kappa,
+        pairwise_disagreement as pairwise_disagreement,
+        q_statistic as q_statistic,
+    )
+    from stretto.ensemble.ensemble import Ensemble as Ensemble
+    from stretto.ensemble.merging import (
+        add_task_vectors as add_task_vectors,
+        dare as dare,
+        diagonal_fisher as diagonal_fisher,
+        fisher_average as fisher_average,
+        task_vector as task_vector,
+        ties as ties,
+    )
+    from stretto.ensemble.paths import Barrier as Barrier, barrier as barrier
+    from stretto.ensemble.regression import (
+        crps_ensemble as crps_ensemble,
+        crps_gaussian as crps_gaussian,
+        gaussian_nll as gaussian_nll,
+        interval_coverage as interval_coverage,
+        mae as mae,
+        pit_ensemble as pit_ensemble,
+        pit_gaussian as pit_gaussian,
+        r2 as r2,
+        rmse as rmse,
+    )
+    from stretto.ensemble.scores import (
+        accuracy as accuracy,
+        brier as brier,
+        nll as nll,
+        nll_from_logits as nll_from_logits,
+        top_k_accuracy as top_k_accuracy,
+    )
+    from stretto.ensemble.selection import (
+        Selection as Selection,
+        greedy_selection as greedy_selection,
+        stacking_weights as stacking_weights,
+    )
+    from stretto.ensemble.snapshots import SnapshotState as SnapshotState, Snapshots as Snapshots
+    from stretto.ensemble.soups import (
+        Soup as Soup,
+        greedy_soup as greedy_soup,
+        uniform_soup as uniform_soup,
+    )
+    from stretto.ensemble.swag import SWAG as SWAG, SWAGState as SWAGState
+    from stretto.ensemble.training import (
+        Checkpoints as Checkpoints,
+        DataOrder as DataOrder,
+        Divergence as Divergence,
+        DivergenceError as DivergenceError,
+        DivergenceWarning as DivergenceWarning,
+        EarlyStopping as EarlyStopping,
+        Evaluator as Evaluator,
+        Fitted as Fitted,
+        TrainState as TrainState,
+        Trainer as Trainer,
+        divergences as divergences,
+    )
+    from stretto.ensemble.uncertainty import (
+        TotalVariance as TotalVariance,
+        confidence as confidence,
+        disagreement as disagreement,
+        energy_score as energy_score,
+        expected_entropy as expected_entropy,
+        margin as margin,
+        mutual_information as mutual_information,
+        pairwise_js as pairwise_js,
+        pairwise_kl as pairwise_kl,
+        predictive_entropy as predictive_entropy,
+        total_variance as total_variance,
+        variance as variance,
+        variation_ratio as variation_ratio,
+    )

@@ -5,20 +5,8 @@ are called, and how the tree is described · ``elements``: leaves as arrays that
 ``writing`` · ``reading``.
 """
 
-from typing import TYPE_CHECKING
+from stretto._engine.core.lazy import imports_on_demand
 
-from stretto._engine.core.lazy import names_on_demand
-
-if TYPE_CHECKING:
-    from stretto.files.reading import Header, load, load_header
-    from stretto.files.writing import save
-else:
-    __getattr__, __dir__ = names_on_demand(
-        __name__,
-        {
-            "stretto.files.reading": "Header load load_header",
-            "stretto.files.writing": "save",
-        },
-    )
-
-__all__ = ["Header", "load", "load_header", "save"]
+with imports_on_demand(__name__):
+    from stretto.files.reading import Header as Header, load as load, load_header as load_header
+    from stretto.files.writing import save as save

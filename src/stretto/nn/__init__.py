@@ -6,90 +6,211 @@ have JAX's functions of arrays, ``functional`` has PyTorch's.
 
 # ruff: noqa: F403 (each file's __all__ says what it gives)
 
-from typing import TYPE_CHECKING
-
-from stretto._engine.core.lazy import names_on_demand
+from stretto._engine.core.lazy import imports_on_demand
 from stretto.nn.module import *
 from stretto.nn.parameter import *
 
-if TYPE_CHECKING:
-    from stretto.nn import functional as functional
-    from stretto.nn import init as init
-    from stretto.nn import initializers as initializers
-    from stretto.nn.adaptive_pooling import *
-    from stretto.nn.attention import *
-    from stretto.nn.batch_normalisation import *
-    from stretto.nn.classification_losses import *
-    from stretto.nn.containers import *
-    from stretto.nn.convolution import *
-    from stretto.nn.dot_product import *
-    from stretto.nn.dropout import *
-    from stretto.nn.embedding import *
-    from stretto.nn.functions import *
-    from stretto.nn.linear import *
-    from stretto.nn.margin_losses import *
-    from stretto.nn.normalisation import *
-    from stretto.nn.padding import *
-    from stretto.nn.piecewise_activations import *
-    from stretto.nn.piecewise_functions import *
-    from stretto.nn.pooling import *
-    from stretto.nn.recurrent import *
-    from stretto.nn.recurrent_cells import *
-    from stretto.nn.regression_losses import *
-    from stretto.nn.reshaping import *
-    from stretto.nn.smooth_activations import *
-    from stretto.nn.state import *
-    from stretto.nn.transformer import *
-    from stretto.nn.transformer_layers import *
-    from stretto.random.streams import keys as keys
-else:
-    __getattr__, __dir__ = names_on_demand(
-        __name__,
-        {
-            "stretto.nn": "functional init initializers",
-            "stretto.nn.adaptive_pooling": "AdaptiveAvgPool1d AdaptiveAvgPool2d "
-            "AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d",
-            "stretto.nn.attention": "MultiheadAttention",
-            "stretto.nn.batch_normalisation": "BatchNorm1d BatchNorm2d BatchNorm3d "
-            "InstanceNorm1d InstanceNorm2d InstanceNorm3d",
-            "stretto.nn.classification_losses": "BCELoss BCEWithLogitsLoss CTCLoss "
-            "CrossEntropyLoss KLDivLoss NLLLoss",
-            "stretto.nn.containers": "ModuleDict ModuleList ParameterDict ParameterList Sequential",
-            "stretto.nn.convolution": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
-            "ConvTranspose3d",
-            "stretto.nn.dot_product": "dot_product_attention",
-            "stretto.nn.dropout": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d "
-            "FeatureAlphaDropout",
-            "stretto.nn.embedding": "Embedding EmbeddingBag",
-            "stretto.nn.functions": "gelu glu identity log1mexp log_sigmoid log_softmax "
-            "logmeanexp logsumexp mish one_hot sigmoid silu soft_sign softmax softplus softsign "
-            "squareplus standardize swish tanh",
-            "stretto.nn.linear": "Bilinear Identity Linear",
-            "stretto.nn.margin_losses": "CosineEmbeddingLoss CosineSimilarity HingeEmbeddingLoss "
-            "MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss "
-            "PairwiseDistance SoftMarginLoss TripletMarginLoss",
-            "stretto.nn.normalisation": "GroupNorm LayerNorm LocalResponseNorm RMSNorm",
-            "stretto.nn.padding": "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d "
-            "ConstantPad2d ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d "
-            "ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d ZeroPad3d",
-            "stretto.nn.piecewise_activations": "CELU ELU Hardshrink Hardsigmoid Hardswish "
-            "Hardtanh LeakyReLU PReLU RReLU ReLU ReLU6 SELU Softshrink Threshold",
-            "stretto.nn.piecewise_functions": "celu elu hard_sigmoid hard_silu hard_swish "
-            "hard_tanh leaky_relu relu relu6 selu sparse_plus sparse_sigmoid",
-            "stretto.nn.pooling": "AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d "
-            "MaxPool1d MaxPool2d MaxPool3d",
-            "stretto.nn.recurrent": "GRU LSTM RNN",
-            "stretto.nn.recurrent_cells": "GRUCell LSTMCell RNNCell",
-            "stretto.nn.regression_losses": "GaussianNLLLoss HuberLoss L1Loss MSELoss "
-            "PoissonNLLLoss SmoothL1Loss",
-            "stretto.nn.reshaping": "ChannelShuffle Flatten Fold PixelShuffle PixelUnshuffle "
-            "Unflatten Unfold Upsample UpsamplingBilinear2d UpsamplingNearest2d",
-            "stretto.nn.smooth_activations": "GELU GLU LogSigmoid LogSoftmax Mish SiLU Sigmoid "
-            "Softmax Softmax2d Softmin Softplus Softsign Tanh Tanhshrink",
-            "stretto.nn.state": "stateful_call",
-            "stretto.nn.transformer": "Transformer TransformerDecoder TransformerEncoder",
-            "stretto.nn.transformer_layers": "TransformerDecoderLayer TransformerEncoderLayer",
-            "stretto.random.streams": "keys",
-        },
+with imports_on_demand(__name__):
+    from stretto.nn import functional as functional, init as init, initializers as initializers
+    from stretto.nn.adaptive_pooling import (
+        AdaptiveAvgPool1d as AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d as AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d as AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d as AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d as AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d as AdaptiveMaxPool3d,
     )
-    __all__ = [name for name in __dir__() if not name.startswith("_")]
+    from stretto.nn.attention import MultiheadAttention as MultiheadAttention
+    from stretto.nn.batch_normalisation import (
+        BatchNorm1d as BatchNorm1d,
+        BatchNorm2d as BatchNorm2d,
+        BatchNorm3d as BatchNorm3d,
+        InstanceNorm1d as InstanceNorm1d,
+        InstanceNorm2d as InstanceNorm2d,
+        InstanceNorm3d as InstanceNorm3d,
+    )
+    from stretto.nn.classification_losses import (
+        BCELoss as BCELoss,
+        BCEWithLogitsLoss as BCEWithLogitsLoss,
+        CTCLoss as CTCLoss,
+        CrossEntropyLoss as CrossEntropyLoss,
+        KLDivLoss as KLDivLoss,
+        NLLLoss as NLLLoss,
+    )
+    from stretto.nn.containers import (
+        ModuleDict as ModuleDict,
+        ModuleList as ModuleList,
+        ParameterDict as ParameterDict,
+        ParameterList as ParameterList,
+        Sequential as Sequential,
+    )
+    from stretto.nn.convolution import (
+        Conv1d as Conv1d,
+        Conv2d as Conv2d,
+        Conv3d as Conv3d,
+        ConvTranspose1d as ConvTranspose1d,
+        ConvTranspose2d as ConvTranspose2d,
+        ConvTranspose3d as ConvTranspose3d,
+    )
+    from stretto.nn.dot_product import dot_product_attention as dot_product_attention
+    from stretto.nn.dropout import (
+        AlphaDropout as AlphaDropout,
+        Dropout as Dropout,
+        Dropout1d as Dropout1d,
+        Dropout2d as Dropout2d,
+        Dropout3d as Dropout3d,
+        FeatureAlphaDropout as FeatureAlphaDropout,
+    )
+    from stretto.nn.embedding import Embedding as Embedding, EmbeddingBag as EmbeddingBag
+    from stretto.nn.functions import (
+        gelu as gelu,
+        glu as glu,
+        identity as identity,
+        log1mexp as log1mexp,
+        log_sigmoid as log_sigmoid,
+        log_softmax as log_softmax,
+        logmeanexp as logmeanexp,
+        logsumexp as logsumexp,
+        mish as mish,
+        one_hot as one_hot,
+        sigmoid as sigmoid,
+        silu as silu,
+        soft_sign as soft_sign,
+        softmax as softmax,
+        softplus as softplus,
+        softsign as softsign,
+        squareplus as squareplus,
+        standardize as standardize,
+        swish as swish,
+        tanh as tanh,
+    )
+    from stretto.nn.linear import Bilinear as Bilinear, Identity as Identity, Linear as Linear
+    from stretto.nn.margin_losses import (
+        CosineEmbeddingLoss as CosineEmbeddingLoss,
+        CosineSimilarity as CosineSimilarity,
+        HingeEmbeddingLoss as HingeEmbeddingLoss,
+        MarginRankingLoss as MarginRankingLoss,
+        MultiLabelMarginLoss as MultiLabelMarginLoss,
+        MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss,
+        MultiMarginLoss as MultiMarginLoss,
+        PairwiseDistance as PairwiseDistance,
+        SoftMarginLoss as SoftMarginLoss,
+        TripletMarginLoss as TripletMarginLoss,
+    )
+    from stretto.nn.normalisation import (
+        GroupNorm as GroupNorm,
+        LayerNorm as LayerNorm,
+        LocalResponseNorm as LocalResponseNorm,
+        RMSNorm as RMSNorm,
+    )
+    from stretto.nn.padding import (
+        CircularPad1d as CircularPad1d,
+        CircularPad2d as CircularPad2d,
+        CircularPad3d as CircularPad3d,
+        ConstantPad1d as ConstantPad1d,
+        ConstantPad2d as ConstantPad2d,
+        ConstantPad3d as ConstantPad3d,
+        ReflectionPad1d as ReflectionPad1d,
+        ReflectionPad2d as ReflectionPad2d,
+        ReflectionPad3d as ReflectionPad3d,
+        ReplicationPad1d as ReplicationPad1d,
+        ReplicationPad2d as ReplicationPad2d,
+        ReplicationPad3d as ReplicationPad3d,
+        ZeroPad1d as ZeroPad1d,
+        ZeroPad2d as ZeroPad2d,
+        ZeroPad3d as ZeroPad3d,
+    )
+    from stretto.nn.piecewise_activations import (
+        CELU as CELU,
+        ELU as ELU,
+        Hardshrink as Hardshrink,
+        Hardsigmoid as Hardsigmoid,
+        Hardswish as Hardswish,
+        Hardtanh as Hardtanh,
+        LeakyReLU as LeakyReLU,
+        PReLU as PReLU,
+        RReLU as RReLU,
+        ReLU as ReLU,
+        ReLU6 as ReLU6,
+        SELU as SELU,
+        Softshrink as Softshrink,
+        Threshold as Threshold,
+    )
+    from stretto.nn.piecewise_functions import (
+        celu as celu,
+        elu as elu,
+        hard_sigmoid as hard_sigmoid,
+        hard_silu as hard_silu,
+        hard_swish as hard_swish,
+        hard_tanh as hard_tanh,
+        leaky_relu as leaky_relu,
+        relu as relu,
+        relu6 as relu6,
+        selu as selu,
+        sparse_plus as sparse_plus,
+        sparse_sigmoid as sparse_sigmoid,
+    )
+    from stretto.nn.pooling import (
+        AvgPool1d as AvgPool1d,
+        AvgPool2d as AvgPool2d,
+        AvgPool3d as AvgPool3d,
+        LPPool1d as LPPool1d,
+        LPPool2d as LPPool2d,
+        LPPool3d as LPPool3d,
+        MaxPool1d as MaxPool1d,
+        MaxPool2d as MaxPool2d,
+        MaxPool3d as MaxPool3d,
+    )
+    from stretto.nn.recurrent import GRU as GRU, LSTM as LSTM, RNN as RNN
+    from stretto.nn.recurrent_cells import (
+        GRUCell as GRUCell,
+        LSTMCell as LSTMCell,
+        RNNCell as RNNCell,
+    )
+    from stretto.nn.regression_losses import (
+        GaussianNLLLoss as GaussianNLLLoss,
+        HuberLoss as HuberLoss,
+        L1Loss as L1Loss,
+        MSELoss as MSELoss,
+        PoissonNLLLoss as PoissonNLLLoss,
+        SmoothL1Loss as SmoothL1Loss,
+    )
+    from stretto.nn.reshaping import (
+        ChannelShuffle as ChannelShuffle,
+        Flatten as Flatten,
+        Fold as Fold,
+        PixelShuffle as PixelShuffle,
+        PixelUnshuffle as PixelUnshuffle,
+        Unflatten as Unflatten,
+        Unfold as Unfold,
+        Upsample as Upsample,
+        UpsamplingBilinear2d as UpsamplingBilinear2d,
+        UpsamplingNearest2d as UpsamplingNearest2d,
+    )
+    from stretto.nn.smooth_activations import (
+        GELU as GELU,
+        GLU as GLU,
+        LogSigmoid as LogSigmoid,
+        LogSoftmax as LogSoftmax,
+        Mish as Mish,
+        SiLU as SiLU,
+        Sigmoid as Sigmoid,
+        Softmax as Softmax,
+        Softmax2d as Softmax2d,
+        Softmin as Softmin,
+        Softplus as Softplus,
+        Softsign as Softsign,
+        Tanh as Tanh,
+        Tanhshrink as Tanhshrink,
+    )
+    from stretto.nn.state import stateful_call as stateful_call
+    from stretto.nn.transformer import (
+        Transformer as Transformer,
+        TransformerDecoder as TransformerDecoder,
+        TransformerEncoder as TransformerEncoder,
+    )
+    from stretto.nn.transformer_layers import (
+        TransformerDecoderLayer as TransformerDecoderLayer,
+        TransformerEncoderLayer as TransformerEncoderLayer,
+    )
+    from stretto.random.streams import keys as keys

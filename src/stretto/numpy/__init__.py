@@ -10,9 +10,7 @@ Array(5., dtype=float32)
 
 # ruff: noqa: F401, F403 (each file's __all__ says what it gives)
 
-from typing import TYPE_CHECKING
-
-from stretto._engine.core.lazy import names_on_demand
+from stretto._engine.core.lazy import imports_on_demand
 from stretto._engine.runtime.array import Array as Array
 from stretto.numpy import dtypes as _dtypes
 from stretto.numpy.arithmetic import *
@@ -50,93 +48,203 @@ from stretto.numpy.unique import *
 bool = _dtypes.bool_
 ndarray = Array
 
-if TYPE_CHECKING:
-    from stretto.numpy import fft as fft
-    from stretto.numpy import linalg as linalg
-    from stretto.numpy.applying import *
-    from stretto.numpy.constants import *
-    from stretto.numpy.convolutions import *
-    from stretto.numpy.counting import *
-    from stretto.numpy.covariance import *
-    from stretto.numpy.differences import *
-    from stretto.numpy.divisors import *
-    from stretto.numpy.einsums import *
-    from stretto.numpy.equality import *
-    from stretto.numpy.extrema_without_nan import *
-    from stretto.numpy.files import *
-    from stretto.numpy.filled import *
-    from stretto.numpy.floats import *
-    from stretto.numpy.grids import *
-    from stretto.numpy.histograms import *
-    from stretto.numpy.inserting import *
-    from stretto.numpy.interchange import *
-    from stretto.numpy.interpolation import *
-    from stretto.numpy.joining import *
-    from stretto.numpy.limits import *
-    from stretto.numpy.matrices import *
-    from stretto.numpy.medians import *
-    from stretto.numpy.padding import *
-    from stretto.numpy.places import *
-    from stretto.numpy.polynomial_roots import *
-    from stretto.numpy.polynomials import *
-    from stretto.numpy.printing import *
-    from stretto.numpy.products import *
-    from stretto.numpy.putting import *
-    from stretto.numpy.quantiles import *
-    from stretto.numpy.sets import *
-    from stretto.numpy.splitting import *
-    from stretto.numpy.vectorizing import *
-    from stretto.numpy.windows import *
-    from stretto.numpy.without_nan import *
-else:
-    __getattr__, __dir__ = names_on_demand(
-        __name__,
-        {
-            "stretto.numpy": "fft linalg",
-            "stretto.numpy.applying": "apply_along_axis apply_over_axes piecewise",
-            "stretto.numpy.constants": "e euler_gamma inf nan newaxis pi",
-            "stretto.numpy.convolutions": "convolve correlate",
-            "stretto.numpy.counting": "bincount digitize",
-            "stretto.numpy.covariance": "corrcoef cov",
-            "stretto.numpy.differences": "diff ediff1d gradient trapezoid unwrap",
-            "stretto.numpy.divisors": "gcd lcm",
-            "stretto.numpy.einsums": "einsum einsum_path",
-            "stretto.numpy.equality": "allclose array_equal array_equiv",
-            "stretto.numpy.files": "ArrayFile frombuffer fromfile fromiter fromstring load save "
-            "savez savez_compressed",
-            "stretto.numpy.filled": "empty empty_like full full_like ones ones_like zeros "
-            "zeros_like",
-            "stretto.numpy.floats": "frexp ldexp modf nextafter packbits spacing unpackbits",
-            "stretto.numpy.grids": "c_ fromfunction index_exp mgrid ogrid r_ s_",
-            "stretto.numpy.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
-            "stretto.numpy.inserting": "delete insert",
-            "stretto.numpy.interchange": "from_dlpack",
-            "stretto.numpy.interpolation": "interp",
-            "stretto.numpy.joining": "append block column_stack concat concatenate dstack hstack "
-            "row_stack stack vstack",
-            "stretto.numpy.limits": "finfo iinfo",
-            "stretto.numpy.matrices": "diag diagflat eye identity tri tril triu",
-            "stretto.numpy.padding": "pad",
-            "stretto.numpy.places": "diag_indices diag_indices_from ix_ mask_indices "
-            "ravel_multi_index tril_indices tril_indices_from triu_indices triu_indices_from "
-            "unravel_index",
-            "stretto.numpy.polynomials": "polyadd polyder polydiv polyfit polyint polymul "
-            "polysub polyval vander",
-            "stretto.numpy.printing": "array_repr array_str get_printoptions printoptions "
-            "set_printoptions",
-            "stretto.numpy.products": "cross dot inner kron matmul matvec outer tensordot vdot "
-            "vecdot vecmat",
-            "stretto.numpy.putting": "fill_diagonal place put put_along_axis putmask",
-            "stretto.numpy.medians": "median nanmedian",
-            "stretto.numpy.quantiles": "nanpercentile nanquantile percentile quantile",
-            "stretto.numpy.polynomial_roots": "poly roots",
-            "stretto.numpy.sets": "intersect1d isin setdiff1d setxor1d union1d",
-            "stretto.numpy.splitting": "array_split dsplit hsplit split unstack vsplit",
-            "stretto.numpy.vectorizing": "frompyfunc vectorize",
-            "stretto.numpy.windows": "bartlett blackman hamming hanning i0 kaiser",
-            "stretto.numpy.extrema_without_nan": "nanargmax nanargmin nanmax nanmin",
-            "stretto.numpy.without_nan": "nancumprod nancumsum nanmean nanprod nanstd nansum "
-            "nanvar",
-        },
+with imports_on_demand(__name__):
+    from stretto.numpy import fft as fft, linalg as linalg
+    from stretto.numpy.applying import (
+        apply_along_axis as apply_along_axis,
+        apply_over_axes as apply_over_axes,
+        piecewise as piecewise,
     )
-    __all__ = [name for name in __dir__() if not name.startswith("_")]
+    from stretto.numpy.constants import (
+        e as e,
+        euler_gamma as euler_gamma,
+        inf as inf,
+        nan as nan,
+        newaxis as newaxis,
+        pi as pi,
+    )
+    from stretto.numpy.convolutions import convolve as convolve, correlate as correlate
+    from stretto.numpy.counting import bincount as bincount, digitize as digitize
+    from stretto.numpy.covariance import corrcoef as corrcoef, cov as cov
+    from stretto.numpy.differences import (
+        diff as diff,
+        ediff1d as ediff1d,
+        gradient as gradient,
+        trapezoid as trapezoid,
+        unwrap as unwrap,
+    )
+    from stretto.numpy.divisors import gcd as gcd, lcm as lcm
+    from stretto.numpy.einsums import einsum as einsum, einsum_path as einsum_path
+    from stretto.numpy.equality import (
+        allclose as allclose,
+        array_equal as array_equal,
+        array_equiv as array_equiv,
+    )
+    from stretto.numpy.extrema_without_nan import (
+        nanargmax as nanargmax,
+        nanargmin as nanargmin,
+        nanmax as nanmax,
+        nanmin as nanmin,
+    )
+    from stretto.numpy.files import (
+        ArrayFile as ArrayFile,
+        frombuffer as frombuffer,
+        fromfile as fromfile,
+        fromiter as fromiter,
+        fromstring as fromstring,
+        load as load,
+        save as save,
+        savez as savez,
+        savez_compressed as savez_compressed,
+    )
+    from stretto.numpy.filled import (
+        empty as empty,
+        empty_like as empty_like,
+        full as full,
+        full_like as full_like,
+        ones as ones,
+        ones_like as ones_like,
+        zeros as zeros,
+        zeros_like as zeros_like,
+    )
+    from stretto.numpy.floats import (
+        frexp as frexp,
+        ldexp as ldexp,
+        modf as modf,
+        nextafter as nextafter,
+        packbits as packbits,
+        spacing as spacing,
+        unpackbits as unpackbits,
+    )
+    from stretto.numpy.grids import (
+        c_ as c_,
+        fromfunction as fromfunction,
+        index_exp as index_exp,
+        mgrid as mgrid,
+        ogrid as ogrid,
+        r_ as r_,
+        s_ as s_,
+    )
+    from stretto.numpy.histograms import (
+        histogram as histogram,
+        histogram2d as histogram2d,
+        histogram_bin_edges as histogram_bin_edges,
+        histogramdd as histogramdd,
+    )
+    from stretto.numpy.inserting import delete as delete, insert as insert
+    from stretto.numpy.interchange import from_dlpack as from_dlpack
+    from stretto.numpy.interpolation import interp as interp
+    from stretto.numpy.joining import (
+        append as append,
+        block as block,
+        column_stack as column_stack,
+        concat as concat,
+        concatenate as concatenate,
+        dstack as dstack,
+        hstack as hstack,
+        row_stack as row_stack,
+        stack as stack,
+        vstack as vstack,
+    )
+    from stretto.numpy.limits import finfo as finfo, iinfo as iinfo
+    from stretto.numpy.matrices import (
+        diag as diag,
+        diagflat as diagflat,
+        eye as eye,
+        identity as identity,
+        tri as tri,
+        tril as tril,
+        triu as triu,
+    )
+    from stretto.numpy.medians import median as median, nanmedian as nanmedian
+    from stretto.numpy.padding import pad as pad
+    from stretto.numpy.places import (
+        diag_indices as diag_indices,
+        diag_indices_from as diag_indices_from,
+        ix_ as ix_,
+        mask_indices as mask_indices,
+        ravel_multi_index as ravel_multi_index,
+        tril_indices as tril_indices,
+        tril_indices_from as tril_indices_from,
+        triu_indices as triu_indices,
+        triu_indices_from as triu_indices_from,
+        unravel_index as unravel_index,
+    )
+    from stretto.numpy.polynomial_roots import poly as poly, roots as roots
+    from stretto.numpy.polynomials import (
+        polyadd as polyadd,
+        polyder as polyder,
+        polydiv as polydiv,
+        polyfit as polyfit,
+        polyint as polyint,
+        polymul as polymul,
+        polysub as polysub,
+        polyval as polyval,
+        vander as vander,
+    )
+    from stretto.numpy.printing import (
+        array_repr as array_repr,
+        array_str as array_str,
+        get_printoptions as get_printoptions,
+        printoptions as printoptions,
+        set_printoptions as set_printoptions,
+    )
+    from stretto.numpy.products import (
+        cross as cross,
+        dot as dot,
+        inner as inner,
+        kron as kron,
+        matmul as matmul,
+        matvec as matvec,
+        outer as outer,
+        tensordot as tensordot,
+        vdot as vdot,
+        vecdot as vecdot,
+        vecmat as vecmat,
+    )
+    from stretto.numpy.putting import (
+        fill_diagonal as fill_diagonal,
+        place as place,
+        put as put,
+        put_along_axis as put_along_axis,
+        putmask as putmask,
+    )
+    from stretto.numpy.quantiles import (
+        nanpercentile as nanpercentile,
+        nanquantile as nanquantile,
+        percentile as percentile,
+        quantile as quantile,
+    )
+    from stretto.numpy.sets import (
+        intersect1d as intersect1d,
+        isin as isin,
+        setdiff1d as setdiff1d,
+        setxor1d as setxor1d,
+        union1d as union1d,
+    )
+    from stretto.numpy.splitting import (
+        array_split as array_split,
+        dsplit as dsplit,
+        hsplit as hsplit,
+        split as split,
+        unstack as unstack,
+        vsplit as vsplit,
+    )
+    from stretto.numpy.vectorizing import frompyfunc as frompyfunc, vectorize as vectorize
+    from stretto.numpy.windows import (
+        bartlett as bartlett,
+        blackman as blackman,
+        hamming as hamming,
+        hanning as hanning,
+        i0 as i0,
+        kaiser as kaiser,
+    )
+    from stretto.numpy.without_nan import (
+        nancumprod as nancumprod,
+        nancumsum as nancumsum,
+        nanmean as nanmean,
+        nanprod as nanprod,
+        nanstd as nanstd,
+        nansum as nansum,
+        nanvar as nanvar,
+    )

@@ -11,132 +11,70 @@ Read ``keys`` (and beneath it ``implementations`` and ``key_arrays``), ``distrib
 (2, 3)
 """
 
-from typing import TYPE_CHECKING
-
-from stretto._engine.core.lazy import names_on_demand
-from stretto.random.key_arrays import KeyArray as PRNGKeyArray
+from stretto._engine.core.lazy import imports_on_demand
+from stretto.random import key_arrays as _key_arrays
 from stretto.random.keys import (
-    PRNGKey,
-    bits,
-    clone,
-    fold_in,
-    key,
-    key_data,
-    key_dtype,
-    key_impl,
-    split,
-    wrap_key_data,
+    PRNGKey as PRNGKey,
+    bits as bits,
+    clone as clone,
+    fold_in as fold_in,
+    key as key,
+    key_data as key_data,
+    key_dtype as key_dtype,
+    key_impl as key_impl,
+    split as split,
+    wrap_key_data as wrap_key_data,
 )
-from stretto.random.streams import keys, manual_seed, next_key
+from stretto.random.streams import keys as keys, manual_seed as manual_seed, next_key as next_key
 
-if TYPE_CHECKING:
-    from stretto.random.counts import binomial, geometric, multinomial, poisson
+PRNGKeyArray = _key_arrays.KeyArray
+
+with imports_on_demand(__name__):
+    from stretto.random.counts import (
+        binomial as binomial,
+        geometric as geometric,
+        multinomial as multinomial,
+        poisson as poisson,
+    )
     from stretto.random.discrete import (
-        bernoulli,
-        categorical,
-        choice,
-        permutation,
-        rademacher,
-        randint,
+        bernoulli as bernoulli,
+        categorical as categorical,
+        choice as choice,
+        permutation as permutation,
+        rademacher as rademacher,
+        randint as randint,
     )
     from stretto.random.distributions import (
-        cauchy,
-        exponential,
-        gumbel,
-        laplace,
-        logistic,
-        maxwell,
-        normal,
-        truncated_normal,
-        uniform,
+        cauchy as cauchy,
+        exponential as exponential,
+        gumbel as gumbel,
+        laplace as laplace,
+        logistic as logistic,
+        maxwell as maxwell,
+        normal as normal,
+        truncated_normal as truncated_normal,
+        uniform as uniform,
     )
-    from stretto.random.gammas import gamma, loggamma
+    from stretto.random.gammas import gamma as gamma, loggamma as loggamma
     from stretto.random.made_of_gammas import (
-        ball,
-        beta,
-        chisquare,
-        dirichlet,
-        f,
-        generalized_normal,
-        t,
+        ball as ball,
+        beta as beta,
+        chisquare as chisquare,
+        dirichlet as dirichlet,
+        f as f,
+        generalized_normal as generalized_normal,
+        t as t,
     )
-    from stretto.random.matrices import multivariate_normal, orthogonal
+    from stretto.random.matrices import (
+        multivariate_normal as multivariate_normal,
+        orthogonal as orthogonal,
+    )
     from stretto.random.parametric import (
-        double_sided_maxwell,
-        lognormal,
-        pareto,
-        rayleigh,
-        triangular,
-        wald,
-        weibull_min,
+        double_sided_maxwell as double_sided_maxwell,
+        lognormal as lognormal,
+        pareto as pareto,
+        rayleigh as rayleigh,
+        triangular as triangular,
+        wald as wald,
+        weibull_min as weibull_min,
     )
-else:
-    __getattr__, __dir__ = names_on_demand(
-        __name__,
-        {
-            "stretto.random.counts": "binomial geometric multinomial poisson",
-            "stretto.random.discrete": "bernoulli categorical choice permutation rademacher "
-            "randint",
-            "stretto.random.distributions": "cauchy exponential gumbel laplace logistic maxwell "
-            "normal truncated_normal uniform",
-            "stretto.random.gammas": "gamma loggamma",
-            "stretto.random.made_of_gammas": "ball beta chisquare dirichlet f generalized_normal t",
-            "stretto.random.matrices": "multivariate_normal orthogonal",
-            "stretto.random.parametric": "double_sided_maxwell lognormal pareto rayleigh "
-            "triangular wald weibull_min",
-        },
-    )
-
-__all__ = [
-    "PRNGKey",
-    "PRNGKeyArray",
-    "ball",
-    "bernoulli",
-    "beta",
-    "binomial",
-    "bits",
-    "categorical",
-    "cauchy",
-    "chisquare",
-    "choice",
-    "clone",
-    "dirichlet",
-    "double_sided_maxwell",
-    "exponential",
-    "f",
-    "fold_in",
-    "gamma",
-    "generalized_normal",
-    "geometric",
-    "gumbel",
-    "key",
-    "key_data",
-    "key_dtype",
-    "key_impl",
-    "keys",
-    "laplace",
-    "loggamma",
-    "logistic",
-    "lognormal",
-    "manual_seed",
-    "maxwell",
-    "multinomial",
-    "multivariate_normal",
-    "next_key",
-    "normal",
-    "orthogonal",
-    "pareto",
-    "permutation",
-    "poisson",
-    "rademacher",
-    "randint",
-    "rayleigh",
-    "split",
-    "t",
-    "triangular",
-    "truncated_normal",
-    "uniform",
-    "wald",
-    "weibull_min",
-    "wrap_key_data",
-]

@@ -7,45 +7,20 @@ Each module is imported when it is first used.
 Array([4., 0.], dtype=float32)
 """
 
-from typing import TYPE_CHECKING
+from stretto._engine.core.lazy import imports_on_demand
 
-from stretto._engine.core.lazy import names_on_demand
-
-if TYPE_CHECKING:
+with imports_on_demand(__name__):
     from stretto.scipy import (
-        cluster,
-        fft,
-        integrate,
-        interpolate,
-        linalg,
-        ndimage,
-        optimize,
-        signal,
-        sparse,
-        spatial,
-        special,
-        stats,
+        cluster as cluster,
+        fft as fft,
+        integrate as integrate,
+        interpolate as interpolate,
+        linalg as linalg,
+        ndimage as ndimage,
+        optimize as optimize,
+        signal as signal,
+        sparse as sparse,
+        spatial as spatial,
+        special as special,
+        stats as stats,
     )
-else:
-    __getattr__, __dir__ = names_on_demand(
-        __name__,
-        {
-            "stretto.scipy": "cluster fft integrate interpolate linalg ndimage optimize signal "
-            "sparse spatial special stats"
-        },
-    )
-
-__all__ = [
-    "cluster",
-    "fft",
-    "integrate",
-    "interpolate",
-    "linalg",
-    "ndimage",
-    "optimize",
-    "signal",
-    "sparse",
-    "spatial",
-    "special",
-    "stats",
-]

@@ -8,59 +8,40 @@ To type checkers the result of a function of trees is of its argument's type: th
 same, though leaves that were numbers, or NumPy's arrays, have become ``Array``.
 """
 
-from stretto._engine.core.tree import (
-    flatten,
-    flatten_with_path,
-    leaves,
-    map,
-    register_dataclass,
-    register_pytree_node,
-    register_pytree_node_class,
-    structure,
-    unflatten,
-)
-from stretto.tree.arithmetic import cast, dot, norm, slerp
-from stretto.tree.members import concat, stack, take, unstack
-from stretto.tree.reducing import (
-    all,
-    broadcast,
-    leaves_with_path,
-    map_with_path,
-    reduce,
-    reduce_associative,
-    static,
-    transpose,
-)
-from stretto.tree.sums import axpy, lerp, mean, weighted_sum
+from stretto._engine.core.lazy import imports_on_demand
 
-__all__ = [
-    "all",
-    "axpy",
-    "broadcast",
-    "cast",
-    "concat",
-    "dot",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "lerp",
-    "map",
-    "map_with_path",
-    "mean",
-    "norm",
-    "reduce",
-    "reduce_associative",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "slerp",
-    "stack",
-    "static",
-    "structure",
-    "take",
-    "transpose",
-    "unflatten",
-    "unstack",
-    "weighted_sum",
-]
+with imports_on_demand(__name__):
+    from stretto._engine.core.tree import (
+        flatten as flatten,
+        flatten_with_path as flatten_with_path,
+        leaves as leaves,
+        map as map,
+        register_dataclass as register_dataclass,
+        register_pytree_node as register_pytree_node,
+        register_pytree_node_class as register_pytree_node_class,
+        structure as structure,
+        unflatten as unflatten,
+    )
+    from stretto.tree.arithmetic import cast as cast, dot as dot, norm as norm, slerp as slerp
+    from stretto.tree.members import (
+        concat as concat,
+        stack as stack,
+        take as take,
+        unstack as unstack,
+    )
+    from stretto.tree.reducing import (
+        all as all,
+        broadcast as broadcast,
+        leaves_with_path as leaves_with_path,
+        map_with_path as map_with_path,
+        reduce as reduce,
+        reduce_associative as reduce_associative,
+        static as static,
+        transpose as transpose,
+    )
+    from stretto.tree.sums import (
+        axpy as axpy,
+        lerp as lerp,
+        mean as mean,
+        weighted_sum as weighted_sum,
+    )

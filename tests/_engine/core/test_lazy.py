@@ -1,28 +1,40 @@
 """What is loaded when first used."""
 
+import builtins
+import importlib
 import sys
+import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stretto._engine.core.lazy import LazyMethod, LazyModule, names_on_demand
+from stretto._engine.core.lazy import LazyMethod, LazyModule, imports_on_demand
+
+INIT = """
+from stretto._engine.core.lazy import imports_on_demand
+from os.path import join as join
+
+with imports_on_demand(__name__, absent={"cube sphere": "it is flat"}):
+    from shapes import squares as squares
+    from shapes.circles import circle as circle, ring as ring
+    from shapes.colours import *
+"""
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package `shapes` with the modules `circles` and `squares`, of which nothing is loaded."""
+    """A package `shapes` with three modules, of which nothing is loaded."""
     home = tmp_path / "shapes"
     home.mkdir()
-    (home / "__init__.py").write_text("")
-    (home / "circles.py").write_text("def circle(self=None):\n    return ('circle', self)\n")
-    (home / "squares.py").write_text("side = 2\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    import shapes  # noqa: PLC0415
-
-    shapes.__getattr__, shapes.__dir__ = names_on_demand(
-        "shapes", {"shapes": "squares", "shapes.circles": "circle"}
+    (home / "__init__.py").write_text(INIT)
+    (home / "circles.py").write_text(
+        "import shapes\ndef circle(self=None):\n    return ('circle', self)\nring = 'o'\n"
     )
-    yield shapes
+    (home / "squares.py").write_text("side = 2\n")
+    (home / "colours.py").write_text("__all__ = ['red']\nred = 'red'\nblue = 'blue'\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("shapes")
     for name in [name for name in sys.modules if name.split(".")[0] == "shapes"]:
         del sys.modules[name]
 
@@ -55,9 +67,78 @@ def test_dir_shows_what_can_be_had_and_not_where_it_comes_from(package):
     assert dir(package) == before
 
 
-def test_dir_shows_modules_that_all_names(package):
-    package.__all__ = ["circles"]
-    assert "circles" in dir(package)
+def test_all_has_what_is_imported(package):
+    assert "shapes.colours" not in sys.modules
+    assert package.__all__ == ["circle", "join", "red", "ring", "squares"]
+    taken = {}
+    exec("from shapes import *", taken)
+    assert {*package.__all__} == {*taken} - {"__builtins__"}
+    assert (taken["ring"], taken["red"]) == ("o", "red")
+
+
+def test_a_star_is_asked_last(package):
+    assert package.ring == "o"
+    assert "shapes.colours" not in sys.modules
+    assert package.red == "red"
+    with pytest.raises(AttributeError, match="no attribute 'blue'"):
+        package.blue  # noqa: B018
+
+
+def test_what_is_loaded_already_stays():
+    namespace = {"__name__": "made", "path": "loaded", "imports_on_demand": imports_on_demand}
+    sys.modules["made"] = module = types.ModuleType("made")
+    vars(module).update(namespace)
+    try:
+        exec(
+            "with imports_on_demand(__name__):\n    from os import path as path, sep as sep",
+            vars(module),
+        )
+    finally:
+        del sys.modules["made"]
+    assert (module.path, module.sep, module.__all__) == ("loaded", "/", ["path", "sep"])
+
+
+def test_other_modules_import_as_ever_meanwhile(package):
+    ordinary = builtins.__import__
+    results = []
+
+    def elsewhere():
+        from shapes.circles import ring  # noqa: PLC0415
+
+        results.append(ring)
+
+    with imports_on_demand("shapes"):
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        elsewhere()
+    assert results == ["o", "o"]
+    assert builtins.__import__ is ordinary
+
+
+def test_packages_that_are_loaded_at_once_do_not_disturb_each_other(tmp_path, monkeypatch):
+    names = [f"alike{i}" for i in range(8)]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(INIT.replace("shapes", name))
+        (tmp_path / name / "circles.py").write_text(f"circle = ring = {name!r}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    ordinary = builtins.__import__
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            loaded = [*pool.map(importlib.import_module, names)]
+        assert [package.ring for package in loaded] == names
+    finally:
+        for name in [name for name in sys.modules if name.startswith("alike")]:
+            del sys.modules[name]
+    assert builtins.__import__ is ordinary
+
+
+def test_a_failing_block_puts_the_import_back(package):
+    ordinary = builtins.__import__
+    with pytest.raises(AssertionError, match="from module import name"):
+        exec("with imports_on_demand('shapes'):\n    import os", vars(package))
+    assert builtins.__import__ is ordinary
 
 
 def test_a_module_inside_another(package):
@@ -80,12 +161,11 @@ def test_a_method_becomes_the_function(package):
 
 
 def test_names_that_are_not_there_say_why(package):
-    get, names = names_on_demand("shapes", {"shapes": "squares"}, {"cube sphere": "it is flat"})
-    assert get("squares").side == 2 and "cube" not in names()
+    assert package.squares.side == 2 and "cube" not in dir(package)
     for name in ("cube", "sphere"):
         with pytest.raises(
             AttributeError, match=f"module 'shapes' has no attribute '{name}': it is flat"
         ):
-            get(name)
+            getattr(package, name)
     with pytest.raises(AttributeError, match=r"no attribute 'cone'$"):
-        get("cone")
+        package.cone  # noqa: B018

@@ -1,18 +1,21 @@
 """What is loaded when first used, because loading it costs more than most programs need.
 
 Layer 1 (core). ``LazyModule`` stands for a module inside another, ``LazyMethod`` for a method of a
-class; ``names_on_demand`` gives a package names that it does not load before they are asked for.
+class; ``imports_on_demand`` makes the imports of a package wait until their names are asked for.
 """
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import sys
-from collections.abc import Callable, Mapping
-from types import ModuleType
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-__all__ = ["LazyMethod", "LazyModule", "names_on_demand"]
+__all__ = ["LazyMethod", "LazyModule", "imports_on_demand"]
 
 
 class LazyModule:
@@ -52,45 +55,107 @@ class LazyMethod:
         return function if instance is None else function.__get__(instance, owner)
 
 
-_MACHINERY = {"TYPE_CHECKING", "names_on_demand", "__getattr__", "__dir__"}
+@contextmanager
+def imports_on_demand(package: str, absent: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Make the imports in the block wait until their names are asked for.
 
+    In a package's ``__init__``,
 
-def names_on_demand(
-    package: str, table: Mapping[str, str], absent: Mapping[str, str] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package, for names that are loaded when first used.
+        with imports_on_demand(__name__):
+            from package import solids as solids
+            from package.shapes import circle as circle, square as square
+            from package.colours import *
 
-    ``table`` says which module each name is in: ``{"package.shapes": "circle square"}`` does what
-    ``from package.shapes import circle, square`` would. The package's own modules are listed under
-    its own name: ``{"package": "shapes"}``. A type checker is told the same by imports under
-    ``if TYPE_CHECKING``. ``dir`` gives these names and those that are loaded already, without the
-    modules that they come from.
+    is all that there is to say: type checkers and people read imports, and the package gets its
+    ``__getattr__``, ``__dir__`` and ``__all__`` from them. A module of the package itself is named
+    like ``solids``. ``as`` with the same name makes a name public, as in any typed package. The
+    names of a star are not known before its module is loaded, which happens when a name is asked
+    for that no other import has, or when all names are.
 
-    ``absent`` has names that users of other packages may look for, and what to say of them.
+    ``__all__`` and ``dir`` have what the block imports and what the package imported before it, but
+    not the modules that it comes from. ``absent`` has names that users of other packages may look
+    for, and what to say of them.
 
     >>> import stretto
-    >>> "nn" in dir(stretto), stretto.nn.__name__
-    (True, 'stretto.nn')
+    >>> "nn" in dir(stretto), "nn" in stretto.__all__, stretto.nn.__name__
+    (True, True, 'stretto.nn')
     """
-    reasons = {name: why for names, why in (absent or {}).items() for name in names.split()}
-    homes = {name: home for home, names in table.items() for name in names.split()}
     module = sys.modules[package]
     namespace = module.__dict__
+    homes: dict[str, str] = {}
+    stars: list[str] = []
+    loaded = dict(namespace)
+    with _imports_replaced(namespace, homes, stars):
+        yield
+    for name in homes:
+        del namespace[name]
+        if name in loaded:
+            namespace[name] = loaded[name]
+    reasons = {name: why for names, why in (absent or {}).items() for name in names.split()}
 
     def get(name: str) -> Any:
+        if name == "__all__":
+            return [name for name in names() if not name.startswith("_")]
         home = homes.get(name)
+        if home is None and not name.startswith("_"):
+            home = next((x for x in stars if name in importlib.import_module(x).__all__), None)
         if home is None:
             problem = f"module {package!r} has no attribute {name!r}"
             if name in reasons:
                 problem += f": {reasons[name]}"
             raise AttributeError(problem, name=name, obj=module)
         if home == package:
-            return importlib.import_module(f"{package}.{name}")
-        value = namespace[name] = getattr(importlib.import_module(home), name)
+            value = importlib.import_module(f"{package}.{name}")
+        else:
+            value = getattr(importlib.import_module(home), name)
+        namespace[name] = value
         return value
 
     def names() -> list[str]:
-        loaded = {name for name, x in namespace.items() if not isinstance(x, ModuleType)}
-        return sorted({*loaded, *homes, *namespace.get("__all__", ())} - _MACHINERY)
+        ready = {name for name, x in namespace.items() if not isinstance(x, ModuleType)}
+        starred = [name for home in stars for name in importlib.import_module(home).__all__]
+        return sorted({*ready, *homes, *starred} - _MACHINERY)
 
-    return get, names
+    namespace["__getattr__"], namespace["__dir__"] = get, names
+
+
+_MACHINERY = {"imports_on_demand", "__getattr__", "__dir__"}
+
+_one_at_a_time = threading.RLock()
+
+
+@contextmanager
+def _imports_replaced(
+    namespace: dict[str, Any], homes: dict[str, str], stars: list[str]
+) -> Iterator[None]:
+    """Let the imports of the module with this namespace load nothing, but be written down.
+
+    Python asks ``builtins.__import__`` at each import statement. Another stands there meanwhile,
+    through which the imports of all other modules, in whatever thread, pass.
+    """
+
+    def note(
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        if globals is not namespace or not noting:
+            return load(name, globals, locals, fromlist, level)  # type: ignore[arg-type]
+        assert fromlist and not level, "the block has lines of the form: from module import name"
+        if "*" in fromlist:
+            stars.append(name)
+            return SimpleNamespace(__all__=())
+        homes.update(dict.fromkeys(fromlist, name))
+        return SimpleNamespace(**dict.fromkeys(fromlist))
+
+    noting = True
+    with _one_at_a_time:
+        load, builtins.__import__ = builtins.__import__, note
+        try:
+            yield
+        finally:
+            noting = False
+            if builtins.__import__ is note:
+                builtins.__import__ = load

@@ -6,73 +6,146 @@ change, so what PyTorch would write in place is returned. Read ``arguments``, ``
 ``windows``, ``pooling``, ``normalisation``.
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
 
-from typing import TYPE_CHECKING
 
-from stretto._engine.core.lazy import names_on_demand
+from stretto._engine.core.lazy import imports_on_demand
 
-if TYPE_CHECKING:
-    from stretto.nn.functional.adaptive import *
-    from stretto.nn.functional.affine import *
-    from stretto.nn.functional.attention import *
-    from stretto.nn.functional.classification_losses import *
-    from stretto.nn.functional.convolution import *
-    from stretto.nn.functional.ctc import *
-    from stretto.nn.functional.distances import *
-    from stretto.nn.functional.dropouts import *
-    from stretto.nn.functional.lookup import *
-    from stretto.nn.functional.margin_losses import *
-    from stretto.nn.functional.multi_head import *
-    from stretto.nn.functional.normalisation import *
-    from stretto.nn.functional.padding import *
-    from stretto.nn.functional.piecewise_activations import *
-    from stretto.nn.functional.pooling import *
-    from stretto.nn.functional.recurrence import *
-    from stretto.nn.functional.regression_losses import *
-    from stretto.nn.functional.reshaping import *
-    from stretto.nn.functional.resizing import *
-    from stretto.nn.functional.smooth_activations import *
-    from stretto.nn.functional.softmaxes import *
-else:
-    __getattr__, __dir__ = names_on_demand(
-        __name__,
-        {
-            "stretto.nn.functional.adaptive": "adaptive_avg_pool1d adaptive_avg_pool2d "
-            "adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
-            "stretto.nn.functional.affine": "bilinear linear",
-            "stretto.nn.functional.attention": "scaled_dot_product_attention",
-            "stretto.nn.functional.classification_losses": "binary_cross_entropy "
-            "binary_cross_entropy_with_logits cross_entropy kl_div nll_loss",
-            "stretto.nn.functional.convolution": "conv1d conv2d conv3d conv_transpose1d "
-            "conv_transpose2d conv_transpose3d",
-            "stretto.nn.functional.ctc": "ctc_loss",
-            "stretto.nn.functional.distances": "cosine_embedding_loss cosine_similarity "
-            "pairwise_distance triplet_margin_loss",
-            "stretto.nn.functional.dropouts": "alpha_dropout dropout dropout1d dropout2d "
-            "dropout3d feature_alpha_dropout",
-            "stretto.nn.functional.lookup": "embedding embedding_bag",
-            "stretto.nn.functional.margin_losses": "hinge_embedding_loss margin_ranking_loss "
-            "multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss "
-            "soft_margin_loss",
-            "stretto.nn.functional.multi_head": "multi_head_attention_forward",
-            "stretto.nn.functional.normalisation": "batch_norm batch_statistics group_norm "
-            "instance_norm layer_norm local_response_norm normalize rms_norm",
-            "stretto.nn.functional.padding": "pad",
-            "stretto.nn.functional.piecewise_activations": "celu elu hardshrink hardsigmoid "
-            "hardswish hardtanh leaky_relu prelu relu relu6 rrelu selu softshrink threshold",
-            "stretto.nn.functional.pooling": "avg_pool1d avg_pool2d avg_pool3d lp_pool1d "
-            "lp_pool2d lp_pool3d max_pool1d max_pool2d max_pool3d",
-            "stretto.nn.functional.recurrence": "gru gru_cell lstm lstm_cell rnn_relu "
-            "rnn_relu_cell rnn_tanh rnn_tanh_cell",
-            "stretto.nn.functional.regression_losses": "gaussian_nll_loss huber_loss l1_loss "
-            "mse_loss poisson_nll_loss smooth_l1_loss",
-            "stretto.nn.functional.reshaping": "channel_shuffle flatten fold pixel_shuffle "
-            "pixel_unshuffle unflatten unfold",
-            "stretto.nn.functional.resizing": "interpolate upsample",
-            "stretto.nn.functional.smooth_activations": "gelu glu logsigmoid mish sigmoid silu "
-            "softplus softsign tanh tanhshrink",
-            "stretto.nn.functional.softmaxes": "gumbel_softmax log_softmax softmax softmin",
-        },
+with imports_on_demand(__name__):
+    from stretto.nn.functional.adaptive import (
+        adaptive_avg_pool1d as adaptive_avg_pool1d,
+        adaptive_avg_pool2d as adaptive_avg_pool2d,
+        adaptive_avg_pool3d as adaptive_avg_pool3d,
+        adaptive_max_pool1d as adaptive_max_pool1d,
+        adaptive_max_pool2d as adaptive_max_pool2d,
+        adaptive_max_pool3d as adaptive_max_pool3d,
     )
-    __all__ = [name for name in __dir__() if not name.startswith("_")]
+    from stretto.nn.functional.affine import bilinear as bilinear, linear as linear
+    from stretto.nn.functional.attention import (
+        scaled_dot_product_attention as scaled_dot_product_attention,
+    )
+    from stretto.nn.functional.classification_losses import (
+        binary_cross_entropy as binary_cross_entropy,
+        binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+        cross_entropy as cross_entropy,
+        kl_div as kl_div,
+        nll_loss as nll_loss,
+    )
+    from stretto.nn.functional.convolution import (
+        conv1d as conv1d,
+        conv2d as conv2d,
+        conv3d as conv3d,
+        conv_transpose1d as conv_transpose1d,
+        conv_transpose2d as conv_transpose2d,
+        conv_transpose3d as conv_transpose3d,
+    )
+    from stretto.nn.functional.ctc import ctc_loss as ctc_loss
+    from stretto.nn.functional.distances import (
+        cosine_embedding_loss as cosine_embedding_loss,
+        cosine_similarity as cosine_similarity,
+        pairwise_distance as pairwise_distance,
+        triplet_margin_loss as triplet_margin_loss,
+    )
+    from stretto.nn.functional.dropouts import (
+        alpha_dropout as alpha_dropout,
+        dropout as dropout,
+        dropout1d as dropout1d,
+        dropout2d as dropout2d,
+        dropout3d as dropout3d,
+        feature_alpha_dropout as feature_alpha_dropout,
+    )
+    from stretto.nn.functional.lookup import embedding as embedding, embedding_bag as embedding_bag
+    from stretto.nn.functional.margin_losses import (
+        hinge_embedding_loss as hinge_embedding_loss,
+        margin_ranking_loss as margin_ranking_loss,
+        multi_margin_loss as multi_margin_loss,
+        multilabel_margin_loss as multilabel_margin_loss,
+        multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+        soft_margin_loss as soft_margin_loss,
+    )
+    from stretto.nn.functional.multi_head import (
+        multi_head_attention_forward as multi_head_attention_forward,
+    )
+    from stretto.nn.functional.normalisation import (
+        batch_norm as batch_norm,
+        batch_statistics as batch_statistics,
+        group_norm as group_norm,
+        instance_norm as instance_norm,
+        layer_norm as layer_norm,
+        local_response_norm as local_response_norm,
+        normalize as normalize,
+        rms_norm as rms_norm,
+    )
+    from stretto.nn.functional.padding import pad as pad
+    from stretto.nn.functional.piecewise_activations import (
+        celu as celu,
+        elu as elu,
+        hardshrink as hardshrink,
+        hardsigmoid as hardsigmoid,
+        hardswish as hardswish,
+        hardtanh as hardtanh,
+        leaky_relu as leaky_relu,
+        prelu as prelu,
+        relu as relu,
+        relu6 as relu6,
+        rrelu as rrelu,
+        selu as selu,
+        softshrink as softshrink,
+        threshold as threshold,
+    )
+    from stretto.nn.functional.pooling import (
+        avg_pool1d as avg_pool1d,
+        avg_pool2d as avg_pool2d,
+        avg_pool3d as avg_pool3d,
+        lp_pool1d as lp_pool1d,
+        lp_pool2d as lp_pool2d,
+        lp_pool3d as lp_pool3d,
+        max_pool1d as max_pool1d,
+        max_pool2d as max_pool2d,
+        max_pool3d as max_pool3d,
+    )
+    from stretto.nn.functional.recurrence import (
+        gru as gru,
+        gru_cell as gru_cell,
+        lstm as lstm,
+        lstm_cell as lstm_cell,
+        rnn_relu as rnn_relu,
+        rnn_relu_cell as rnn_relu_cell,
+        rnn_tanh as rnn_tanh,
+        rnn_tanh_cell as rnn_tanh_cell,
+    )
+    from stretto.nn.functional.regression_losses import (
+        gaussian_nll_loss as gaussian_nll_loss,
+        huber_loss as huber_loss,
+        l1_loss as l1_loss,
+        mse_loss as mse_loss,
+        poisson_nll_loss as poisson_nll_loss,
+        smooth_l1_loss as smooth_l1_loss,
+    )
+    from stretto.nn.functional.reshaping import (
+        channel_shuffle as channel_shuffle,
+        flatten as flatten,
+        fold as fold,
+        pixel_shuffle as pixel_shuffle,
+        pixel_unshuffle as pixel_unshuffle,
+        unflatten as unflatten,
+        unfold as unfold,
+    )
+    from stretto.nn.functional.resizing import interpolate as interpolate, upsample as upsample
+    from stretto.nn.functional.smooth_activations import (
+        gelu as gelu,
+        glu as glu,
+        logsigmoid as logsigmoid,
+        mish as mish,
+        sigmoid as sigmoid,
+        silu as silu,
+        softplus as softplus,
+        softsign as softsign,
+        tanh as tanh,
+        tanhshrink as tanhshrink,
+    )
+    from stretto.nn.functional.softmaxes import (
+        gumbel_softmax as gumbel_softmax,
+        log_softmax as log_softmax,
+        softmax as softmax,
+        softmin as softmin,
+    )

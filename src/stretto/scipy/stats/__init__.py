@@ -9,52 +9,43 @@ A distribution is an object with methods, such as ``norm.logpdf(x, loc, scale)``
 Array(0.5, dtype=float32, weak_type=True)
 """
 
-from stretto.scipy.stats.circular import vonmises, wrapcauchy
-from stretto.scipy.stats.continuous import (
-    cauchy,
-    expon,
-    laplace,
-    logistic,
-    norm,
-    truncnorm,
-    uniform,
-)
-from stretto.scipy.stats.discrete import bernoulli, betabinom, binom, geom, nbinom, poisson
-from stretto.scipy.stats.extremes import gumbel_l, gumbel_r, pareto
-from stretto.scipy.stats.kde import gaussian_kde
-from stretto.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
-from stretto.scipy.stats.positive import beta, chi2, gamma, gennorm, t
-from stretto.scipy.stats.ranks import mode, rankdata, sem
+from stretto._engine.core.lazy import imports_on_demand
 
-__all__ = [
-    "bernoulli",
-    "beta",
-    "betabinom",
-    "binom",
-    "cauchy",
-    "chi2",
-    "dirichlet",
-    "expon",
-    "gamma",
-    "gaussian_kde",
-    "gennorm",
-    "geom",
-    "gumbel_l",
-    "gumbel_r",
-    "laplace",
-    "logistic",
-    "mode",
-    "multinomial",
-    "multivariate_normal",
-    "nbinom",
-    "norm",
-    "pareto",
-    "poisson",
-    "rankdata",
-    "sem",
-    "t",
-    "truncnorm",
-    "uniform",
-    "vonmises",
-    "wrapcauchy",
-]
+with imports_on_demand(__name__):
+    from stretto.scipy.stats.circular import vonmises as vonmises, wrapcauchy as wrapcauchy
+    from stretto.scipy.stats.continuous import (
+        cauchy as cauchy,
+        expon as expon,
+        laplace as laplace,
+        logistic as logistic,
+        norm as norm,
+        truncnorm as truncnorm,
+        uniform as uniform,
+    )
+    from stretto.scipy.stats.discrete import (
+        bernoulli as bernoulli,
+        betabinom as betabinom,
+        binom as binom,
+        geom as geom,
+        nbinom as nbinom,
+        poisson as poisson,
+    )
+    from stretto.scipy.stats.extremes import (
+        gumbel_l as gumbel_l,
+        gumbel_r as gumbel_r,
+        pareto as pareto,
+    )
+    from stretto.scipy.stats.kde import gaussian_kde as gaussian_kde
+    from stretto.scipy.stats.multivariate import (
+        dirichlet as dirichlet,
+        multinomial as multinomial,
+        multivariate_normal as multivariate_normal,
+    )
+    from stretto.scipy.stats.positive import (
+        beta as beta,
+        chi2 as chi2,
+        gamma as gamma,
+        gennorm as gennorm,
+        t as t,
+    )
+    from stretto.scipy.stats.ranks import mode as mode, rankdata as rankdata, sem as sem
