@@ -24,7 +24,7 @@ def test_unknowns_are_of_strong_dtype():
 
 @pytest.mark.parametrize("x", [1, True, np.uint8(2)])
 def test_unknowns_are_numbers_that_move(x):
-    with pytest.raises(TypeError, match=r"root: x0 must be of floating or complex numbers; x0\[1"):
+    with pytest.raises(TypeError, match=r"root: x0 must hold floating or complex numbers; x0\[1"):
         unknowns("root", (1.0, x), "x0")
 
 

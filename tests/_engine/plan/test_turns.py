@@ -25,7 +25,7 @@ def test_the_work_of_a_product():
     assert [size for _, size in found.touched] == [ROW, ROW, ROW]
     weights = [w for w, _ in found.touched]
     assert weights[0] == 1 and weights[1] == weights[2] < 1
-    assert found.given == ROW
+    assert found.outputs == ROW
     assert found.kernels == 1
 
 
@@ -64,11 +64,11 @@ def test_little_work_is_done_at_once():
 
 def test_what_takes_fresh_memory_all_at_once_is_done_in_turns():
     size, each = 32, 8_000_000
-    heavy = Work([(1.0, each)] * 4, [(1e6, 0.5)], moved=100.0, given=100.0, kernels=4, made=each)
+    heavy = Work([(1.0, each)] * 4, [(1e6, 0.5)], moved=100.0, outputs=100.0, kernels=4, alive=each)
     turn, times = best_turn(heavy, size, CPU)
     assert turn < size
     assert times[turn] < 0.92 * times[size]
     # Of turns that take as long the one of fewest members.
     assert all(t > 1.01 * min(times.values()) for n, t in times.items() if n < turn)
     # Where as much must be moved into the loop and out of it nothing is won.
-    assert best_turn(heavy._replace(moved=20.0 * each, given=10.0 * each), size, CPU)[0] == size
+    assert best_turn(heavy._replace(moved=20.0 * each, outputs=10.0 * each), size, CPU)[0] == size

@@ -32,7 +32,7 @@ def test_more_work_takes_longer():
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "int32", "bool", "uint8"])
 def test_numbers_are_small_and_indices_are_in_bounds(dtype):
     type = array_type((50, 20), snp.dtype(dtype))
-    x = timing._made_up(type, np.random.default_rng(0))
+    x = timing._numbers(type, np.random.default_rng(0))
     assert x.shape == type.shape and x.dtype == type.dtype
     if type.kind in ("float", "complex"):
         assert 0.05 < np.abs(x).astype(float).mean() < 0.2
