@@ -74,9 +74,7 @@ def test_consumers_that_know_no_mark_are_given_copies(version):
 def test_dtypes_that_numpy_has_no_code_for():
     host = np.ones(4, ml_dtypes.bfloat16)
     assert "dltensor" in repr(exported(host))
-    with pytest.raises(
-        BufferError, match=r"bfloat16\[4\] cannot be shared .*NumPy cannot export"
-    ):
+    with pytest.raises(BufferError, match=r"bfloat16\[4\] cannot be shared .*NumPy cannot export"):
         exported(host, copy=False)
 
 

@@ -1,0 +1,145 @@
+"""A convolution with groups as a sum over the kernel's elements, of shifted slices of the image.
+
+Layer 2 (ops). XLA's CPU backend computes a convolution with groups one product at a time, in plain
+loops. With few features in each group, as in depthwise convolutions, there is a better way: each
+element of the kernel times the slice of the image that it meets, for all outputs at once. The
+compiler makes one vectorised loop of all these products and sums. ``op`` is a
+``ConvGeneralDilated`` throughout; its lowering chooses. Next, read ``forms``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convolution.axes import split_axis
+from stretto._engine.ops.convolution.geometry import dilated
+from stretto._engine.ops.layout import reshape, transpose
+from stretto._engine.ops.shape import concatenate, pad, slice_
+
+__all__ = ["MOST_TERMS", "of_batch_groups", "of_feature_groups", "suits"]
+
+MOST_TERMS = 128
+"""The most products in the sum of one element: the compiler takes its time over each."""
+
+_MOST_PAIRS = 4
+"""The most input features in a group; of the batch, pairs of an input and an output feature."""
+
+
+def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
+    """Whether the sum has so few terms that it is faster than other forms."""
+    if op.feature_groups > 1:
+        inputs, *window = [rhs.shape[a] for a in op.dims.rhs_spec[1:]]
+        return inputs <= _MOST_PAIRS and inputs * math.prod(window) <= MOST_TERMS
+    if op.batch_groups > 1:
+        pairs = out.shape[op.dims.out_spec[0]] * (out.shape[op.dims.out_spec[1]] // op.batch_groups)
+        positions = math.prod([out.shape[a] for a in op.dims.out_spec[2:]])
+        return pairs <= _MOST_PAIRS and positions <= MOST_TERMS
+    return False
+
+
+def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution of features in groups: kernel elements times slices of the image, summed."""
+    groups, dims, sums = op.feature_groups, op.dims, _dtype_of_sums(lhs, out)
+    features, spatial = dims.lhs_spec[1], dims.lhs_spec[2:]
+    image = split_axis(_spread(op, convert(lhs, sums)), features, groups)
+    # The features are two axes now, groups and those within.
+    inside, places = features + 1, [a + (a > features) for a in spatial]
+    kernel = transpose(convert(rhs, sums), (*dims.rhs_spec[:2], *dims.rhs_spec[2:]))
+    kernel = split_axis(kernel, 0, groups)  # groups, outputs, inputs, window
+    counts = [out.shape[a] for a in dims.out_spec[2:]]
+    sizes = list(image.shape)
+    sizes[inside] = kernel.shape[1]
+    for place, n in zip(places, counts, strict=True):
+        sizes[place] = n
+    total: Any = None
+    window = kernel.shape[3:]
+    for element in itertools.product(range(kernel.shape[2]), *map(range, window)):
+        starts = [j * d for j, d in zip(element[1:], op.rhs_dilation, strict=True)]
+        part = _cut(image, places, starts, counts, op.strides)
+        part = _cut(part, [inside], [element[0]], [1], [1])
+        one = _cut(kernel, range(2, kernel.ndim), element, [1] * len(element), [1] * len(element))
+        factor = broadcast_in_dim(reshape(one, kernel.shape[:2]), sizes, (features, inside))
+        if part.shape != tuple(sizes):
+            part = broadcast_in_dim(part, sizes, range(image.ndim))
+        total = part * factor if total is None else total + part * factor
+    shape = [n for a, n in enumerate(total.shape) if a != inside]
+    shape[features] = total.shape[features] * total.shape[inside]
+    order = dict(zip(dims.out_spec, dims.lhs_spec, strict=True))
+    total = transpose(reshape(total, tuple(shape)), tuple(order[a] for a in range(out.ndim)))
+    return convert(total, out.dtype)
+
+
+def of_batch_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution of a batch in groups, with few positions: a sum of products for each."""
+    groups, dims, sums = op.batch_groups, op.dims, _dtype_of_sums(lhs, out)
+    batch, spatial = dims.lhs_spec[0], dims.lhs_spec[2:]
+    image = split_axis(_spread(op, convert(lhs, sums)), batch, groups)
+    behind = lambda a: a + (a > batch)
+    places = [behind(a) for a in spatial]
+    summed = (behind(dims.lhs_spec[1]), *places)
+    window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
+    # Both get an axis more, for the features that the other has in a group: image (groups, own,
+    # 1), kernel (groups, 1, own), beside the summed axes.
+    kernel = split_axis(convert(rhs, sums), dims.rhs_spec[0], groups)
+    after = lambda a: a + (a > dims.rhs_spec[0])
+    source = {batch: dims.rhs_spec[0], batch + 1: dims.rhs_spec[0] + 1}
+    source |= {s: after(a) for s, a in zip(summed, dims.rhs_spec[1:], strict=True)}
+    kernel = transpose(kernel, tuple(source[a] for a in range(image.ndim)))
+    own, others = image.shape[batch + 1], kernel.shape[batch + 1]
+    sizes = [kernel.shape[a] for a in range(kernel.ndim)]
+    sizes[batch + 1 : batch + 2] = [own, others]
+    kept = [a for a in range(len(sizes)) if a != batch + 2]
+    other = [a for a in range(len(sizes)) if a != batch + 1]
+    kernel = broadcast_in_dim(kernel, sizes, other)
+    over = [a + (a > batch + 1) for a in summed]
+    counts = [out.shape[a] for a in dims.out_spec[2:]]
+    parts = []
+    for position in itertools.product(*map(range, counts)):
+        starts = [o * s for o, s in zip(position, op.strides, strict=True)]
+        part = _cut(image, places, starts, window, op.rhs_dilation)
+        product = broadcast_in_dim(part, sizes, kept) * kernel
+        parts.append(reshape(reduce_sum(product, over), (1, groups, own, others)))
+    total = reshape(concatenate(parts, 0), (*counts, groups, own, others))
+    n = len(counts)
+    total = transpose(total, (n + 1, n, n + 2, *range(n)))  # own, groups, others, positions
+    total = reshape(total, (own, groups * others, *counts))
+    place = {a: i for i, a in enumerate(dims.out_spec)}
+    return convert(transpose(total, tuple(place[a] for a in range(out.ndim))), out.dtype)
+
+
+def _dtype_of_sums(lhs: Any, out: ArrayType) -> np.dtype:
+    """The dtype to add up in: at least float32 for floats, and no narrower than the operands'."""
+    wide = lhs.dtype if lhs.dtype.itemsize > out.dtype.itemsize else out.dtype
+    if kind_of(wide) == "float" and wide.itemsize < 4:
+        return np.dtype(np.float32)
+    return wide
+
+
+def _spread(op: Any, lhs: Any) -> Any:
+    """The image with its padding, and zeros between elements where it is dilated."""
+    config = [(0, 0, 0)] * lhs.ndim
+    for a, (low, high), d in zip(op.dims.lhs_spec[2:], op.padding, op.lhs_dilation, strict=True):
+        config[a] = (low, high, d - 1)
+    return pad(lhs, 0, config)
+
+
+def _cut(
+    x: Any,
+    axes: Sequence[int],
+    starts: Sequence[int],
+    counts: Sequence[int],
+    steps: Sequence[int],
+) -> Any:
+    """So many elements along these axes, from a start on, in steps."""
+    low, high, by = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    for a, start, count, step in zip(axes, starts, counts, steps, strict=True):
+        low[a], high[a], by[a] = start, start + dilated(count, step), step
+    return slice_(x, tuple(low), tuple(high), tuple(by))

@@ -1,0 +1,141 @@
+"""Convolutions with groups as sums of shifted slices: the same as the definition."""
+
+import hypothesis.strategies as hs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import lax
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops.convolution import shifted
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
+from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
+
+
+@hs.composite
+def convolutions(draw, kind):
+    """An operation with groups of features, or of the batch, and the shapes of its operands."""
+    n = draw(hs.integers(1, 3))
+    small, order = hs.integers(1, 3), hs.permutations(range(n + 2))
+    dims = ConvDimensionNumbers(*(tuple(draw(order)) for _ in range(3)))
+    groups, own, others = draw(hs.integers(2, 3)), draw(small), draw(small)
+    image = [draw(hs.integers(1, 17 if n == 1 else 6)) for _ in range(n)]
+    window = [draw(small) for _ in range(n)]
+    each = lambda least, most: tuple(draw(hs.integers(least, most)) for _ in range(n))
+    strides, dilations, spread = each(1, 3), each(1, 3), each(1, 2)
+    padding = []
+    for size, k, d, s in zip(image, window, dilations, spread, strict=True):
+        low = draw(hs.integers(-1, 2))
+        least = (k - 1) * d - (size - 1) * s - low  # at least one window fits
+        padding.append((low, draw(hs.integers(max(-1, least), max(2, least)))))
+    batch = draw(small)
+    if kind == "features":
+        lhs, rhs = (batch, groups * own, *image), (groups * others, own, *window)
+    else:
+        lhs, rhs = (groups * own, batch, *image), (groups * others, batch, *window)
+    op = ConvGeneralDilated(
+        strides,
+        tuple(padding),
+        spread,
+        dilations,
+        dims,
+        groups if kind == "features" else 1,
+        groups if kind == "batch" else 1,
+    )
+    place = lambda shape, spec: tuple(shape[spec.index(a)] for a in range(len(shape)))
+    return op, place(lhs, dims.lhs_spec), place(rhs, dims.rhs_spec)
+
+
+def whole(seed, shape, dtype=np.float32):
+    """Small whole numbers, whose sums of products are exact."""
+    return as_value(np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype))
+
+
+FORMS = {"features": shifted.of_feature_groups, "batch": shifted.of_batch_groups}
+
+
+@pytest.mark.parametrize("kind", FORMS)
+@settings(max_examples=60)
+@given(hs.data())
+def test_values(kind, data):
+    op, lhs, rhs = data.draw(convolutions(kind))
+    x, y = whole(0, lhs), whole(1, rhs)
+    want = op(x, y)
+    np.testing.assert_array_equal(FORMS[kind](op, x, y, want.type), want)
+
+
+@pytest.mark.parametrize("kind", FORMS)
+@pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "complex64"])
+def test_dtypes(kind, dtype):
+    last = ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    groups = {"feature_groups": 2} if kind == "features" else {"batch_groups": 2}
+    op = ConvGeneralDilated((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), last, **groups)
+    x, y = whole(0, (2, 4, 5, 4), dtype), whole(1, (2, 2, 2 if kind == "features" else 4, 6), dtype)
+    want = op(x, y)
+    got = FORMS[kind](op, x, y, want.type)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", FORMS)
+def test_nan_and_infinities(kind, value):
+    first = ConvDimensionNumbers(*(((0, 1, 2),) * 3))
+    groups = {"feature_groups": 2} if kind == "features" else {"batch_groups": 2}
+    op = ConvGeneralDilated((1,), ((1, 1),), (1,), (1,), first, **groups)
+    for place in (0, 1):
+        x = np.array(whole(0, (2, 2, 5)))
+        y = np.array(whole(1, (2, 1 if kind == "features" else 2, 3)))
+        (x, y)[place].reshape(-1)[0] = value
+        want = op(as_value(x), as_value(y))
+        np.testing.assert_array_equal(FORMS[kind](op, as_value(x), as_value(y), want.type), want)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(("stride", "dilation", "multiplier"), [(1, 1, 1), (2, 1, 2), (1, 2, 1)])
+def test_depthwise_with_derivatives_compiled(channels_last, stride, dilation, multiplier):
+    """The loop over channels, each a convolution of its own."""
+    channels, random = 5, np.random.default_rng(0)
+    x = random.standard_normal((2, channels, 7, 6)).astype(np.float32)
+    w = random.standard_normal((channels * multiplier, 1, 3, 2)).astype(np.float32)
+    layout = ("NHWC", "OIHW", "NHWC") if channels_last else ("NCHW", "OIHW", "NCHW")
+    pads = [(1, 2), (0, 1)]
+
+    def depthwise(x, w):
+        if channels_last:
+            x = snp.transpose(x, (0, 2, 3, 1))
+        out = lax.conv_general_dilated(
+            *(x, w, (stride, stride), pads, None, (dilation, dilation), layout, channels)
+        )
+        return snp.transpose(out, (0, 3, 1, 2)) if channels_last else out
+
+    def one_by_one(x, w):
+        kernels = [w[c * multiplier : (c + 1) * multiplier] for c in range(channels)]
+        options = (stride, stride), pads, None, (dilation, dilation)
+        outs = [
+            lax.conv_general_dilated(x[:, c : c + 1], k, *options) for c, k in enumerate(kernels)
+        ]
+        return snp.concatenate(outs, 1)
+
+    loss = lambda f: lambda x, w: (f(x, w) ** 2).sum()
+    np.testing.assert_allclose(st.jit(depthwise)(x, w), one_by_one(x, w), rtol=1e-5, atol=1e-5)
+    got = st.jit(st.grad(loss(depthwise), (0, 1)))(x, w)
+    for g, want in zip(got, st.grad(loss(one_by_one), (0, 1))(x, w), strict=True):
+        np.testing.assert_allclose(g, want, rtol=1e-4, atol=1e-3)
+
+
+def test_lowered_so_where_that_suits():
+    def convolutions(features, groups, window, loss=None):
+        x, w = snp.ones((4, features, 9, 9)), snp.ones((features, features // groups, *window))
+        options = {"feature_group_count": groups}
+        conv = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", **options)
+        slopes = st.grad(lambda x, w: (conv(x, w) ** 2).sum(), (0, 1))
+        texts = [st.jit(f).lower(x, w).as_text() for f in (conv, slopes)]
+        return tuple(text.count("stablehlo.convolution") for text in texts)
+
+    assert convolutions(8, 8, (3, 3)) == (0, 0)
+    assert convolutions(8, 1, (3, 3)) == (1, 3)
+    assert convolutions(64, 4, (3, 3)) == (4, 12)  # of many features each
+    assert convolutions(8, 8, (9, 9)) == (0, 0)
