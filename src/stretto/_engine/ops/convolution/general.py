@@ -33,7 +33,7 @@ from stretto._engine.ops.bilinear import (
 )
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.convolution import shifted
+from stretto._engine.ops.convolution import shifted, windows
 from stretto._engine.ops.convolution.axes import merge, merge_inside, split_axis
 from stretto._engine.ops.convolution.forms import MOST_GROUPS, by_group, features_last, turned
 from stretto._engine.ops.convolution.geometry import (
@@ -126,6 +126,8 @@ class ConvGeneralDilated(Bilinear):
         if shifted.suits(self, lhs.type, rhs.type, out):
             form = shifted.of_feature_groups if self.feature_groups > 1 else shifted.of_batch_groups
             return b.inline(lambda lhs, rhs: form(self, lhs, rhs, out), lhs, rhs)
+        if windows.suits(self, lhs.type, rhs.type, out):
+            return b.inline(lambda lhs, rhs: windows.as_product(self, lhs, rhs, out), lhs, rhs)
         groups, inner = max(self.feature_groups, self.batch_groups), self.dims.rhs_spec[1]
         if 1 < groups <= MOST_GROUPS and rhs.type.shape[inner] > 1:
             return b.inline(lambda lhs, rhs: by_group(self, lhs, rhs), lhs, rhs)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,9 @@ from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import split_axis
-from stretto._engine.ops.convolution.geometry import dilated
+from stretto._engine.ops.convolution.slices import cut, spread
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import concatenate, pad, slice_
+from stretto._engine.ops.shape import concatenate
 
 __all__ = ["MOST_TERMS", "of_batch_groups", "of_feature_groups", "suits"]
 
@@ -49,7 +48,7 @@ def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     """The convolution of features in groups: kernel elements times slices of the image, summed."""
     groups, dims, sums = op.feature_groups, op.dims, _dtype_of_sums(lhs, out)
     features, spatial = dims.lhs_spec[1], dims.lhs_spec[2:]
-    image = split_axis(_spread(op, convert(lhs, sums)), features, groups)
+    image = split_axis(spread(op, convert(lhs, sums)), features, groups)
     # The features are two axes now, groups and those within.
     inside, places = features + 1, [a + (a > features) for a in spatial]
     kernel = transpose(convert(rhs, sums), (*dims.rhs_spec[:2], *dims.rhs_spec[2:]))
@@ -63,9 +62,9 @@ def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     window = kernel.shape[3:]
     for element in itertools.product(range(kernel.shape[2]), *map(range, window)):
         starts = [j * d for j, d in zip(element[1:], op.rhs_dilation, strict=True)]
-        part = _cut(image, places, starts, counts, op.strides)
-        part = _cut(part, [inside], [element[0]], [1], [1])
-        one = _cut(kernel, range(2, kernel.ndim), element, [1] * len(element), [1] * len(element))
+        part = cut(image, places, starts, counts, op.strides)
+        part = cut(part, [inside], [element[0]], [1], [1])
+        one = cut(kernel, range(2, kernel.ndim), element, [1] * len(element), [1] * len(element))
         factor = broadcast_in_dim(reshape(one, kernel.shape[:2]), sizes, (features, inside))
         if part.shape != tuple(sizes):
             part = broadcast_in_dim(part, sizes, range(image.ndim))
@@ -81,7 +80,7 @@ def of_batch_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     """The convolution of a batch in groups, with few positions: a sum of products for each."""
     groups, dims, sums = op.batch_groups, op.dims, _dtype_of_sums(lhs, out)
     batch, spatial = dims.lhs_spec[0], dims.lhs_spec[2:]
-    image = split_axis(_spread(op, convert(lhs, sums)), batch, groups)
+    image = split_axis(spread(op, convert(lhs, sums)), batch, groups)
     behind = lambda a: a + (a > batch)
     places = [behind(a) for a in spatial]
     summed = (behind(dims.lhs_spec[1]), *places)
@@ -104,7 +103,7 @@ def of_batch_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     parts = []
     for position in itertools.product(*map(range, counts)):
         starts = [o * s for o, s in zip(position, op.strides, strict=True)]
-        part = _cut(image, places, starts, window, op.rhs_dilation)
+        part = cut(image, places, starts, window, op.rhs_dilation)
         product = broadcast_in_dim(part, sizes, kept) * kernel
         parts.append(reshape(reduce_sum(product, over), (1, groups, own, others)))
     total = reshape(concatenate(parts, 0), (*counts, groups, own, others))
@@ -121,25 +120,3 @@ def _dtype_of_sums(lhs: Any, out: ArrayType) -> np.dtype:
     if kind_of(wide) == "float" and wide.itemsize < 4:
         return np.dtype(np.float32)
     return wide
-
-
-def _spread(op: Any, lhs: Any) -> Any:
-    """The image with its padding, and zeros between elements where it is dilated."""
-    config = [(0, 0, 0)] * lhs.ndim
-    for a, (low, high), d in zip(op.dims.lhs_spec[2:], op.padding, op.lhs_dilation, strict=True):
-        config[a] = (low, high, d - 1)
-    return pad(lhs, 0, config)
-
-
-def _cut(
-    x: Any,
-    axes: Sequence[int],
-    starts: Sequence[int],
-    counts: Sequence[int],
-    steps: Sequence[int],
-) -> Any:
-    """So many elements along these axes, from a start on, in steps."""
-    low, high, by = [0] * x.ndim, list(x.shape), [1] * x.ndim
-    for a, start, count, step in zip(axes, starts, counts, steps, strict=True):
-        low[a], high[a], by[a] = start, start + dilated(count, step), step
-    return slice_(x, tuple(low), tuple(high), tuple(by))

@@ -1,0 +1,36 @@
+"""The image of a convolution with its padding, and the slices of it that kernel elements meet.
+
+Layer 2 (ops). ``op`` is a ``ConvGeneralDilated``. Next, read ``shifted`` and ``windows``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stretto._engine.ops.convolution.geometry import dilated
+from stretto._engine.ops.shape import pad, slice_
+
+__all__ = ["cut", "spread"]
+
+
+def spread(op: Any, lhs: Any) -> Any:
+    """The image with its padding, and zeros between elements where it is dilated."""
+    config = [(0, 0, 0)] * lhs.ndim
+    for a, (low, high), d in zip(op.dims.lhs_spec[2:], op.padding, op.lhs_dilation, strict=True):
+        config[a] = (low, high, d - 1)
+    return lhs if config == [(0, 0, 0)] * lhs.ndim else pad(lhs, 0, config)
+
+
+def cut(
+    x: Any,
+    axes: Sequence[int],
+    starts: Sequence[int],
+    counts: Sequence[int],
+    steps: Sequence[int],
+) -> Any:
+    """So many elements along these axes, from a start on, in steps."""
+    low, high, by = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    for a, start, count, step in zip(axes, starts, counts, steps, strict=True):
+        low[a], high[a], by[a] = start, start + dilated(count, step), step
+    return slice_(x, tuple(low), tuple(high), tuple(by))
