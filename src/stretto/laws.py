@@ -37,6 +37,7 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import float0, is_complex, is_inexact, kind_of, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 
 __all__ = [
     "FULLY",
@@ -65,7 +66,21 @@ FULLY: dict[str, Any] = {}
 
 @dataclasses.dataclass(frozen=True)
 class TypeOf:
-    """An argument drawn at random: shape, dtype, and the range to draw from."""
+    """An argument drawn at random: its dtype and shape, and the range to draw from.
+
+    ``f32(2, 3)`` and its like make one.
+
+    Args:
+        dtype: the dtype.
+        shape: the sizes of the axes.
+        low: the least number; of unsigned integers at least 0.
+        high: the greatest; of integers up to 3 more.
+
+    >>> from stretto.laws import TypeOf
+    >>> import numpy as np
+    >>> str(TypeOf(np.dtype("float32"), (2, 3)))
+    'float32[2, 3]'
+    """
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -73,11 +88,26 @@ class TypeOf:
     high: float = 2.0
 
     def within(self, low: float, high: float) -> TypeOf:
-        """The same, drawn from another range."""
+        """Return the same type, to be drawn from another range.
+
+        Args:
+            low: the least number.
+            high: the greatest.
+
+        Returns:
+            The type.
+        """
         return dataclasses.replace(self, low=low, high=high)
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """An array of this type."""
+        """Draw an array of this type.
+
+        Args:
+            rng: the source of the numbers.
+
+        Returns:
+            The array, of this dtype and shape.
+        """
         kind = kind_of(self.dtype)
         if kind == "bool":
             return rng.random(self.shape) < 0.5
@@ -93,19 +123,32 @@ class TypeOf:
         return f"{self.dtype.name}{list(self.shape)}"
 
 
-def _maker(name: str) -> Callable[..., TypeOf]:
+def _maker(short: str, name: str) -> Callable[..., TypeOf]:
     dtype = np.dtype(getattr(ml_dtypes, name, name))
 
     def make(*shape: int) -> TypeOf:
         return TypeOf(dtype, shape)
 
-    make.__doc__ = f"A random argument of dtype {name} and this shape."
+    make.__doc__ = f"""Make an argument of dtype {name} that is drawn at random.
+
+    Args:
+        *shape: the sizes of the axes.
+
+    Returns:
+        The argument, drawn from -2 to 2; its method ``within`` sets another range.
+
+    >>> from stretto import laws
+    >>> str(laws.{short}(2, 3))
+    '{name}[2, 3]'
+    """
     return make
 
 
-b1, i8, i32, u32 = _maker("bool"), _maker("int8"), _maker("int32"), _maker("uint32")
-bf16, f16, f32, f64 = _maker("bfloat16"), _maker("float16"), _maker("float32"), _maker("float64")
-c64, c128 = _maker("complex64"), _maker("complex128")
+b1 = _maker("b1", "bool")
+i8, i32, u32 = _maker("i8", "int8"), _maker("i32", "int32"), _maker("u32", "uint32")
+bf16, f16 = _maker("bf16", "bfloat16"), _maker("f16", "float16")
+f32, f64 = _maker("f32", "float32"), _maker("f64", "float64")
+c64, c128 = _maker("c64", "complex64"), _maker("c128", "complex128")
 
 
 def _tolerance(dtype: np.dtype) -> float:
@@ -116,7 +159,7 @@ def _tolerance(dtype: np.dtype) -> float:
     return (64 if part.itemsize >= 4 else 4) * float(ml_dtypes.finfo(part).eps)
 
 
-def _close(got: Any, want: Any, what: str, factor: float = 1.0) -> None:
+def _close(got: Tree, want: Tree, what: str, factor: float = 1.0) -> None:
     got_leaves, want_leaves = tree.leaves(got), tree.leaves(want)
     assert len(got_leaves) == len(want_leaves), f"{what}: another number of results"
     for g, w in zip(got_leaves, want_leaves, strict=True):
@@ -137,7 +180,7 @@ class _Compiled(NamedTuple):
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
-    want: Any
+    want: Tree
     what: str
     factor: float
 
@@ -168,7 +211,21 @@ def _primitives(program: Program) -> set[type[Primitive]]:
 
 
 def check(fun: Callable[..., Any], cases: Sequence[Any], **options: Any) -> None:
-    """Check all laws for a function at each case: a type, or a tuple of types and arrays."""
+    """Check all laws for a function, at each of several arguments.
+
+    Args:
+        fun: the function.
+        cases: for each call its argument, or a tuple of its arguments: a ``TypeOf``, drawn at
+            random, or a NumPy array, taken as it is.
+        **options: those of ``Law``.
+
+    Raises:
+        AssertionError: a law is broken; the message names it.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.laws import check, f32
+    >>> check(snp.sin, [f32(3)])
+    """
     for case in cases:
         Law(None, fun, case if isinstance(case, tuple) else (case,), options).check()
 
@@ -176,22 +233,52 @@ def check(fun: Callable[..., Any], cases: Sequence[Any], **options: Any) -> None
 def law(
     primitive: type[Primitive] | None, fun: Callable[..., Any], *args: Any, **options: Any
 ) -> Law:
-    """The law check of a primitive through a function at these arguments; see ``Law``."""
+    """Make a law check of a primitive, through a function that uses it; see ``Law``.
+
+    Args:
+        primitive: the class of the primitive, which the function must use; ``None`` for any.
+        fun: the function.
+        *args: its arguments: a ``TypeOf``, drawn at random, or a NumPy array, taken as it is.
+        **options: those of ``Law``.
+
+    Returns:
+        The check, which its method ``check`` runs.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.laws import f32, law
+    >>> str(law(None, snp.sin, f32(3)))
+    'sin(float32[3])'
+    """
     return Law(primitive, fun, args, options)
 
 
 @dataclasses.dataclass(frozen=True)
 class Law:
-    """A law check to run: a primitive, a function that uses it, arguments.
+    """A law check to run: a primitive, a function that uses it, and arguments.
 
-    Arguments are ``TypeOf`` (drawn at random) or NumPy arrays taken as they are; integers and
-    booleans are not differentiated. Options: ``derivative=False`` for functions that have none;
-    ``reverse=False`` where only forward derivatives exist; ``second=False`` to leave out second
-    derivatives; ``difference=False`` where values are too coarse for difference quotients, as those
-    of a conversion to fewer bits; ``mapped=False`` to leave out vmap; ``factor`` to widen
-    tolerances, with its reason at the call; ``seed``; ``along="name"`` for a function of one
-    example that uses an axis of this name: arguments have their examples along axis 0, and what is
-    checked is its ``vmap``.
+    The options are:
+
+    - ``derivative=False`` for functions that have none;
+    - ``reverse=False`` where only forward derivatives exist;
+    - ``second=False`` to leave out second derivatives;
+    - ``difference=False`` where values are too coarse for difference quotients, as those of a
+      conversion to fewer bits are;
+    - ``mapped=False`` to leave out ``vmap``;
+    - ``factor`` to widen tolerances, with the reason at the call;
+    - ``seed`` of the random arguments, 0 by default;
+    - ``along="name"`` for a function of one example that uses an axis of this name: arguments have
+      their examples along axis 0, and what is checked is the ``vmap`` of the function.
+
+    Args:
+        primitive: the class of the primitive, which the function must use; ``None`` for any.
+        fun: the function.
+        args: its arguments: a ``TypeOf``, drawn at random, or a NumPy array, taken as it is;
+            integers and booleans are not differentiated.
+        options: the options, by name.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.laws import Law, f32
+    >>> Law(None, snp.multiply, (f32(3), f32(3)), {"second": False}).check()
     """
 
     primitive: type[Primitive] | None
@@ -207,14 +294,25 @@ class Law:
         )
         return f"{name}({', '.join(kinds)})"
 
-    def call(self, *args: Any) -> Any:
-        """The function, called with values of any kind; mapped, if there is ``along``."""
+    def call(self, *args: Any) -> Tree:
+        """Call the function; with the option ``along``, its ``vmap``.
+
+        Args:
+            *args: arrays of any kind, or numbers.
+
+        Returns:
+            What the function returns.
+        """
         along = self.options.get("along")
         fun = self.fun if along is None else vmap(self.fun, axis_name=along)
         return fun(*[as_value(a) for a in args])
 
     def check(self) -> None:
-        """Check all laws; ``AssertionError`` names the one broken."""
+        """Check all laws.
+
+        Raises:
+            AssertionError: a law is broken; the message names it.
+        """
         wide = any(a.dtype.name in ("float64", "complex128", "int64", "uint64")
                    for a in self.args if hasattr(a, "dtype"))  # fmt: skip
         with enable_x64(wide):
@@ -259,8 +357,10 @@ class Law:
     def _factor(self) -> float:
         return self.options.get("factor", 1.0)
 
-    def _of_active(self, values: Sequence[Any], active: Sequence[int]) -> Callable[..., Any]:
-        def fun(*moving: Any) -> Any:
+    def _of_active(
+        self, values: Sequence[Array | np.ndarray], active: Sequence[int]
+    ) -> Callable[..., list[Array]]:
+        def fun(*moving: Any) -> list[Array]:
             args = list(values)
             for i, x in zip(active, moving, strict=True):
                 args[i] = x
@@ -269,10 +369,14 @@ class Law:
 
         return fun
 
-    def _tangents(self, values: Any, active: Any, rng: Any) -> list[np.ndarray]:
+    def _tangents(
+        self, values: Sequence[np.ndarray], active: Sequence[int], rng: np.random.Generator
+    ) -> list[np.ndarray]:
         return [TypeOf(values[i].dtype, values[i].shape).within(-1, 1).draw(rng) for i in active]
 
-    def _adjoint(self, values: list[np.ndarray], active: list[int], rng: Any) -> list[_Compiled]:
+    def _adjoint(
+        self, values: list[np.ndarray], active: list[int], rng: np.random.Generator
+    ) -> list[_Compiled]:
         fun = self._of_active(values, active)
         primals = [values[i] for i in active]
         tangents = self._tangents(values, active, rng)
@@ -308,7 +412,9 @@ class Law:
         )
         return [forward, backward]
 
-    def _difference(self, values: list[np.ndarray], active: list[int], rng: Any) -> None:
+    def _difference(
+        self, values: list[np.ndarray], active: list[int], rng: np.random.Generator
+    ) -> None:
         with enable_x64():
             wide = [_wide(v) if i in active else v for i, v in enumerate(values)]
             fun = self._of_active(wide, active)
@@ -341,7 +447,12 @@ class Law:
                     self._reverse_over_forward(again, primals, second, tangents, rng)
 
     def _reverse_over_forward(
-        self, again: Any, primals: Any, second: Any, tangents: Any, rng: Any
+        self,
+        again: Callable[..., list[Array]],
+        primals: Sequence[np.ndarray],
+        second: Sequence[Array],
+        tangents: Sequence[np.ndarray],
+        rng: np.random.Generator,
     ) -> None:
         cts = [TypeOf(np.asarray(s).dtype, s.shape).within(-1, 1).draw(rng) for s in second]
         pulled = vjp(again, *primals)[1](cts)
@@ -350,7 +461,9 @@ class Law:
             f"{self}: reverse over forward: {ahead} and {back}"
         )
 
-    def _mapped(self, values: list[np.ndarray], active: list[int], rng: Any) -> list[_Compiled]:
+    def _mapped(
+        self, values: list[np.ndarray], active: list[int], rng: np.random.Generator
+    ) -> list[_Compiled]:
         size = 3
         compiled = []
         mixes = list(itertools.product((False, True), repeat=len(values)))[1:]
@@ -382,7 +495,7 @@ class Law:
     def _derivative_of(self, active: list[int]) -> Callable[..., Any]:
         reverse = self.options.get("reverse", True)
 
-        def derivative(*args: Any) -> Any:
+        def derivative(*args: Any) -> Tree:
             values = [as_value(a) for a in args]
             fun = self._of_active(values, active)
             primals = [values[i] for i in active]
@@ -394,7 +507,9 @@ class Law:
 
         return derivative
 
-    def _stacks(self, values: list[np.ndarray], size: int, rng: Any) -> list[np.ndarray]:
+    def _stacks(
+        self, values: list[np.ndarray], size: int, rng: np.random.Generator
+    ) -> list[np.ndarray]:
         """For each argument, ``size`` examples on axis 0: drawn at random if the argument was."""
         stacks = []
         for argument, v in zip(self.args, values, strict=True):
@@ -405,7 +520,12 @@ class Law:
         return stacks
 
     def _same_as_loop(
-        self, fun: Any, axes: Sequence[int | None], args: Any, rows: Any, where: str
+        self,
+        fun: Callable[..., Tree],
+        axes: Sequence[int | None],
+        args: Sequence[np.ndarray],
+        rows: Sequence[Sequence[np.ndarray]],
+        where: str,
     ) -> _Compiled:
         """Check that it gives mapped what the loop gives; return what it must give compiled."""
         mapped = vmap(fun, in_axes=tuple(axes))
@@ -417,8 +537,23 @@ class Law:
         return _Compiled(mapped, tuple(args), want, f"{where}, compiled", factor)
 
 
-def special_values(dtype: Any) -> np.ndarray:
-    """Numbers of a dtype at which functions err; complex ones are finite, with no -0."""
+def special_values(dtype: DTypeLike) -> np.ndarray:
+    """Make an array of the numbers of a dtype at which functions tend to be wrong.
+
+    Zeros, ones, small and large numbers, and the ends of the range; of floats also infinities and
+    NaN. Complex numbers are finite, without -0.
+
+    Args:
+        dtype: the dtype.
+
+    Returns:
+        The numbers, of this dtype and rank 1.
+
+    >>> from stretto.laws import special_values
+    >>> special_values("int8")
+    array([   0,    1,    2,    3,    7,   -1,   -2,   -3,  127,  126, -128,
+           -127], dtype=int8)
+    """
     dtype = np.dtype(dtype)
     kind = kind_of(dtype)
     if kind == "bool":
@@ -438,17 +573,39 @@ def special_values(dtype: Any) -> np.ndarray:
         return np.array([*plain, *(-x for x in plain), np.nan]).astype(dtype)
 
 
-def special_pairs(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of special values of a dtype."""
+def special_pairs(dtype: DTypeLike) -> tuple[np.ndarray, np.ndarray]:
+    """Make two arrays of all pairs of the special values of a dtype.
+
+    Args:
+        dtype: the dtype.
+
+    Returns:
+        The first number of each pair, and the second, of this dtype and rank 1.
+
+    >>> from stretto.laws import special_pairs
+    >>> special_pairs("bool")
+    (array([False, False,  True,  True]), array([False,  True, False,  True]))
+    """
     values = special_values(dtype)
     return np.repeat(values, values.size), np.tile(values, values.size)
 
 
 def check_special(functions: Mapping[str, Callable[..., Any]], *args: np.ndarray) -> None:
-    """Check that each function, compiled with the others, gives what it gives eagerly.
+    """Check that each function gives compiled what it gives eagerly.
 
-    Elements are compared up to rounding, with the sign of zeros. Numbers below the least normal one
-    count as zero, since compiled programs flush them.
+    All are compiled as one program. Elements are compared up to rounding, with the sign of zeros.
+    Numbers below the least normal one count as zero, since compiled programs flush them.
+
+    Args:
+        functions: the functions of these arrays, by name.
+        *args: the arrays, such as those of ``special_values``.
+
+    Raises:
+        AssertionError: results differ; the message has each function and element where they do.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.laws import check_special, special_values
+    >>> check_special({"abs": snp.abs}, special_values("float32"))
     """
     wide = any(x.dtype.itemsize >= 8 and x.dtype != np.complex64 for x in args)
     with enable_x64(wide):
@@ -467,7 +624,7 @@ def check_special(functions: Mapping[str, Callable[..., Any]], *args: np.ndarray
         assert not broken, "\n".join(broken)
 
 
-def _alike(x: np.ndarray, y: np.ndarray) -> Any:
+def _alike(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if not is_inexact(x.dtype):
         return x == y
     tolerance = _tolerance(x.dtype)
@@ -480,16 +637,16 @@ def _alike(x: np.ndarray, y: np.ndarray) -> Any:
         return _same(x, y) | (near & (np.signbit(x) == np.signbit(y)))
 
 
-def _same(x: np.ndarray, y: np.ndarray) -> Any:
+def _same(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Whether they are equal, with the sign of zeros, or both NaN."""
     return (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
 
 
-def _wide(x: Any) -> np.ndarray:
+def _wide(x: ArrayLike) -> np.ndarray:
     host = np.asarray(x)
     return host.astype(np.complex128 if is_complex(host.dtype) else np.float64)
 
 
-def _pair(xs: Sequence[Any], ys: Sequence[Any]) -> float:
+def _pair(xs: Sequence[ArrayLike], ys: Sequence[ArrayLike]) -> float:
     """The real part of the sum of products."""
     return float(sum(np.real(np.sum(_wide(x) * _wide(y))) for x, y in zip(xs, ys, strict=True)))

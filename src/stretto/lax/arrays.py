@@ -161,7 +161,8 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     start, stop, _ = slice(start_dimension, stop_dimension).indices(x.ndim)
     if stop < start:
         raise ValueError(
-            f"collapse: axes {start_dimension} to {stop_dimension} of {x.type} are no range"
+            f"collapse: stop_dimension {stop_dimension} of {x.type} is before start_dimension "
+            f"{start_dimension}"
         )
     joined = math.prod(x.shape[start:stop])
     return reshape(x, (*x.shape[:start], joined, *x.shape[stop:]))
@@ -382,7 +383,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     return _chosen(index, values, 0)
 
 
-def _chosen(index: Any, values: Sequence[Any], first: int) -> Any:
+def _chosen(index: Array, values: Sequence[Array], first: int) -> Array:
     """By halves, so that the depth is logarithmic."""
     if len(values) == 1:
         return values[0]

@@ -6,7 +6,7 @@ Next, read ``ops/contract``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -141,7 +141,7 @@ class RaggedDotDimensionNumbers(NamedTuple):
         rhs_group_dimensions: the axis of ``rhs`` that numbers the groups, or none.
     """
 
-    dot_dimension_numbers: Any
+    dot_dimension_numbers: DotDimensionNumbers
     lhs_ragged_dimensions: Sequence[int]
     rhs_group_dimensions: Sequence[int]
 
@@ -253,15 +253,15 @@ def ragged_dot_general(
 
 def _ragged(
     caller: str,
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    ragged_dot_dimension_numbers: Any,
-    precision: Any,
-    preferred_element_type: Any,
-    group_offset: Any,
-    out_sharding: Any,
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike,
+    preferred_element_type: DTypeLike | None,
+    group_offset: None,
+    out_sharding: None,
+) -> Array:
     refuse_sharding(caller, out_sharding=out_sharding)
     if group_offset is not None:
         raise NotImplementedError(
@@ -282,7 +282,7 @@ def _ragged(
     groups = _one(caller, "rhs_group_dimensions", group_axes, y.ndim, int(ragged in free))
     batch = (shared, canonical_axes(tuple(shared_y), y.ndim, caller))
 
-    def product(x: Any, summed: Any, other: Any) -> Any:
+    def product(x: Array, summed: Sequence[int], other: Sequence[int]) -> Array:
         numbers = ((summed, other), batch)
         return contracted(caller, x, y, numbers, precision, preferred_element_type)
 
@@ -306,7 +306,7 @@ def _one(caller: str, name: str, axes: Sequence[int], ndim: int, count: int) -> 
     return given
 
 
-def _parted(caller: str, x: Any, sizes: Any, ragged: int, outer: tuple[int, ...]) -> Any:
+def _parted(caller: str, x: Array, sizes: Array, ragged: int, outer: tuple[int, ...]) -> Array:
     """``x`` with a new last axis of the groups: what is in each of them, zero elsewhere."""
     before = tuple(x.shape[d] for d in outer)
     if sizes.ndim not in (1, 1 + len(outer)) or sizes.shape[:-1] not in ((), before):
@@ -384,7 +384,9 @@ def scaled_dot(
     return contracted(caller, x, y, dimension_numbers)
 
 
-def _scaled(caller: str, name: str, x: Any, scale: Any, summed: Sequence[int]) -> Any:
+def _scaled(
+    caller: str, name: str, x: Array, scale: ArrayLike | None, summed: Sequence[int]
+) -> Array:
     """The operand times its scales, each repeated for the elements that it is for."""
     if scale is None:
         return x

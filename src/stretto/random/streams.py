@@ -33,11 +33,12 @@ class _Stream:
     In place of a key there may be a reason why nothing is drawn.
     """
 
-    def __init__(self, key: Any, why: str = "") -> None:
-        self._key, self._why, self._numbers = key, why, itertools.count()
+    def __init__(self, key: Key | None, why: str = "") -> None:
+        self._key: Any = key
+        self._why, self._numbers = why, itertools.count()
         self._interpreter = state.interpreter
 
-    def draw(self, caller: str) -> Any:
+    def draw(self, caller: str) -> Key:
         """The next key; ``RuntimeError`` where it is refused."""
         why = self.refusal()
         if why:
