@@ -195,8 +195,8 @@ def elementary(name: str, dtype: str) -> Row:
     function = getattr(snp, name)
     x, want, bound = validation(name, dtype)
     with st.enable_x64(dtype == "float64"):
-        given = snp.array(x)
-        eager, compiled = np.asarray(function(given)), np.asarray(st.jit(function)(given))
+        argument = snp.array(x)
+        eager, compiled = np.asarray(function(argument)), np.asarray(st.jit(function)(argument))
     # The least normal number counts with them: half of it is subnormal.
     flushed = subnormal(x) | subnormal(want) | (np.abs(x) == np.finfo(x.dtype).tiny)
     return Row(

@@ -255,13 +255,13 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace, 
     options.peer_python = os.path.abspath(options.peer_python)
 
 
-def _names_of(known: Sequence[str]) -> Callable[[str], list[str]]:
+def _names_of(rows: Sequence[str]) -> Callable[[str], list[str]]:
     """A parser for a comma-separated choice from `known`, in the order of `known`."""
 
     def parse(text: str) -> list[str]:
         names = [name.strip() for name in text.split(",") if name.strip()]
         try:
-            return matching(names, known)
+            return matching(names, rows)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -17,7 +17,7 @@ __all__ = ["batches", "best_members", "copies", "soups"]
 
 
 def batches(train: Part, size: int = 250, most: int = 8) -> list[np.ndarray]:
-    """The images from which BatchNorm statistics are computed anew."""
+    """The images from which BatchNorm statistics are computed again."""
     images = train.images[: size * most]
     return [images[i : i + size] for i in range(0, len(images), size)]
 
@@ -42,7 +42,7 @@ def soups(
     """The mean of all members' weights, and that of those which make it no worse, best first.
 
     ``scores`` are the members' own accuracies on ``held_out``. Every average has its BatchNorm
-    statistics computed anew before it is used.
+    statistics computed again before it is used.
     """
 
     def renewed(member: Any) -> Any:

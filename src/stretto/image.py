@@ -159,11 +159,11 @@ def _weights(
         wide = snp.maximum(1 / scale, 1) if antialias else 1
         weights = _by_distance(n, at, wide, method)
     total: Any = snp.sum(weights, 0)
-    known = abs(total) > 1000 * float(ml_dtypes.finfo(dtype).eps)
-    inside = known
+    nonzero = abs(total) > 1000 * float(ml_dtypes.finfo(dtype).eps)
+    inside = nonzero
     if method is not ResizeMethod.CUBIC_PYTORCH:
         inside = inside & (at >= -0.5) & (at <= n - 0.5)
-    return snp.where(inside, weights / snp.where(known, total, 1)[None], 0)
+    return snp.where(inside, weights / snp.where(nonzero, total, 1)[None], 0)
 
 
 def _method(caller: str, method: str | ResizeMethod) -> ResizeMethod:
@@ -251,7 +251,7 @@ def resize(
     axes = [d for d in range(x.ndim) if sizes[d] != x.shape[d]]
     if any(not x.shape[d] for d in axes):
         raise ValueError(
-            f"{caller}: an axis of {x.type} is empty, so there is nothing to make {sizes} from"
+            f"{caller}: an axis of {x.type} is empty, so {sizes} cannot be made from it"
         )
     if kind is ResizeMethod.NEAREST:
         for d in axes:

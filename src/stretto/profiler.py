@@ -163,7 +163,7 @@ def trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -
 class TraceAnnotation(contextlib.ContextDecorator):
     """Name a ``with`` block, which then shows in profiles.
 
-    Costs next to nothing while no profile is taken.
+    Costs almost nothing while no profile is taken.
 
     Args:
         name: the name.

@@ -219,7 +219,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 class Partial(functools.partial):
     """``functools.partial`` that is a tree of its arguments; the function is static.
 
-    It therefore passes through transformations, and ``jit`` compiles anew for another function.
+    It therefore passes through transformations, and ``jit`` compiles again for another function.
 
     >>> import stretto as st
     >>> double = st.tree_util.Partial(lambda x, y: x * y, 2.0)

@@ -227,10 +227,10 @@ def _leaves(member: Tree, caller: str) -> list[Array]:
 def _refuse_other_ties(ties: Ties, others: Ties, one: int, other: int) -> None:
     """Raise ``ValueError`` where members of one structure hold different things at two places."""
     for have, lack, i, j in ((ties, others, one, other), (others, ties, other, one)):
-        apart = [f"{place} to {first}" for place, first in have if (place, first) not in lack]
-        if apart:
+        differences = [f"{place} to {first}" for place, first in have if (place, first) not in lack]
+        if differences:
             raise ValueError(
-                f"Ensemble: member {i} ties {', '.join(apart)} (one array or module at both "
+                f"Ensemble: member {i} ties {', '.join(differences)} (one array or module at both "
                 f"places), and member {j} does not; members of one structure must tie alike"
             )
 
@@ -303,8 +303,8 @@ def joined(
 ) -> tuple[list[Group], list[list[Array]]]:
     """The groups of two ensembles, the second's members last; equal groups become one."""
     start = sum(g.size for g in groups)
-    behind = [moved(g, [start + p for p in g.places]) for g in others]
-    return merged([*groups, *behind], [*arrays, *their_arrays])
+    after = [moved(g, [start + p for p in g.places]) for g in others]
+    return merged([*groups, *after], [*arrays, *their_arrays])
 
 
 def merged(
@@ -323,8 +323,8 @@ def merged(
         places = (*first.places, *group.places)
         rows = np.argsort(places).astype(np.int32)
         columns[kind] = [
-            _one_column(name, once, x, alone, y, group.size, rows)
-            for name, once, x, alone, y in zip(
+            _one_column(name, once, x, once_there, y, group.size, rows)
+            for name, once, x, once_there, y in zip(
                 first.names,
                 first.shared,
                 columns[kind],
@@ -338,22 +338,22 @@ def merged(
 
 
 def _one_column(
-    name: str, once: bool, x: Array, alone: bool, y: Array, size: int, rows: np.ndarray
+    name: str, once: bool, x: Array, once_there: bool, y: Array, size: int, rows: np.ndarray
 ) -> Array:
     """An array of members with that of other members after it, in this order of rows.
 
-    ``once``: the first members share one; ``alone``: the others do.
+    ``once``: the first members share one; ``once_there``: the others do.
     """
     if once:
-        value = y if alone else y[0]
-        rest = value if alone else y
+        value = y if once_there else y[0]
+        rest = value if once_there else y
         if value.shape != x.shape or not bool((rest == x).all()):
             raise ValueError(
                 f"Ensemble: {name} is shared by the present members, and the new ones have other "
                 f"values"
             )
         return x
-    more = trees.stack([y] * size) if alone else y
+    more = trees.stack([y] * size) if once_there else y
     if more.shape[1:] != x.shape[1:] or more.dtype != x.dtype:
         raise ValueError(
             f"Ensemble: new members differ at {name}: expected {x.shape[1:]} {x.dtype}, got "

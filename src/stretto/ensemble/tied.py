@@ -20,7 +20,7 @@ Ties: TypeAlias = tuple[tuple[str, str], ...]
 def ties_of(member: Tree) -> Ties:
     """The ties of a module, found by identity; none in a tree that is not a module.
 
-    Arrays count as tied where both are parameters: a buffer is assigned anew by its own module.
+    Arrays count as tied where both are parameters: a buffer is assigned by its own module.
 
     >>> from stretto import nn
     >>> layer = nn.Linear(2, 2)

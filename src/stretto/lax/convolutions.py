@@ -1,4 +1,4 @@
-"""Windows of an array laid out, kernels that change with the place, and the shapes that come of it.
+"""Windows of an array laid out, kernels that change with the place, and the resulting shapes.
 
 Next, read ``_engine/ops/convolution/general``.
 """

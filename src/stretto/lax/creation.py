@@ -121,10 +121,10 @@ def full_like(
     Array([7., 7.], dtype=float32)
     """
     like = type_of(x, "full_like")
-    wanted = like.dtype if dtype is None else dtype
+    own_dtype = like.dtype if dtype is None else dtype
     sizes = like.shape if shape is None else shape
     refuse_sharding("full_like", sharding=sharding)
-    return _filled("full_like", sizes, fill_value, wanted)
+    return _filled("full_like", sizes, fill_value, own_dtype)
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: None = None) -> Array:

@@ -1,6 +1,6 @@
-"""What ``jax.lax`` has for several platforms and devices, as it is where there is one CPU.
+"""What ``jax.lax`` has for several platforms and devices, for the one CPU that there is.
 
-What only means something between devices is refused, with the way out.
+What has a meaning only between devices is refused, with the way out.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
     """Name the operations of a function as one.
 
     JAX lets a compiler replace the whole by what it knows by that name; here it is compiled as it
-    is.
+    stands.
 
     Args:
         decomposition: a function.

@@ -82,8 +82,8 @@ def _by_halley(
         q, _ = Qr(False)(concatenate([u * root, below], rows))
         first, second = slice_in_dim(q, 0, m, 1, rows), slice_in_dim(q, m, m + n, 1, rows)
         product = matmul(first, adjoint(second))
-        found = u * ratio + product * rest
-        return found, u, minimum(least * (a + b * l2) / (1 + c * l2), one), step + 1
+        following = u * ratio + product * rest
+        return following, u, minimum(least * (a + b * l2) / (1 + c * l2), one), step + 1
 
     start = (
         x / convert(bound, x.dtype),

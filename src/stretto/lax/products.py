@@ -1,4 +1,4 @@
-"""Products of arrays beside ``dot_general``: of matrices, of ragged groups of rows, with scales.
+"""Products other than ``dot_general``: of matrices, of ragged groups of rows, with scales.
 
 Next, read ``ops/contract``.
 """
@@ -297,13 +297,12 @@ def _ragged(
 
 
 def _one(caller: str, name: str, axes: Sequence[int], ndim: int, count: int) -> tuple[int, ...]:
-    given = tuple(canonical_axis(a, ndim, caller) for a in axes)
-    if len(given) != count:
+    places = tuple(canonical_axis(a, ndim, caller) for a in axes)
+    if len(places) != count:
         raise ValueError(
-            f"{caller}: {name} must have {count} axis where lhs_ragged_dimensions is so, got "
-            f"{given}"
+            f"{caller}: {name} must have {count} axis for these lhs_ragged_dimensions, got {places}"
         )
-    return given
+    return places
 
 
 def _parted(caller: str, x: Array, sizes: Array, ragged: int, outer: tuple[int, ...]) -> Array:
@@ -343,7 +342,7 @@ def scaled_dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Multiply operands that each have scales, one for so many elements along an axis.
+    """Multiply operands with scales, each for a number of elements along an axis.
 
     Args:
         lhs: a matrix, or a stack of them along a first axis.
@@ -398,10 +397,10 @@ def _scaled(
     )
     if not fits:
         raise ValueError(
-            f"{caller}: {name}_scale must have the shape of {name}: {x.type}, but for sizes along "
-            f"contracted axes {axes} that divide its; got {s.type}"
+            f"{caller}: {name}_scale must have the shape of {name}: {x.type}, except along "
+            f"contracted axes {axes}, where sizes divide its; got {s.type}"
         )
     pairs = [(m, n // m) if m else (0, 1) for n, m in zip(x.shape, s.shape, strict=True)]
-    apart = tuple(k for pair in pairs for k in pair)
-    repeated = broadcast_in_dim(s, apart, range(0, 2 * x.ndim, 2))
+    split = tuple(k for pair in pairs for k in pair)
+    repeated = broadcast_in_dim(s, split, range(0, 2 * x.ndim, 2))
     return x * convert(reshape(repeated, x.shape), x.dtype)

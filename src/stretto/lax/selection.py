@@ -51,8 +51,8 @@ def approx_max_k(
 ) -> tuple[Array, Array]:
     """Find the greatest elements along an axis, or most of them.
 
-    Here all are found, which meets every ``recall_target``; the two last arguments make no
-    difference.
+    Here all are found, which meets every ``recall_target``; the last two arguments have no
+    effect.
 
     Args:
         operand: an array of real floats.
@@ -92,8 +92,8 @@ def approx_min_k(
 ) -> tuple[Array, Array]:
     """Find the least elements along an axis, or most of them.
 
-    Here all are found, which meets every ``recall_target``; the two last arguments make no
-    difference.
+    Here all are found, which meets every ``recall_target``; the last two arguments have no
+    effect.
 
     Args:
         operand: an array of real floats.

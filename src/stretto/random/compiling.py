@@ -16,13 +16,13 @@ __all__ = ["when_large"]
 
 
 _LARGE = 1 << 18
-"""From so many elements on some ten draws repay the time to compile."""
+"""From this many elements on, some ten draws repay the time to compile."""
 
 
 def when_large(fun: Callable[..., Array], static_argnums: tuple[int, ...]) -> Callable[..., Array]:
     """``fun``, to be called with the number of elements before its arguments.
 
-    For many it is compiled, unless a transformation is at work, which decides itself.
+    It is compiled for many elements, unless a transformation is at work, which decides for itself.
     """
     compiled = jit(fun, static_argnums=static_argnums)
 

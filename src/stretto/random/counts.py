@@ -96,7 +96,7 @@ def geometric(
     target, chance = integer_dtype(dtype, "geometric"), _probability(p, "geometric")
     sizes = shape_of(shape, "geometric", chance)
     u = uniform(checked(key, "geometric"), sizes, chance.dtype)
-    u = select(u == 0, full_like(u, 1), u)  # a logarithm of 0 is none
+    u = select(u == 0, full_like(u, 1), u)  # the logarithm of 0 is infinite
     per_trial = spread(log1p(-chance), sizes, "geometric", "p")
     return convert(floor(log(u) / per_trial) + 1, target)
 
@@ -180,7 +180,7 @@ def _poisson_rejected(key: Key, rate: Array, most: int) -> Array:
     b = 0.931 + 2.53 * sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse = 1.1239 + 1.1328 / (b - 3.4)
-    surely = 0.9277 - 3.6224 / (b - 2)
+    sure_bound = 0.9277 - 3.6224 / (b - 2)
     log_rate = log(rate)
 
     def propose(state: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -191,9 +191,9 @@ def _poisson_rejected(key: Key, rate: Array, most: int) -> Array:
         inside = 0.5 - absolute(u)
         k = floor((2 * a / inside + b) * u + rate + 0.43)
         proposed = log(v * inverse / (a / (inside * inside) + b))
-        wanted = -rate + k * log_rate - lgamma(k + 1)
+        log_probability = -rate + k * log_rate - lgamma(k + 1)
         outside = (k < 0) | ((inside < 0.013) & (v > inside))
-        good = ((inside >= 0.07) & (v <= surely)) | (~outside & (proposed <= wanted))
+        good = ((inside >= 0.07) & (v <= sure_bound)) | (~outside & (proposed <= log_probability))
         return turn + 1, select(good, k, count), accepted | good, key
 
     def missing(state: tuple[Array, ...]) -> Array:
@@ -251,11 +251,11 @@ def _binomial(target: np.dtype, key: Key, trials: Array, chance: Array) -> Array
     # The rarer outcome is counted.
     small = chance < 0.5
     rare = select(small, chance, 1 - chance)
-    unlike = ne(rare, rare) | (rare < 0)
-    uncounted = ne(trials, trials) | (trials < 0)
+    improper = ne(rare, rare) | (rare < 0)
+    unknown = ne(trials, trials) | (trials < 0)
     endless = trials == np.inf
-    rare = select(unlike, full_like(rare, 0.01), rare)
-    few = uncounted | (trials * rare <= 10)
+    rare = select(improper, full_like(rare, 0.01), rare)
+    few = unknown | (trials * rare <= 10)
     trials = floor(trials)
     added = _binomial_added(key, select(few, trials, zeros_like(trials)), rare)
     rejected = _binomial_rejected(
@@ -264,9 +264,9 @@ def _binomial(target: np.dtype, key: Key, trials: Array, chance: Array) -> Array
         select(few, full_like(rare, 0.5), rare),
     )
     out = convert(select(few, added, rejected), target)
-    out = select(unlike | uncounted, full_like(out, np.nan), out)
-    out = select(endless & ~(unlike | uncounted), full_like(out, np.inf), out)
-    as_drawn = small | uncounted | ne(chance, chance) | endless
+    out = select(improper | unknown, full_like(out, np.nan), out)
+    out = select(endless & ~(improper | unknown), full_like(out, np.inf), out)
+    as_drawn = small | unknown | ne(chance, chance) | endless
     return select(as_drawn, out, convert(trials, target) - out)
 
 
@@ -294,7 +294,7 @@ def _binomial_rejected(key: Key, n: Array, p: Array) -> Array:
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
     centre = n * p + 0.5
-    surely = 0.92 - 4.2 / b
+    sure_bound = 0.92 - 4.2 / b
     odds = p / (1 - p)
     alpha = (2.83 + 5.1 / b) * deviation
     mode = floor((n + 1) * p)
@@ -308,7 +308,7 @@ def _binomial_rejected(key: Key, n: Array, p: Array) -> Array:
         k = floor((2 * a / inside + b) * u + centre)
         proposed = log(v * alpha / (a / (inside * inside) + b))
         # log of the probability of k over that of the mode, by Stirling's series.
-        wanted = (
+        log_ratio = (
             (mode + 0.5) * log((mode + 1) / (odds * (n - mode + 1)))
             + (n + 1) * log((n - mode + 1) / (n - k + 1))
             + (k + 0.5) * log(odds * (n - k + 1) / (k + 1))
@@ -318,7 +318,7 @@ def _binomial_rejected(key: Key, n: Array, p: Array) -> Array:
             - _stirling_rest(n - k)
         )
         outside = (k < 0) | (k > n)
-        good = ((inside >= 0.07) & (v <= surely)) | (~outside & (proposed <= wanted))
+        good = ((inside >= 0.07) & (v <= sure_bound)) | (~outside & (proposed <= log_ratio))
         return select(good, k, count), accepted | good, key
 
     start = (full_like(p, -1), full(p.shape, False, _BOOL), key)

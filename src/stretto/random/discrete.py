@@ -372,7 +372,7 @@ def choice(
     if not draws:
         return full((*values.shape[:place], *sizes, *values.shape[place + 1 :]), 0, values.dtype)
     if n <= 0:
-        raise ValueError(f"{caller}: there is nothing to choose from: {n} parts")
+        raise ValueError(f"{caller}: a has no parts to choose from")
     if not replace and draws > n:
         raise ValueError(f"{caller}: {draws} draws without replacement from {n} parts are too many")
     if p is None and not replace:

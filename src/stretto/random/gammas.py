@@ -43,7 +43,7 @@ __all__ = [
 
 
 def _split(scheme: Implementation, words: Array, count: int) -> list[Array]:
-    """New keys of each of many: ``count`` arrays of them."""
+    """New keys of each key: ``count`` arrays of them."""
     rows, axis = scheme.split(words, (count,)), words.ndim - 1
     return [reshape(slice_in_dim(rows, i, i + 1, axis=axis), words.shape) for i in range(count)]
 

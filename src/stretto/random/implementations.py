@@ -3,9 +3,9 @@
 Three implementations, under JAX's names. Each works on words: uint32 arrays whose last axis holds a
 key, and whose leading axes hold many. ``threefry2x32`` is the default: every bit is that of a
 published cipher, in one of two layouts of counters (``config.threefry_partitionable``). ``rbg``
-splits keys so too, and draws bits with Philox, which takes fewer operations a bit; ``unsafe_rbg``
-has Philox split and fold as well, by a rule that nobody has shown to be sound. Next, read
-``key_arrays``.
+splits keys in the same way, and draws bits with Philox, which takes fewer operations a bit;
+``unsafe_rbg`` also splits and folds with Philox, by a rule that has not been shown to be sound.
+Next, read ``key_arrays``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["IMPLEMENTATIONS", "Implementation", "implementation"]
 
 _PHILOX = RandomAlgorithm.RNG_PHILOX
 _UINT32 = np.dtype(np.uint32)
-_STIRRED = 10
+_ROWS_PER_KEY = 10
 """How many rows of bits ``unsafe_rbg`` draws for each that it keeps as a key."""
 
 
@@ -121,15 +121,17 @@ def _rbg_bits(words: Array, width: int, shape: tuple[int, ...]) -> Array:
 
 def _unsafe_split(words: Array, shape: tuple[int, ...]) -> Array:
     batch, count = words.shape[:-1], math.prod(shape)
-    rows = reshape(_rbg_bits(words, 32, (_STIRRED * count, 4)), (*batch, count, _STIRRED, 4))
+    rows = reshape(
+        _rbg_bits(words, 32, (_ROWS_PER_KEY * count, 4)), (*batch, count, _ROWS_PER_KEY, 4)
+    )
     kept = slice_in_dim(rows, 0, 1, axis=len(batch) + 1)
     return reshape(kept, (*batch, *shape, 4))
 
 
 def _unsafe_fold_in(words: Array, low: Array) -> Array:
     seeded = _twice(_joined([zeros_like(low), low]))
-    rows = _rbg_bits(seeded, 32, (_STIRRED, 4))
-    last = slice_in_dim(rows, _STIRRED - 1, _STIRRED, axis=low.ndim)
+    rows = _rbg_bits(seeded, 32, (_ROWS_PER_KEY, 4))
+    last = slice_in_dim(rows, _ROWS_PER_KEY - 1, _ROWS_PER_KEY, axis=low.ndim)
     return bitwise_xor(words, broadcast_to(reshape(last, (*low.shape, 4)), words.shape))
 
 

@@ -71,8 +71,8 @@ class KeyArray:
 
     Made by ``random.key``, ``random.split``, ``random.wrap_key_data``. It has the shape, the
     indexing and the reshaping of an array, and no arithmetic; ``random.key_data`` gives its words.
-    Functions of trees (``st.stack``, ``st.tree.map``) work on it by way of its words; axes that
-    ``vmap`` is told count the array's own.
+    Functions of trees (``st.stack``, ``st.tree.map``) work on it by way of its words; axes
+    given to ``vmap`` count the array's own.
 
     >>> from stretto import random
     >>> keys = random.split(random.key(42), 3)
@@ -166,10 +166,10 @@ class KeyArray:
         """The index of the words: whole keys, whatever the index of keys."""
         entries = index if isinstance(index, tuple) else (index,)
         dots = any(entry is Ellipsis for entry in entries)
-        taken = sum(_axes(entry) for entry in entries)
-        if taken > self.ndim:
+        count = sum(_axes(entry) for entry in entries)
+        if count > self.ndim:
             raise IndexError(
-                f"too many indices: {taken} for a key array of {self.ndim} axes, shape {self.shape}"
+                f"too many indices: {count} for a key array of {self.ndim} axes, shape {self.shape}"
             )
         return (*entries, slice(None)) if dots else (*entries, ..., slice(None))
 

@@ -2,7 +2,7 @@
 
 Every draw takes a key, and equal keys give equal numbers, whatever transformation the draw is
 under. A key is typed (``key``), or the raw words of one (``PRNGKey``), which are taken to be of
-``config.default_prng_impl``; functions give the kind that they are given. Next, read
+``config.default_prng_impl``; functions return the kind that they take. Next, read
 ``distributions``.
 """
 

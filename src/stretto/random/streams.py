@@ -1,7 +1,7 @@
 """Ambient randomness: streams of keys for layers that are not handed one.
 
 A layer without ``key=`` draws from the innermost stream in force: that of a ``with keys(key):``
-block, else the default stream of the process, which ``manual_seed`` starts anew. The n-th draw of a
+block, else the default stream of the process, which ``manual_seed`` restarts. The n-th draw of a
 stream is its key with n folded in. A stream is drawn from only where it was opened: inside a trace
 or a ``vmap`` that began later, the key would be a constant, or the same for all examples, and that
 is refused.
@@ -87,7 +87,7 @@ class _Default:
 
 
 def manual_seed(seed: ArrayLike) -> None:
-    """Start the default stream anew from a seed, for all threads.
+    """Restart the default stream from a seed, for all threads.
 
     A new process starts with seed 0.
 

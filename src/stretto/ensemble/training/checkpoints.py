@@ -192,7 +192,7 @@ class Checkpoints:
         if skipped:
             message = "\n  ".join(["fit: there is no whole checkpoint to go on from:", *skipped])
             raise ValueError(
-                f"{message}\nput a copy of one there, or remove them to begin anew, or give "
+                f"{message}\nput a copy of one there, or remove them to start again, or give "
                 f"another directory"
             )
         if resume is True:
@@ -255,12 +255,12 @@ def _divided_as(state: TrainState, finished: list[list[list[int]]]) -> TrainStat
     """The state with its packs divided as these places of finished members say."""
     packs, others, sums = [], [], []
     for pack, finished_packs, own_sums in zip(state.packs, finished, state.sums, strict=True):
-        gone_packs = []
+        stopped_packs = []
         for places in finished_packs:
-            pack, gone = divided(pack, [p not in places for p in pack.group.places])
-            gone_packs.append(gone)
+            pack, stopped = divided(pack, [p not in places for p in pack.group.places])
+            stopped_packs.append(stopped)
         packs.append(pack)
-        others.append(tuple(gone_packs))
+        others.append(tuple(stopped_packs))
         size = pack.group.size
         sums.append({n: snp.zeros(size, x.dtype) for n, x in own_sums.items()})
     return state.replace(packs=tuple(packs), finished=tuple(others), sums=tuple(sums))

@@ -1,6 +1,6 @@
 """``fit``: training an ensemble, as its users call it.
 
-It checks what was asked for, and hands it to ``loop``.
+It checks the arguments, and passes them to ``loop``.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def fit(
     One compiled program is a step of all members of an architecture; it picks each member's batch
     from data that lie on the device. Members that have stopped are computed beside the others and
     left as they are, until at most half of an architecture's still train: these are then put
-    together, and compiled anew. The ensemble is changed, even where training ends by an error or by
-    Ctrl-C: it has what was reached, all members after the same step. Only where an interruption
+    together, and compiled again. The ensemble is changed, even where training ends by an error or
+    by Ctrl-C: it has what was reached, all members after the same step. Only where an interruption
     falls into a step itself, which has taken the arrays, is it left as it was before the training;
     checkpoints are whole in any case.
 

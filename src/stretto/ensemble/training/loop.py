@@ -212,8 +212,8 @@ def settled(state: TrainState) -> TrainState:
         active = np.asarray(pack.rows.active)
         count = int(active.sum())
         if 0 < count < len(active) and (2 * count <= len(active) or pack.shared):
-            pack, gone = divided(pack, active.tolist())
-            others = (*others, gone)
+            pack, stopped = divided(pack, active.tolist())
+            others = (*others, stopped)
         packs.append(pack)
         finished.append(others)
         going.append(count > 0)

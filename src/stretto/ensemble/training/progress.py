@@ -104,11 +104,11 @@ def described(values: np.ndarray) -> str:
     """
     if len(values) <= _FEW:
         return " ".join("–" if np.isnan(x) else f"{x:.4g}" for x in values)
-    known = values[~np.isnan(values)]
-    if not len(known):
+    numbers = values[~np.isnan(values)]
+    if not len(numbers):
         return "–"
-    low, middle, high = np.min(known), np.median(known), np.max(known)
-    return f"{low:.4g} … {middle:.4g} … {high:.4g} ({len(known)} members)"
+    low, middle, high = np.min(numbers), np.median(numbers), np.max(numbers)
+    return f"{low:.4g} … {middle:.4g} … {high:.4g} ({len(numbers)} members)"
 
 
 def means(state: TrainState) -> dict[str, np.ndarray]:

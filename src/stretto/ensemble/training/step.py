@@ -171,10 +171,10 @@ def _finite(pack: Pack, losses: Array, own: Tree, shared: Tree) -> tuple[Array, 
         shared_places = [i for i, n in enumerate(names) if n in pack.shared]
         whole = snp.stack([_all_finite([x[names[i]] for x in shared]) for i in shared_places])
         blameless = snp.logical_or(good, snp.logical_not(pack.rows.active)).all()
-        nobody = snp.logical_and(blameless, snp.logical_not(whole.all()))
+        shared_only = snp.logical_and(blameless, snp.logical_not(whole.all()))
         part = snp.where(whole, np.int32(len(names)), np.asarray(shared_places, np.int32)).min()
-        good = snp.logical_and(good, snp.logical_not(nobody))
-        first = snp.where(nobody, part, first)
+        good = snp.logical_and(good, snp.logical_not(shared_only))
+        first = snp.where(shared_only, part, first)
     return good, first.astype(_INT32)
 
 

@@ -376,9 +376,9 @@ class Trainer:
     def _sums(
         self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool, key: Key
     ) -> tuple[Pack, dict[str, Array]]:
-        pack, metrics, taken = advanced(self._rules(pack), pack, batch, each, key)
-        more = {n: sums[n] + snp.where(taken, x, 0) for n, x in metrics.items()}
-        return pack, {**more, "count": sums["count"] + convert(taken, sums["count"].dtype)}
+        pack, metrics, moves = advanced(self._rules(pack), pack, batch, each, key)
+        more = {n: sums[n] + snp.where(moves, x, 0) for n, x in metrics.items()}
+        return pack, {**more, "count": sums["count"] + convert(moves, sums["count"].dtype)}
 
     def _next_in_order(
         self,
