@@ -230,7 +230,7 @@ def columns_of(table: Table) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def relative(got: np.ndarray, want: np.ndarray) -> float:
-    """The worst relative error; 1 where one alone is no number."""
+    """The worst relative error; 1 where only one is not a number."""
     with np.errstate(all="ignore"):
         error = np.abs(got.astype(np.float64) - want) / np.abs(want)
     return float(np.max(np.where(np.isfinite(error), error, got != want), initial=0))

@@ -18,7 +18,7 @@ QUICK: list[str] = [row.name for row in WORKLOADS.values() if row.quick_rounds]
 
 
 def matching(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The names in `known` that match any of the shell patterns, in the order of `known`.
+    """Those of `names` that match any of the shell patterns, in their order.
 
     Raises `ValueError` naming the patterns that match nothing.
     """

@@ -98,7 +98,7 @@ class Way:
             self.function(*self.arguments())
 
     def timed(self, count: int) -> Times:
-        """Seconds of a call, of so many, whose arguments are made beforehand."""
+        """Seconds for each of this many calls, whose arguments are made beforehand."""
         calls, function = [self.arguments() for _ in range(count)], self.function
         with config(**self.settings):
             cores, start = time.process_time(), time.perf_counter()
@@ -182,14 +182,14 @@ def _complete(result: Any) -> Any:
 
 
 def _order(names: list[str], turn: int) -> list[str]:
-    """Another one at each turn: what ran before leaves caches and memory in its state."""
+    """Another order at each turn, since what ran before leaves its state in caches and memory."""
     at = turn // 2 % len(names)
     names = names[at:] + names[:at]
     return names[::-1] if turn % 2 else names
 
 
 def _least(ways: dict[str, Way], rounds: int, limit: float) -> dict[str, Times]:
-    """The least times of calls that take turns; short calls are timed some at once."""
+    """The least times of calls that take turns; several short calls are timed together."""
     counts = {}
     for name, way in ways.items():
         way()

@@ -1,7 +1,7 @@
 """Earlier runs: kept beside the file of the last one, and compared with it, row by row.
 
 What slows the machine slows the peers too, so times relative to theirs are compared; and a row has
-moved if it did relative to most of them, so that one that had a bad day is outvoted.
+moved if it did relative to most of them, so that one peer's bad day is outvoted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Change:
 
 
 def keep(report: Report, file: Path) -> None:
-    """Write a copy of the report where `earlier_runs` finds it; the oldest copies go."""
+    """Write a copy of the report where `earlier_runs` finds it; the oldest copies are removed."""
     folder = _folder(file)
     folder.mkdir(parents=True, exist_ok=True)
     moment = report["measured_at"].replace("-", "").replace(":", "").partition("+")[0]
@@ -73,8 +73,8 @@ def earlier_runs(file: Path) -> list[Report]:
 def compare(report: Report, earlier: Iterable[Report]) -> list[Change]:
     """Each row of the report beside the last run, of those `earlier`, that has it.
 
-    A row is slower if, relative to most of the peers that both runs have, its median is so by more
-    than a tenth, and its lower quartile is above the upper one of then.
+    A row is slower if, relative to most of the peers that both runs have, its median is
+    greater by more than a tenth, and its lower quartile is above the earlier upper one.
     """
     runs = list(earlier)
     return [_change(report, entry, runs) for entry in report["benchmarks"]]

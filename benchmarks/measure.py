@@ -52,7 +52,7 @@ class Contestant(Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """Who failed at what, and how."""
+    """Which contestant failed at what, and how."""
 
     workload: str
     contestant: str
@@ -103,8 +103,8 @@ def measure(
 ) -> Row:
     """Check and time the contestants, in turns: A B C A B C … for `rounds`, most after a warm-up.
 
-    A contestant that fails is out, and named in the row's failures; the others go on. Memory is
-    weighed when all times are taken.
+    A contestant that fails drops out, and is named in the row's failures; the others continue.
+    Memory is measured after all times.
     """
     row = Row(workload)
     running: list[Contestant] = list(contestants)

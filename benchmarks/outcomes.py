@@ -23,7 +23,7 @@ Report: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A goal, and the ratio that was found.
+    """A goal, and the ratio that was measured.
 
     Of one run these are the median of its rounds and the quartiles; of several, the median of the
     runs' medians, and the least and the greatest of them.
@@ -63,7 +63,7 @@ def outcomes(runs: Sequence[Report]) -> list[Outcome]:
 
 
 def rows_of(run: Report) -> dict[str, Row]:
-    """The measured rows of a report, by name; rows that are no more are left out."""
+    """The measured rows of a report, by name; rows that no longer exist are left out."""
     rows = {}
     for entry in run["benchmarks"]:
         contestants = entry["contestants"]

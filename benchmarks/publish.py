@@ -117,7 +117,7 @@ def _run(run: Report) -> str:
 
 
 def _flaws(runs: Sequence[Report], mixed: set[str]) -> list[str]:
-    """Why the figures are nothing to rely on; nothing if they are."""
+    """Why the figures are not reliable; empty if they are."""
     flaws = []
     if any((run["rounds"] or 0) < ROUNDS for run in runs):
         flaws.append(f"fewer than {ROUNDS} rounds")

@@ -154,9 +154,9 @@ def serve(
     registry: Registry,
     **settings: Any,
 ) -> None:
-    """Answer commands about the registry's cases; the first answer says who this is.
+    """Answer commands about the registry's cases; the first answer says which framework this is.
 
-    `settings` are those of the framework that one may want to know later.
+    `settings` are those of the framework that are worth knowing later.
     """
     prepared: dict[Name, Case] = {}
     converse(

@@ -62,7 +62,7 @@ Check: TypeAlias = Callable[[Array, Array, Array, str], None]
 
 
 class Difference(Exception):
-    """Where two results part."""
+    """Where two results differ."""
 
 
 def compare(case: Case, results: Mapping[str, Any]) -> Verdict:

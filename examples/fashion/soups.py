@@ -28,7 +28,7 @@ def best_members(architecture: st.Ensemble, scores: np.ndarray) -> Any:
 
 
 def copies(members: Iterable[Any], each: int) -> st.Ensemble:
-    """An ensemble of so many copies of each of these members, to be trained apart."""
+    """An ensemble of this many copies of each of these members, to be trained separately."""
     return st.Ensemble([member for member in members for _ in range(each)])
 
 

@@ -73,7 +73,7 @@ def in_range(
 
     One number is looked at, and the elements of an array only where it is one parameter as a
     ``whole``, such as the probabilities of several outcomes: those of other arrays have a draw
-    each, NaN for what is out of range, as traced ones have.
+    each, which is NaN for what is out of range, as it is for traced ones.
     """
     worst: Any
     if x.__class__ in (int, float):

@@ -100,7 +100,7 @@ def _twice(pair: Array) -> Array:
 
 
 def _halves(words: Array) -> Array:
-    """The two pairs of words of which an rbg key consists, along an axis before the last."""
+    """The two pairs of words that an rbg key consists of, along an axis before the last."""
     return reshape(words, (*words.shape[:-1], 2, 2))
 
 
