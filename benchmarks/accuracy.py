@@ -195,8 +195,8 @@ def elementary(name: str, dtype: str) -> Row:
     function = getattr(snp, name)
     x, want, bound = validation(name, dtype)
     with st.enable_x64(dtype == "float64"):
-        given = snp.array(x)
-        eager, compiled = np.asarray(function(given)), np.asarray(st.jit(function)(given))
+        argument = snp.array(x)
+        eager, compiled = np.asarray(function(argument)), np.asarray(st.jit(function)(argument))
     # The least normal number counts with them: half of it is subnormal.
     flushed = subnormal(x) | subnormal(want) | (np.abs(x) == np.finfo(x.dtype).tiny)
     return Row(
@@ -230,7 +230,7 @@ def columns_of(table: Table) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def relative(got: np.ndarray, want: np.ndarray) -> float:
-    """The worst relative error; 1 where one alone is no number."""
+    """The worst relative error; 1 where only one is not a number."""
     with np.errstate(all="ignore"):
         error = np.abs(got.astype(np.float64) - want) / np.abs(want)
     return float(np.max(np.where(np.isfinite(error), error, got != want), initial=0))

@@ -17,14 +17,14 @@ QUICK: list[str] = [row.name for row in WORKLOADS.values() if row.quick_rounds]
 """The rows of the quick run."""
 
 
-def matching(patterns: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The names in `known` that match any of the shell patterns, in the order of `known`.
+def matching(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Those of `names` that match any of the shell patterns, in their order.
 
     Raises `ValueError` naming the patterns that match nothing.
     """
-    patterns, known = list(patterns), list(known)
-    idle = [one for one in patterns if not any(fnmatchcase(name, one) for name in known)]
+    patterns, names = list(patterns), list(names)
+    idle = [one for one in patterns if not any(fnmatchcase(name, one) for name in names)]
     if idle or not patterns:
         got = ", ".join(idle) or "none"
-        raise ValueError(f"expected some of {', '.join(known)}, or patterns of them; got {got}")
-    return [name for name in known if any(fnmatchcase(name, one) for one in patterns)]
+        raise ValueError(f"expected some of {', '.join(names)}, or patterns of them; got {got}")
+    return [name for name in names if any(fnmatchcase(name, one) for one in patterns)]

@@ -121,16 +121,16 @@ def count(names: Sequence[str], functions: int = 0) -> tuple[Counts, dict[str, l
     allocations = json.loads(_worker([sys.executable], "allocations", names))
     instructions, spenders = _instructions(names, functions)
     counts: Counts = {name: {"instructions": n} for name, n in instructions.items()}
-    for name, found in allocations.items():
-        counts[name] |= {kind: abs(round(figure, 1)) for kind, figure in found.items()}
+    for name, figures in allocations.items():
+        counts[name] |= {kind: abs(round(figure, 1)) for kind, figure in figures.items()}
     return counts, spenders
 
 
 def compare(counts: Counts, kept: Counts) -> list[str]:
     """What got worse, in words: figures that grew by more than 3 %."""
     lines = []
-    for name, found in counts.items():
-        for kind, now in found.items():
+    for name, figures in counts.items():
+        for kind, now in figures.items():
             before = kept.get(name, {}).get(kind)
             if before is not None and now > WORSE * before and now > before + NOISE[kind]:
                 factor = f", {now / before - 1:.0%} more" if before else ""
@@ -143,12 +143,12 @@ def as_table(counts: Counts, kept: Counts, titles: Mapping[str, str]) -> Table:
     table = Table(title="One time along each path", title_justify="left")
     for heading in ("path", "instructions", "of the kept", "blocks held", "garbage", "peak bytes"):
         table.add_column(heading, justify="left" if heading == "path" else "right")
-    for name, found in counts.items():
+    for name, figures_of_path in counts.items():
         before = kept.get(name, {}).get("instructions")
-        share = f"{found['instructions'] / before:.3f}" if before else ""
-        figures = (found.get(kind) for kind in ("held", "garbage", "peak"))
+        share = f"{figures_of_path['instructions'] / before:.3f}" if before else ""
+        figures = (figures_of_path.get(kind) for kind in ("held", "garbage", "peak"))
         cells = ("" if figure is None else f"{figure:,.10g}" for figure in figures)
-        table.add_row(titles[name], f"{found['instructions']:,.0f}", share, *cells)
+        table.add_row(titles[name], f"{figures_of_path['instructions']:,.0f}", share, *cells)
     return table
 
 
@@ -183,16 +183,16 @@ def _instructions(
         ]
         _worker(command, "instructions", names)
         files = sorted(Path(folder).glob("out.*"), key=lambda file: int(file.suffix[1:]))
-        found = instructions_of([total_of(file) for file in files], names)
+        instructions = instructions_of([total_of(file) for file in files], names)
         spenders = {}
         for place, path in enumerate(chosen(names) if functions else ()):
             text = files[3 + 3 * place].read_text(errors="replace")
             spenders[path.name] = []
-            for spent, many in ((libraries_of(text), 6), (functions_of(text), functions)):
-                most = sorted(spent, key=lambda name: -spent[name])[:many]
+            for spent, length in ((libraries_of(text), 6), (functions_of(text), functions)):
+                most = sorted(spent, key=lambda name: -spent[name])[:length]
                 lines = [f"{spent[name] / path.times:9,.0f}  {name}" for name in most]
                 spenders[path.name] += [*lines, ""]
-    return found, spenders
+    return instructions, spenders
 
 
 def instructions_of(totals: Sequence[int], names: Sequence[str]) -> dict[str, float]:
@@ -203,19 +203,19 @@ def instructions_of(totals: Sequence[int], names: Sequence[str]) -> dict[str, fl
     expected = 2 + 3 * len(names)
     if len(totals) != expected:
         raise CountingError(f"expected {expected} sections, got {len(totals)}")
-    found = {IMPORT: float(totals[1])}
+    instructions = {IMPORT: float(totals[1])}
     for place, path in enumerate(chosen(names)):
         _, once, twice = totals[2 + 3 * place : 5 + 3 * place]
-        found[path.name] = round((twice - once) / path.times)
-    return found
+        instructions[path.name] = round((twice - once) / path.times)
+    return instructions
 
 
 def total_of(file: Path) -> int:
     """The instructions of one section, from Callgrind's file; raises `CountingError`."""
-    found = re.search(r"^totals: (\d+)$", file.read_text(errors="replace"), re.MULTILINE)
-    if found is None:
+    match = re.search(r"^totals: (\d+)$", file.read_text(errors="replace"), re.MULTILINE)
+    if match is None:
         raise CountingError(f"no line of totals in {file.name}")
-    return int(found[1])
+    return int(match[1])
 
 
 def functions_of(text: str) -> dict[str, int]:
@@ -225,11 +225,11 @@ def functions_of(text: str) -> dict[str, int]:
 
 def libraries_of(text: str) -> dict[str, int]:
     """The same for each library, or program, by the name of its file."""
-    found: dict[str, int] = {}
+    libraries: dict[str, int] = {}
     for file, spent in _spent(text, "ob").items():
         name = Path(file).name
-        found[name] = found.get(name, 0) + spent
-    return found
+        libraries[name] = libraries.get(name, 0) + spent
+    return libraries
 
 
 def _spent(text: str, kind: str) -> dict[str, int]:
@@ -242,15 +242,15 @@ def _spent(text: str, kind: str) -> dict[str, int]:
     spent: dict[str, int] = {}
     function, of_called = "", False
     for line in text.splitlines():
-        if found := re.match(rf"(c?){kind}=(\(\d+\))(?: (.*))?$", line):
-            called, number, name = found.groups()
+        if match := re.match(rf"(c?){kind}=(\(\d+\))(?: (.*))?$", line):
+            called, number, name = match.groups()
             names.setdefault(number, name)
             function = function if called else names[number]
         elif line.startswith("calls="):
             of_called = True
-        elif found := re.match(r"[+*\d-]\S* (\d+)$", line):
+        elif match := re.match(r"[+*\d-]\S* (\d+)$", line):
             if not of_called:
-                spent[function] = spent.get(function, 0) + int(found[1])
+                spent[function] = spent.get(function, 0) + int(match[1])
             of_called = False
     return spent
 

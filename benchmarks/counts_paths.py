@@ -57,7 +57,7 @@ def _call(
 
 
 def _operations(name: str, title: str, times: int, make: Maker) -> Path:
-    """A path along a program of so many operations, which is what comes out."""
+    """A path along a program of this many operations, which is what comes out."""
     return Path(name, title, times, make, make)
 
 
@@ -100,7 +100,7 @@ def _paths() -> list[Path]:
 
 
 def _trace(x: Any, operations: int) -> Work:
-    """The trace of a function with so many operations."""
+    """The trace of a function with this many operations."""
     return lambda: st.jit(_function(operations)).trace(x)
 
 

@@ -71,11 +71,11 @@ def _allocations(patterns: Sequence[str]) -> dict[str, Any]:
     import stretto
     import stretto.numpy  # noqa: F401
 
-    found = {IMPORT: {"held": float(sys.getallocatedblocks() - before)}}
+    allocations = {IMPORT: {"held": float(sys.getallocatedblocks() - before)}}
     for path in chosen(patterns):
         with path.within():
-            found[path.name] = _of_path(path)
-    return found
+            allocations[path.name] = _of_path(path)
+    return allocations
 
 
 def _of_path(path: Path) -> dict[str, float]:

@@ -82,24 +82,24 @@ def find(name: str) -> Any:
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:end]))
+            value = importlib.import_module(".".join(parts[:end]))
         except ModuleNotFoundError:
             continue
         for part in parts[end:]:
             try:
-                found = getattr(found, part)
+                value = getattr(value, part)
             except AttributeError:
                 raise LookupError(f"there is no {name}") from None
-        return found
+        return value
     raise LookupError(f"there is no {name}")
 
 
 def parameters(spelt: Iterable[str]) -> list[inspect.Parameter]:
     """The parameters that are written so."""
-    given = list(spelt)
-    only = given.index("/") if "/" in given else 0
+    texts = list(spelt)
+    only = texts.index("/") if "/" in texts else 0
     out, by_name = [], False
-    for i, text in enumerate(given):
+    for i, text in enumerate(texts):
         if text in ("/", "*"):
             by_name = by_name or text == "*"
             continue
@@ -123,16 +123,16 @@ def _also(parameter: inspect.Parameter | None) -> bool:
 
 
 def differences(
-    wanted: Sequence[inspect.Parameter], given: Sequence[inspect.Parameter]
+    required: Sequence[inspect.Parameter], available: Sequence[inspect.Parameter]
 ) -> list[str]:
-    """What a call with the wanted parameters could not pass to a function with the given ones."""
-    kinds = {p.kind: p for p in given}
+    """What a call by the required parameters cannot pass to a function of the available ones."""
+    kinds = {p.kind: p for p in available}
     any_keyword = inspect.Parameter.VAR_KEYWORD in kinds
     any_position = inspect.Parameter.VAR_POSITIONAL in kinds
-    by_name = {p.name: p for p in given if p.kind is not inspect.Parameter.POSITIONAL_ONLY}
-    places = [p for p in given if p.kind in POSITIONAL]
-    wrong, passed, place = [], set(), 0
-    for p in wanted:
+    by_name = {p.name: p for p in available if p.kind is not inspect.Parameter.POSITIONAL_ONLY}
+    places = [p for p in available if p.kind in POSITIONAL]
+    wrong, taken_by_place, place = [], set(), 0
+    for p in required:
         if p.kind is inspect.Parameter.VAR_POSITIONAL:
             wrong += [] if any_position else [f"*{p.name} is missing"]
             continue
@@ -148,7 +148,7 @@ def differences(
                 continue
             if at is not None:
                 own = at
-                passed.add(at.name)
+                taken_by_place.add(at.name)
                 if p.kind is not inspect.Parameter.POSITIONAL_ONLY:
                     if at.kind is inspect.Parameter.POSITIONAL_ONLY:
                         wrong.append(f"{p.name} cannot be passed by name")
@@ -158,33 +158,33 @@ def differences(
             wrong += [] if any_keyword else [f"{p.name} is missing"]
             continue
         if own is not None:
-            passed.add(own.name)
+            taken_by_place.add(own.name)
             if p.default is not p.empty and own.default is own.empty:
                 wrong.append(f"{p.name} has no default")
     needed = [
         p.name
-        for p in given
+        for p in available
         if p.default is p.empty
         and p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        and p.name not in passed
+        and p.name not in taken_by_place
     ]
-    any_wanted = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in wanted)
-    return wrong + [f"{name} is needed here" for name in needed if not any_wanted]
+    any_required = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in required)
+    return wrong + [f"{name} is needed here" for name in needed if not any_required]
 
 
 def check(name: Name) -> str:
     """What is wrong with the name here; empty where it is covered."""
     try:
-        found = find(name.ours)
+        value = find(name.ours)
     except LookupError as error:
         return str(error)
-    if name.parameters is None or inspect.isclass(found):
+    if name.parameters is None or inspect.isclass(value):
         return ""
     try:
-        given = list(inspect.signature(found).parameters.values())
+        available = list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):
-        return "" if callable(found) else "it is no function"
-    return "; ".join(differences(parameters(name.parameters), given))
+        return "" if callable(value) else "it is no function"
+    return "; ".join(differences(parameters(name.parameters), available))
 
 
 class Coverage(NamedTuple):
@@ -202,10 +202,10 @@ class Coverage(NamedTuple):
         return self.covered / self.names if self.names else 1.0
 
 
-def coverage(several: Iterable[Name]) -> dict[str, Coverage]:
+def coverage(names_to_check: Iterable[Name]) -> dict[str, Coverage]:
     """By namespace, and over all as ``"all"``."""
     groups: dict[str, list[Name]] = {namespace: [] for namespace in (*NAMESPACES, "all")}
-    for name in several:
+    for name in names_to_check:
         groups[name.namespace].append(name)
         groups["all"].append(name)
     out = {}
@@ -227,17 +227,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="coverage_names", description=__doc__)
     parser.add_argument("--least", type=float, default=0.0, help="the share to hold, in percent")
     options = parser.parse_args(arguments)
-    found = coverage(names())
+    covered = coverage(names())
     print(f"{'namespace':<15} {'names':>6} {'covered':>8} {'share':>8}   uses covered")
-    for namespace, c in found.items():
+    for namespace, c in covered.items():
         print(
             f"{namespace:<15} {c.names:>6} {c.covered:>8} {100 * c.share:>7.1f}%   "
             f"{c.uses_covered} of {c.uses}"
         )
-    for name, why in found["all"].wrong.items():
+    for name, why in covered["all"].wrong.items():
         reason = REASONS.get(name)
         print(f"  {name}: {why}" + (f" (left out: {reason})" if reason else ""))
-    return int(100 * found["all"].share < options.least)
+    return int(100 * covered["all"].share < options.least)
 
 
 if __name__ == "__main__":

@@ -75,10 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.sizes = [int(float(size)) for size in options.sizes.split(",")]
     warnings.simplefilter("ignore")
     with np.errstate(all="ignore"), config(recompilation_warning=0):
-        found = primitives(options) if options.primitives else functions(options)
+        entries = primitives(options) if options.primitives else functions(options)
     if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
-    failed = [entry for entry in found if "error" in entry]
+        options.json.write_text(json.dumps(entries, indent=1) + "\n")
+    failed = [entry for entry in entries if "error" in entry]
     for entry in failed:
         print(f"{entry['row']}, {entry['dtype']}, {entry['size']}: {entry['error']}")
     return 1 if failed else 0
@@ -98,11 +98,11 @@ class Way:
             self.function(*self.arguments())
 
     def timed(self, count: int) -> Times:
-        """Seconds of a call, of so many, whose arguments are made beforehand."""
-        given, function = [self.arguments() for _ in range(count)], self.function
+        """Seconds for each of this many calls, whose arguments are made beforehand."""
+        calls, function = [self.arguments() for _ in range(count)], self.function
         with config(**self.settings):
             cores, start = time.process_time(), time.perf_counter()
-            for arguments in given:
+            for arguments in calls:
                 function(*arguments)
             wall = time.perf_counter() - start
             cores = time.process_time() - cores
@@ -114,16 +114,16 @@ class Way:
 
 def functions(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure the rows, and show those that are slowest beside NumPy."""
-    found, dtypes = [], options.dtypes.split(",")
+    entries, dtypes = [], options.dtypes.split(",")
     for row in ROWS:
         if not any(fnmatchcase(row.name, pattern) for pattern in options.only.split(",")):
             continue
         for dtype in [d for d in row.dtypes if d in dtypes]:
             for size in [n for n in options.sizes if n <= row.most]:
-                found.append(_entry(row, dtype, size, options))
+                entries.append(_entry(row, dtype, size, options))
                 if sys.stderr.isatty():
                     sys.stderr.write(f"\r{row.name} {dtype} {size}".ljust(60))
-    done = [entry for entry in found if "error" not in entry]
+    done = [entry for entry in entries if "error" not in entry]
     table = Table("row", "dtype", "size", "NumPy (us)", *[f"{way} / NumPy" for way in WAYS[1:]])
     for e in sorted(done, key=lambda e: -e["ratios"]["ours"])[: options.worst]:
         ratios = [f"{e['ratios'][way]:.2f}" for way in WAYS[1:]]
@@ -133,7 +133,7 @@ def functions(options: argparse.Namespace) -> list[dict[str, Any]]:
     over = [e for e in done if e["size"] >= 10**5 and e["ratios"]["ours"] > 1.1]
     large = [e for e in done if e["size"] >= 10**5]
     print(f"{len(over)} of {len(large)} with 1e5 elements or more take over 1.1 of NumPy's time")
-    return found
+    return entries
 
 
 def _entry(row: Row, dtype: str, size: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -182,14 +182,14 @@ def _complete(result: Any) -> Any:
 
 
 def _order(names: list[str], turn: int) -> list[str]:
-    """Another one at each turn: what ran before leaves caches and memory in its state."""
+    """Another order at each turn, since what ran before leaves its state in caches and memory."""
     at = turn // 2 % len(names)
     names = names[at:] + names[:at]
     return names[::-1] if turn % 2 else names
 
 
 def _least(ways: dict[str, Way], rounds: int, limit: float) -> dict[str, Times]:
-    """The least times of calls that take turns; short calls are timed some at once."""
+    """The least times of calls that take turns; several short calls are timed together."""
     counts = {}
     for name, way in ways.items():
         way()
@@ -215,7 +215,7 @@ def _least(ways: dict[str, Way], rounds: int, limit: float) -> dict[str, Times]:
 
 def primitives(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure element-wise primitives on 200,000 elements: what thresholds are made of."""
-    size, found = 200_000, []
+    size, entries = 200_000, []
     dtypes = {**DTYPES, "float64": np.dtype(float), "complex128": np.dtype(complex)}
     table = Table("primitive", "dtype", "NumPy (ns)", "compiled (ns)", "compile (ms)", "ratio")
     for cls in PRIMITIVES:
@@ -230,11 +230,11 @@ def primitives(options: argparse.Namespace) -> list[dict[str, Any]]:
             except TypeError:  # it has parameters, or does not take the dtype after all
                 continue
             costs = {"numpy": numpy, "compiled": compiled, "compiling": compiling}
-            found.append({"row": cls.name, "dtype": name, "size": size, **costs})
+            entries.append({"row": cls.name, "dtype": name, "size": size, **costs})
             figures = [f"{numpy:.2f}", f"{compiled:.2f}", f"{compiling:.0f}"]
             table.add_row(cls.name, name, *figures, f"{numpy / compiled:.2f}")
     Console().print(table)
-    return found
+    return entries
 
 
 def _cost(

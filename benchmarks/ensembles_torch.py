@@ -145,9 +145,9 @@ def tree_map(function: Function, tree: Any) -> Any:
 
 def leaves(tree: Any) -> list[Any]:
     """The leaves of a tree, in order; those of a dict in the order of its names."""
-    found: list[Any] = []
-    tree_map(found.append, tree)
-    return found
+    tensors: list[Any] = []
+    tree_map(tensors.append, tree)
+    return tensors
 
 
 def flat(result: Any) -> list[Any]:

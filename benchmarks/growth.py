@@ -78,14 +78,14 @@ def _curves(
     """One curve for each contestant; figures that are missing or below `least` have no point."""
     for name in dict.fromkeys(name for _, contestants in points for name in contestants):
         framework, _, formulation = name.partition(" ")
-        known = [
+        curve = [
             (task.ensemble.members, contestants[name][figure] * scale(task))
             for task, contestants in points
             if (contestants.get(name, {}).get(figure) or -1.0) >= least
         ]
-        if known:
+        if curve:
             axes.loglog(
-                *zip(*known),
+                *zip(*curve),
                 color=COLOURS[framework],
                 marker=MARKERS[formulation],
                 linewidth=2.5 if framework == "stretto" else 1,

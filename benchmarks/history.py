@@ -1,7 +1,7 @@
 """Earlier runs: kept beside the file of the last one, and compared with it, row by row.
 
 What slows the machine slows the peers too, so times relative to theirs are compared; and a row has
-moved if it did relative to most of them, so that one that had a bad day is outvoted.
+moved if it did relative to most of them, so that one peer's bad day is outvoted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Change:
 
 
 def keep(report: Report, file: Path) -> None:
-    """Write a copy of the report where `earlier_runs` finds it; the oldest copies go."""
+    """Write a copy of the report where `earlier_runs` finds it; the oldest copies are removed."""
     folder = _folder(file)
     folder.mkdir(parents=True, exist_ok=True)
     moment = report["measured_at"].replace("-", "").replace(":", "").partition("+")[0]
@@ -73,8 +73,8 @@ def earlier_runs(file: Path) -> list[Report]:
 def compare(report: Report, earlier: Iterable[Report]) -> list[Change]:
     """Each row of the report beside the last run, of those `earlier`, that has it.
 
-    A row is slower if, relative to most of the peers that both runs have, its median is so by more
-    than a tenth, and its lower quartile is above the upper one of then.
+    A row is slower if, relative to most of the peers that both runs have, its median is
+    greater by more than a tenth, and its lower quartile is above the earlier upper one.
     """
     runs = list(earlier)
     return [_change(report, entry, runs) for entry in report["benchmarks"]]
@@ -131,13 +131,13 @@ def _copies(file: Path) -> list[Path]:
 def _change(report: Report, entry: Report, runs: Sequence[Report]) -> Change:
     name = entry["name"]
     for run in runs:
-        found = next((one for one in run["benchmarks"] if one["name"] == name), None)
-        if found is not None:
+        previous = next((one for one in run["benchmarks"] if one["name"] == name), None)
+        if previous is not None:
             break
     else:
         return Change(name, "not compared", because="no earlier run has the row")
     since = run["measured_at"]
-    rounds, earlier_rounds = _rounds(entry), _rounds(found)
+    rounds, earlier_rounds = _rounds(entry), _rounds(previous)
     if OURS not in rounds or OURS not in earlier_rounds:
         return Change(name, "not compared", since, because=f"not measured for {OURS} in both runs")
     peers = [peer for peer in rounds if peer in earlier_rounds and peer != OURS]
@@ -145,15 +145,15 @@ def _change(report: Report, entry: Report, runs: Sequence[Report]) -> Change:
     if not peers and differs:
         because = f"no peer is in both runs, and {differs}"
         return Change(name, "not compared", since, because=because)
-    found = [
+    standings = [
         (_standing(earlier_rounds, peer), _standing(rounds, peer), peer) for peer in peers or [None]
     ]
-    found.sort(key=lambda one: one[1].middle / one[0].middle)
-    votes = [_moved(before, now) for before, now, _ in found]
+    standings.sort(key=lambda one: one[1].middle / one[0].middle)
+    votes = [_moved(before, now) for before, now, _ in standings]
     verdict: Verdict = max(set(votes), key=votes.count)
     if 2 * votes.count(verdict) <= len(votes):
         verdict = "as before"
-    before, now, peer = found[len(found) // 2]
+    before, now, peer = standings[len(standings) // 2]
     return Change(name, verdict, since, peer, before, now, differs)
 
 
@@ -180,14 +180,14 @@ def _standing(rounds: Mapping[str, Sequence[float]], peer: str | None) -> Standi
 
 def _differences(report: Report, run: Report, peers: Sequence[str]) -> str:
     """What differs between the machines, or the peers, of two runs; nothing if nothing does."""
-    found = []
+    texts = []
     if any(report["machine"][key] != run["machine"][key] for key in ("cpu", "cores")):
-        found.append("on another machine")
+        texts.append("on another machine")
     for peer in dict.fromkeys(peer.partition(" ")[0] for peer in peers):
         here, there = (one["frameworks"][peer]["versions"][peer] for one in (report, run))
         if here != there:
-            found.append(f"with {peer} {there}")
-    return ", ".join(found)
+            texts.append(f"with {peer} {there}")
+    return ", ".join(texts)
 
 
 def _figures(change: Change) -> str:

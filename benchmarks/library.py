@@ -55,12 +55,12 @@ def measured(task: ensembles.Task, rounds: int) -> list[str]:
         cases.append(ensemble(task, None if names is None else {OPTION: names}))
     times: list[list[float]] = [[] for _ in cases]
     for turn in range(rounds + 2):
-        for case, found in zip(cases, times, strict=True):
+        for case, durations in zip(cases, times, strict=True):
             start = time.perf_counter()
             run_once(case)
             if turn > 1:
-                found.append(1e3 * (time.perf_counter() - start))
-    return [f"{statistics.median(found):.2f} ({min(found):.2f})" for found in times]
+                durations.append(1e3 * (time.perf_counter() - start))
+    return [f"{statistics.median(durations):.2f} ({min(durations):.2f})" for durations in times]
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class Contestant(Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """Who failed at what, and how."""
+    """Which contestant failed at what, and how."""
 
     workload: str
     contestant: str
@@ -103,8 +103,8 @@ def measure(
 ) -> Row:
     """Check and time the contestants, in turns: A B C A B C … for `rounds`, most after a warm-up.
 
-    A contestant that fails is out, and named in the row's failures; the others go on. Memory is
-    weighed when all times are taken.
+    A contestant that fails drops out, and is named in the row's failures; the others continue.
+    Memory is measured after all times.
     """
     row = Row(workload)
     running: list[Contestant] = list(contestants)
@@ -162,13 +162,13 @@ def disagreement(
     """What differs between a contestant's results and the reference's; None if they are equal."""
     if len(results) != len(expected):
         return f"differs from {reference}: expected {len(expected)} arrays, got {len(results)}"
-    for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+    for index, (result, target) in enumerate(zip(results, expected, strict=True)):
         of_which = f"array {index} of {len(expected)} " if len(expected) > 1 else ""
-        if (result.dtype, result.shape) != (wanted.dtype, wanted.shape):
-            types = f"expected {_type(wanted)}, got {_type(result)}"
+        if (result.dtype, result.shape) != (target.dtype, target.shape):
+            types = f"expected {_type(target)}, got {_type(result)}"
             return f"{of_which}differs from {reference}: {types}"
         try:
-            np.testing.assert_allclose(result, wanted, rtol=workload.rtol, atol=workload.atol)
+            np.testing.assert_allclose(result, target, rtol=workload.rtol, atol=workload.atol)
         except AssertionError as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             return f"{of_which}differs from {reference}: {'; '.join(lines[:4])}"

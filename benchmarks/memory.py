@@ -27,7 +27,8 @@ def peak_growth(call: Callable[[], Any]) -> int | None:
     """Bytes by which resident memory grows at most while `call` runs: temporaries and results.
 
     What was there before is not counted: inputs, compiled code, what libraries keep from one call
-    to the next. None where the system does not tell (it takes Linux).
+    to the next. None where the
+    system does not report it (Linux does).
     """
     gc.collect()
     try:

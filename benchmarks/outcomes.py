@@ -23,7 +23,7 @@ Report: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A goal, and the ratio that was found.
+    """A goal, and the ratio that was measured.
 
     Of one run these are the median of its rounds and the quartiles; of several, the median of the
     runs' medians, and the least and the greatest of them.
@@ -44,26 +44,26 @@ class Outcome:
 def outcomes(runs: Sequence[Report]) -> list[Outcome]:
     """An outcome for each goal of each row that was measured, in the order of the table."""
     tables = [rows_of(run) for run in runs]
-    found = []
+    results = []
     for workload in WORKLOADS.values():
         for goal in workload.goals:
             rounds = [
                 table[workload.name].ratios(goal.peer) for table in tables if workload.name in table
             ]
-            known = [ratios for ratios in rounds if ratios]
-            if len(known) == 1:
-                low, ratio, high = np.quantile(known[0], [0.25, 0.5, 0.75]).tolist()
-            elif known:
-                medians = [median(ratios) for ratios in known]
+            measured = [ratios for ratios in rounds if ratios]
+            if len(measured) == 1:
+                low, ratio, high = np.quantile(measured[0], [0.25, 0.5, 0.75]).tolist()
+            elif measured:
+                medians = [median(ratios) for ratios in measured]
                 low, ratio, high = min(medians), median(medians), max(medians)
             else:
                 continue
-            found.append(Outcome(workload, goal, low, ratio, high))
-    return found
+            results.append(Outcome(workload, goal, low, ratio, high))
+    return results
 
 
 def rows_of(run: Report) -> dict[str, Row]:
-    """The measured rows of a report, by name; rows that are no more are left out."""
+    """The measured rows of a report, by name; rows that no longer exist are left out."""
     rows = {}
     for entry in run["benchmarks"]:
         contestants = entry["contestants"]

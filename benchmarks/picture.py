@@ -22,17 +22,17 @@ TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.5, 2, 5, 10)
 ROW_HEIGHT, FRAME_HEIGHT = 0.27, 1.6
 
 
-def write(found: Sequence[Outcome], file: Path) -> None:
+def write(results: Sequence[Outcome], file: Path) -> None:
     """Draw to a file, whose ending says the format."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    draw(found).savefig(file, dpi=150)
+    draw(results).savefig(file, dpi=150)
 
 
-def draw(found: Sequence[Outcome]) -> Figure:
+def draw(results: Sequence[Outcome]) -> Figure:
     """A line for each goal: the ratio with its spread, and a bar where the goal is."""
     groups = {
-        "Overheads": [one for one in found if not one.workload.shows_memory],
-        "Ensembles": [one for one in found if one.workload.shows_memory],
+        "Overheads": [one for one in results if not one.workload.shows_memory],
+        "Ensembles": [one for one in results if one.workload.shows_memory],
     }
     panels = {title: group for title, group in groups.items() if group}
     longest = max(map(len, panels.values()), default=1)
@@ -50,22 +50,22 @@ def draw(found: Sequence[Outcome]) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, title: str, found: Sequence[Outcome]) -> None:
-    met = sum(one.met for one in found)
-    axes.set_title(f"{title}: {met} of {len(found)} goals met")
+def _panel(axes: Axes, title: str, results: Sequence[Outcome]) -> None:
+    count = sum(one.met for one in results)
+    axes.set_title(f"{title}: {count} of {len(results)} goals met")
     for style, verdict in ((MET, True), (MISSED, False)):
-        places = [place for place, one in enumerate(found) if one.met is verdict]
+        places = [place for place, one in enumerate(results) if one.met is verdict]
         if places:
-            ratios = [found[place].ratio for place in places]
+            ratios = [results[place].ratio for place in places]
             spread = [
-                [found[place].ratio - found[place].low for place in places],
-                [found[place].high - found[place].ratio for place in places],
+                [results[place].ratio - results[place].low for place in places],
+                [results[place].high - results[place].ratio for place in places],
             ]
             axes.errorbar(ratios, places, xerr=spread, linestyle="none", markersize=6, **style)
-    goals = [one.goal.at_most for one in found]
+    goals = [one.goal.at_most for one in results]
     axes.plot(
         goals,
-        range(len(found)),
+        range(len(results)),
         linestyle="none",
         marker="|",
         markersize=13,
@@ -77,9 +77,11 @@ def _panel(axes: Axes, title: str, found: Sequence[Outcome]) -> None:
     axes.set_xticks(TICKS)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    lows, highs = [one.low for one in found], [one.high for one in found]
+    lows, highs = [one.low for one in results], [one.high for one in results]
     axes.set_xlim(0.8 * min(*lows, *goals, 0.5), 1.25 * max(*highs, *goals, 1.5))
-    axes.set_yticks(range(len(found)), [f"{one.workload.title} ÷ {one.goal.peer}" for one in found])
-    axes.set_ylim(len(found) - 0.4, -0.6)
+    axes.set_yticks(
+        range(len(results)), [f"{one.workload.title} ÷ {one.goal.peer}" for one in results]
+    )
+    axes.set_ylim(len(results) - 0.4, -0.6)
     axes.tick_params(axis="y", labelsize="small")
     axes.grid(visible=True, axis="x", which="major", alpha=0.3)

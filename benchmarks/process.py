@@ -136,7 +136,7 @@ class Worker:
             raise WorkerError(f"expected a line of JSON, got {line.strip()[:80]!r}") from None
 
     def _death(self, timed_out: bool) -> WorkerError:
-        """Bury the process, and say how it ended."""
+        """Reap the process, and say how it ended."""
         assert self._process is not None
         try:
             status = self._process.wait(timeout=5)

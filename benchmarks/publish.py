@@ -117,7 +117,7 @@ def _run(run: Report) -> str:
 
 
 def _flaws(runs: Sequence[Report], mixed: set[str]) -> list[str]:
-    """Why the figures are nothing to rely on; nothing if they are."""
+    """Why the figures are not reliable; empty if they are."""
     flaws = []
     if any((run["rounds"] or 0) < ROUNDS for run in runs):
         flaws.append(f"fewer than {ROUNDS} rounds")
@@ -138,8 +138,8 @@ def _ensembles(runs: Sequence[Report]) -> str:
 def _table(runs: Sequence[Report], columns: Mapping[str, str], shows_memory: bool) -> str:
     tables = [rows_of(run) for run in runs]
     peaks = [peak_flops(list(table.values())) for table in tables]
-    found = outcomes(runs)
-    known = [
+    results = outcomes(runs)
+    workloads = [
         workload
         for workload in WORKLOADS.values()
         if workload.shows_memory == shows_memory and any(workload.name in one for one in tables)
@@ -147,7 +147,7 @@ def _table(runs: Sequence[Report], columns: Mapping[str, str], shows_memory: boo
     extra = ["of peak", "memory", "JAX vmap's"] if shows_memory else []
     headings = ["", *columns.values(), "ratio", "goal", *extra]
     lines = [headings, ["---"] * len(headings)]
-    for workload in known:
+    for workload in workloads:
         rows = [table.get(workload.name) for table in tables]
         times = {name: _median_time(rows, name) for name in columns}
         peers = {name: time for name, time in times.items() if time is not None and name != OURS}
@@ -157,24 +157,24 @@ def _table(runs: Sequence[Report], columns: Mapping[str, str], shows_memory: boo
             time = times[name]
             text = "" if time is None else as_time(time, workload.unit)
             cells.append(f"**{text}**" if name == fastest else text)
-        goals = [one for one in found if one.workload.name == workload.name]
+        goals = [one for one in results if one.workload.name == workload.name]
         cells += [" / ".join(map(_ratio, goals)), " / ".join(map(_goal, goals))]
         if shows_memory:
             cells += [_of_peak(workload, rows, peaks), _memory(rows, OURS), _memory(rows, "jax")]
         lines.append(cells)
-    group = [one for one in found if one.workload.shows_memory == shows_memory]
-    met = sum(one.met for one in group)
+    group = [one for one in results if one.workload.shows_memory == shows_memory]
+    count = sum(one.met for one in group)
     group_names = [w.name for w in WORKLOADS.values() if w.shows_memory == shows_memory]
     least = min(sum(name in one for one in tables) for name in group_names)
-    summary = f"{met} of {len(group)} goals are met, by medians of {least} runs or more."
+    summary = f"{count} of {len(group)} goals are met, by medians of {least} runs or more."
     if least < RUNS:
         summary += f" **Not final: there should be {RUNS}.**"
     return "\n".join([summary, "", *(f"| {' | '.join(cells)} |" for cells in lines)])
 
 
 def _median_time(rows: Sequence[Row | None], name: str) -> float | None:
-    known = [time for row in rows if row and (time := row.median(name)) is not None]
-    return median(known) if known else None
+    times = [time for row in rows if row and (time := row.median(name)) is not None]
+    return median(times) if times else None
 
 
 def _ratio(one: Outcome) -> str:
@@ -195,9 +195,9 @@ def _of_peak(workload: Workload, rows: Sequence[Row | None], peaks: Sequence[flo
 
 
 def _memory(rows: Sequence[Row | None], name: str) -> str:
-    found = [row.details.get(name, {}).get("peak_bytes") for row in rows if row]
-    known = [one for one in found if one is not None]
-    return as_memory(median(known)) if known else ""
+    peaks = [row.details.get(name, {}).get("peak_bytes") for row in rows if row]
+    measured = [one for one in peaks if one is not None]
+    return as_memory(median(measured)) if measured else ""
 
 
 def _counts(kept: Mapping[str, Any]) -> str:
@@ -208,10 +208,10 @@ def _counts(kept: Mapping[str, Any]) -> str:
         "| one time along | instructions | blocks held | garbage | bytes at most |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for name, found in kept["counts"].items():
-        figures = (found.get(kind) for kind in ("held", "garbage", "peak"))
+    for name, figures_of_path in kept["counts"].items():
+        figures = (figures_of_path.get(kind) for kind in ("held", "garbage", "peak"))
         cells = ["" if figure is None else f"{figure:,.10g}" for figure in figures]
-        title, instructions = kept["titles"][name], f"{found['instructions']:,.0f}"
+        title, instructions = kept["titles"][name], f"{figures_of_path['instructions']:,.0f}"
         lines.append(f"| {' | '.join([title, instructions, *cells])} |")
     return "\n".join(lines)
 

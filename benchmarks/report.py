@@ -162,8 +162,8 @@ def verdicts(row: Row) -> Text:
     return Text("\n").join(lines)
 
 
-def _aim(goal: Goal, met: bool | None) -> Text:
-    if met is None:
+def _aim(goal: Goal, is_met: bool | None) -> Text:
+    if is_met is None:
         return Text(f"≤ {goal.at_most:g}", style="dim")
-    verdict, style = ("met", "green") if met else ("missed", "red")
+    verdict, style = ("met", "green") if is_met else ("missed", "red")
     return Text(f"≤ {goal.at_most:g} {verdict}", style=style)

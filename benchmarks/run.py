@@ -1,4 +1,4 @@
-"""A run: start the workers, measure row after row, and say on what."""
+"""A run: start the workers, measure row after row, and say on which machine."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
 
 
 def _rounds(workload: Workload, options: argparse.Namespace) -> int:
-    """Those asked for; without, the quick run's depend on the row."""
+    """The rounds requested; by default those of the quick run depend on the row."""
     return options.rounds or workload.quick_rounds or QUICK_ROUNDS
 
 
@@ -123,7 +123,7 @@ def _progress(name: str, status: Any) -> Callable[[str], None]:
 def _contestants(
     workload: Workload, workers: dict[str, Worker], weighers: dict[str, Worker]
 ) -> list[Contestant]:
-    """All who have the workload, in the order of the columns."""
+    """All contestants that have the workload, in the order of the columns."""
     if workload.timed_by == "import":
         return [
             ImportContestant(framework, worker.python, worker.about["import_statement"])
@@ -255,13 +255,13 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace, 
     options.peer_python = os.path.abspath(options.peer_python)
 
 
-def _names_of(known: Sequence[str]) -> Callable[[str], list[str]]:
-    """A parser for a comma-separated choice from `known`, in the order of `known`."""
+def _names_of(rows: Sequence[str]) -> Callable[[str], list[str]]:
+    """A parser for a comma-separated choice from `rows`, in their order."""
 
     def parse(text: str) -> list[str]:
         names = [name.strip() for name in text.split(",") if name.strip()]
         try:
-            return matching(names, known)
+            return matching(names, rows)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 

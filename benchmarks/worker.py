@@ -1,4 +1,4 @@
-"""The side that computes: a process that prepares and times cases as it is told.
+"""The side that computes: a process that prepares and times cases on command.
 
 Commands come as lines of JSON on standard input, answers go as lines of JSON to standard output;
 `process` is the other side. A framework's worker fills a `Registry` and calls `serve`.
@@ -78,7 +78,7 @@ class Registry:
         self._makers: dict[Name, Maker] = {}
 
     def add(self, workload: str, formulation: str = "") -> Callable[[Maker], Maker]:
-        """Register the decorated function, which prepares the case when that is asked for."""
+        """Register the decorated function, which prepares the case when it is requested."""
 
         def register(make: Maker) -> Maker:
             self._makers[workload, formulation] = make
@@ -142,9 +142,9 @@ def calibrate(case: Case, seconds: float) -> int:
 def peak_bytes(case: Case) -> int | None:
     """The memory that a call takes, the median of some calls; None where that is not known."""
     run_once(case)
-    found = [memory.peak_growth(lambda: run_once(case)) for _ in range(WEIGHINGS)]
-    known = [one for one in found if one is not None]
-    return sorted(known)[len(known) // 2] if known else None
+    growths = [memory.peak_growth(lambda: run_once(case)) for _ in range(WEIGHINGS)]
+    measured = [one for one in growths if one is not None]
+    return sorted(measured)[len(measured) // 2] if measured else None
 
 
 def serve(
@@ -154,9 +154,9 @@ def serve(
     registry: Registry,
     **settings: Any,
 ) -> None:
-    """Answer commands about the registry's cases; the first answer says who this is.
+    """Answer commands about the registry's cases; the first answer says which framework this is.
 
-    `settings` are those of the framework that one may want to know later.
+    `settings` are those of the framework that are worth knowing later.
     """
     prepared: dict[Name, Case] = {}
     converse(

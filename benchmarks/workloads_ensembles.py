@@ -1,4 +1,4 @@
-"""The ensembles of the table: architectures, sizes, inputs, tolerances, and who is left out.
+"""The ensembles of the table: architectures, sizes, inputs, tolerances, and what is left out.
 
 A row is one ensemble, one kind of work and one way of giving batches, such as
 ``mlp-n10-b64-gradient-own``. `models` holds the mathematics, once for each framework.

@@ -65,11 +65,11 @@ def main():
     truth = {"size": 2.0, "decay": 0.5, "rate": 4.0}
     y = np.asarray(curve(truth, t)) + 0.02 * rng.normal(size=t.shape)
     start = tree.map(snp.float32, {"size": 1.5, "decay": 0.3, "rate": 3.7})
-    found, history = gauss_newton(lambda p: curve(p, t) - y, start)
+    solution, history = gauss_newton(lambda p: curve(p, t) - y, start)
     for step in (0, 1, 2, 4, 8, 19):
         print(f"step {step:2d}: sum of squares {float(history[step]):.5f}")
-    print({name: round(float(value), 3) for name, value in found.items()}, "wanted", truth)
-    return found, truth, history
+    print({name: round(float(value), 3) for name, value in solution.items()}, "wanted", truth)
+    return solution, truth, history
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def train(params, key, steps, length=20, batch=64, rate=3e-3):
 
 
 def main(steps=1500):
-    """Train, and say how far predictions are from the truth, beside always saying 1."""
+    """Train, and say how far predictions are from the truth, compared with always saying 1."""
     key = st.random.key(0)
     start = init(st.random.fold_in(key, 1))
     run = st.jit(train, static_argnames="steps")

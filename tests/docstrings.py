@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stretto
+import stretto.laws
 from stretto._engine.api.linear_functions import JvpFunction, VjpFunction
 from stretto._engine.core.config import Config
 from stretto._engine.core.primitive import Primitive
@@ -55,6 +56,9 @@ CONTRACTS = {
     "sizes_of": "TypeError ValueError",
 }
 """Shared helpers for arguments, and what each raises for a bad one, whatever else is right."""
+
+UNEXPORTED = (stretto.laws,)
+"""Public modules that are imported by name, since the package does not export them."""
 
 HELD: tuple[type, ...] = (At, Config, JvpFunction, VjpFunction)
 """Classes without a public name whose instances users hold."""
@@ -127,7 +131,7 @@ class Fault(NamedTuple):
 def public_names() -> Iterator[tuple[str, Any]]:
     """All public functions, classes and objects of the package, by a name that reaches them."""
     seen: set[int] = set()
-    for module in _namespaces(stretto):
+    for module in (*_namespaces(stretto), *UNEXPORTED):
         for name in _names(module):
             value = getattr(module, name)
             if not inspect.ismodule(value) and not _is_primitive(value) and id(value) not in seen:

@@ -122,7 +122,7 @@ def test_refuses():
         resize(X, (3, 3), "linear")
     with pytest.raises(
         ValueError,
-        match=r"an axis of float32\[0\] is empty, so there is nothing to make \(3,\) from",
+        match=r"an axis of float32\[0\] is empty, so \(3,\) cannot be made from it",
     ):
         resize(X[:0], (3,), "linear")
     with pytest.raises(ValueError, match="method 'nearest' is not available here; use resize"):

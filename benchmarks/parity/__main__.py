@@ -53,18 +53,20 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     start = time.perf_counter()
-    tried = []
+    trials = []
     try:
         with st.enable_x64(), console.status("", refresh_per_second=1) as status:
             for name in names:
                 status.update(name)
-                found = [_try(name, case, worker) for case in cases_of(name, count, options.seed)]
-                _show(found, options.verbose, console)
-                tried += found
+                trials_of_name = [
+                    _try(name, case, worker) for case in cases_of(name, count, options.seed)
+                ]
+                _show(trials_of_name, options.verbose, console)
+                trials += trials_of_name
     finally:
         worker.close()
-    _print_end(tried, worker, options, time.perf_counter() - start, console)
-    return 1 if counts_of(tried)[DIFFER] else 0
+    _print_end(trials, worker, options, time.perf_counter() - start, console)
+    return 1 if counts_of(trials)[DIFFER] else 0
 
 
 def _try(name: str, case: Case, worker: Worker) -> Tried:
@@ -75,8 +77,8 @@ def _try(name: str, case: Case, worker: Worker) -> Tried:
     return Tried(name, described(case), compare(case, results))
 
 
-def _show(tried: list[Tried], verbose: bool, console: Console) -> None:
-    for one in tried:
+def _show(trials: list[Tried], verbose: bool, console: Console) -> None:
+    for one in trials:
         if one.verdict.outcome == DIFFER or (verbose and one.verdict.why):
             text = f"{one.verdict.outcome}: {one.case}: {one.verdict.why}"
             style = "red" if one.verdict.outcome == DIFFER else "dim"
@@ -84,18 +86,18 @@ def _show(tried: list[Tried], verbose: bool, console: Console) -> None:
 
 
 def _print_end(
-    tried: list[Tried],
+    trials: list[Tried],
     worker: Worker,
     options: argparse.Namespace,
     seconds: float,
     console: Console,
 ) -> None:
-    for line in reasons_of(tried):
+    for line in reasons_of(trials):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for name, reason in WITHOUT_CASE.items():
         if fnmatchcase(name, options.only):
             console.print(f"no cases: {name}: {reason}", highlight=False, soft_wrap=True)
-    console.print(table_of(tried))
+    console.print(table_of(trials))
     versions = worker.about["versions"]
     console.print(
         f"PyTorch {versions['torch']}, Stretto {st.__version__}; seed {options.seed}; "

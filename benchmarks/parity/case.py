@@ -110,7 +110,7 @@ def _single(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def packed(value: Any) -> Any:
-    """What `unpacked` undoes, as JSON has it; it takes cases too."""
+    """The inverse of `unpacked`, for JSON; it takes cases too."""
     match value:
         case np.ndarray():
             return {"array": wire.encode(value)}

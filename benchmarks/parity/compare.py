@@ -62,7 +62,7 @@ Check: TypeAlias = Callable[[Array, Array, Array, str], None]
 
 
 class Difference(Exception):
-    """Where two results part."""
+    """Where two results differ."""
 
 
 def compare(case: Case, results: Mapping[str, Any]) -> Verdict:
@@ -91,22 +91,22 @@ def _compare(case: Case, dtype: str, results: Mapping[str, Any], fault: Fault | 
         _compare_states(ours.initial_state(ours.built(case.target, dtype)), peer["initial"], dtype)
     if fault is not None and fault.everything:
         return
-    found = ours.steps(case, dtype, COMPILED[dtype], state)
+    steps = ours.steps(case, dtype, COMPILED[dtype], state)
     near = _near(TOLERANCES[dtype] * (case.slack if dtype == "float64" else 1))
-    for number, mine in enumerate(found):
+    for number, ours_here in enumerate(steps):
         theirs, exact = peer["steps"][number], results["float64"]["steps"][number]
         for part, name in PARTS.items():
             if fault is not None and part in ("gradients", "parameters"):
                 continue
             check = _equal if part == "others" else near
             where = f"{dtype}, step {number}: {name}"
-            _each(mine[part], theirs[part], exact[part], check, where)
+            _each(ours_here[part], theirs[part], exact[part], check, where)
 
 
-def _compare_states(mine: Mapping[str, Array], theirs: Mapping[str, Array], dtype: str) -> None:
+def _compare_states(own: Mapping[str, Array], theirs: Mapping[str, Array], dtype: str) -> None:
     """Names in order, shapes, dtypes; and where one begins with equal numbers, the other does."""
-    if list(mine) != list(theirs):
-        raise Difference(f"names of the state: {list(mine)}, PyTorch {list(theirs)}")
+    if list(own) != list(theirs):
+        raise Difference(f"names of the state: {list(own)}, PyTorch {list(theirs)}")
 
     def alike(a: Array, b: Array, exact: Array, where: str) -> None:
         _same_type(a, b, where)
@@ -116,18 +116,18 @@ def _compare_states(mine: Mapping[str, Array], theirs: Mapping[str, Array], dtyp
         if not constant and a.size > 1 and (a == a.flat[0]).all():
             raise Difference(f"{where} begins with one number, {a.flat[0]}; PyTorch's do not")
 
-    _each(mine, theirs, theirs, alike, f"{dtype}: initial")
+    _each(own, theirs, theirs, alike, f"{dtype}: initial")
 
 
-def _each(mine: Arrays, theirs: Arrays, exact: Arrays, check: Check, where: str) -> None:
+def _each(own: Arrays, theirs: Arrays, exact: Arrays, check: Check, where: str) -> None:
     """Check arrays in order, or by name."""
-    if not isinstance(mine, Mapping):
-        mine, theirs, exact = (dict(enumerate(arrays)) for arrays in (mine, theirs, exact))
+    if not isinstance(own, Mapping):
+        own, theirs, exact = (dict(enumerate(arrays)) for arrays in (own, theirs, exact))
     assert isinstance(theirs, Mapping)
-    if mine.keys() != theirs.keys():
-        raise Difference(f"{where}: there are {list(mine)}, PyTorch has {list(theirs)}")
-    for key in mine:
-        check(mine[key], theirs[key], exact[key], f"{where} {key}")
+    if own.keys() != theirs.keys():
+        raise Difference(f"{where}: there are {list(own)}, PyTorch has {list(theirs)}")
+    for key in own:
+        check(own[key], theirs[key], exact[key], f"{where} {key}")
 
 
 def _same_type(a: Array, b: Array, where: str) -> None:

@@ -1,4 +1,4 @@
-"""Random settings, shapes and numbers for cases, and the register of who makes them."""
+"""Random settings, shapes and numbers for cases, and the register of their makers."""
 
 from __future__ import annotations
 

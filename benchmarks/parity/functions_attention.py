@@ -42,15 +42,15 @@ def attention(draw: Draw, name: str) -> Case:
 
 def masks(draw: Draw, length: int, keys: int, batch: tuple[int, ...]) -> dict[str, NDArray[Any]]:
     """A mask of pairs, one of keys, both or none; every query sees the first key."""
-    found: dict[str, NDArray[Any]] = {}
+    arguments: dict[str, NDArray[Any]] = {}
     if draw.chance(0.5):
         causal = np.triu(np.ones((length, keys), bool), 1)
-        found["attn_mask"] = causal if draw.chance(0.5) else draw.normal(length, keys)
+        arguments["attn_mask"] = causal if draw.chance(0.5) else draw.normal(length, keys)
     if draw.chance(0.4):
         padding = np.zeros((*batch, keys), bool)
         padding[..., keys - 2 :] = True
-        found["key_padding_mask"] = padding
-    return found
+        arguments["key_padding_mask"] = padding
+    return arguments
 
 
 @families.add("multi_head_attention_forward")

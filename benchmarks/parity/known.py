@@ -88,8 +88,8 @@ def _loses_a_key(case: Case) -> bool:
 
 def _is_adjoint(case: Case, result: Mapping[str, Any]) -> bool:
     """Whether ⟨w, A x⟩ = ⟨Aᵀ w, x⟩ for the output A x and the gradient Aᵀ w."""
-    for step, found in zip(case.steps, result["steps"]):
-        (output,), (gradient,) = found["outputs"], found["gradients"]
+    for step, values in zip(case.steps, result["steps"]):
+        (output,), (gradient,) = values["outputs"], values["gradients"]
         terms = cotangent(output.shape, 0) * output
         if abs(terms.sum() - (gradient * step.args[0]).sum()) > 1e-9 * max(1, np.abs(terms).sum()):
             return False

@@ -94,8 +94,8 @@ NOT_SETTINGS: dict[str, tuple[str, ...]] = dict.fromkeys(
 def from_function(draw: Draw, name: str) -> Case:
     case = FUNCTIONS[SAME[name]](draw, SAME[name])
     (step,) = case.steps
-    gone = NOT_SETTINGS.get(name, ())
-    settings = {key: value for key, value in step.kwargs.items() if key not in gone}
+    left_out = NOT_SETTINGS.get(name, ())
+    settings = {key: value for key, value in step.kwargs.items() if key not in left_out}
     steps = tuple(Step(step.args, {}, training) for training in (True, False))
     return replace(case, target=Layer(name, (), settings), steps=steps)
 

@@ -58,12 +58,12 @@ def transformer_settings(draw: Draw) -> dict[str, Any]:
 
 def encoder_masks(draw: Draw, name: str, padding: str) -> dict[str, Any]:
     """Masks as `masks` has them, boolean, under the names of the encoder or decoder."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if draw.chance(0.5):
-        found[name] = np.triu(np.ones((5, 5), bool), 1)
+        arguments[name] = np.triu(np.ones((5, 5), bool), 1)
     if draw.chance(0.4):
-        found[padding] = np.arange(5) >= np.array([[5], [3], [4]])
-    return found
+        arguments[padding] = np.arange(5) >= np.array([[5], [3], [4]])
+    return arguments
 
 
 @families.add("TransformerEncoderLayer", "TransformerEncoder")

@@ -59,16 +59,16 @@ def steps(
     module = None if isinstance(case.target, str) else built(case.target, dtype)
     if module is not None and state is not None:
         module.load_state_dict(state)
-    found = []
+    results = []
     for step in case.steps:
         if module is not None:
             module.train(step.training)
-        found.append(_step(case, module, step, dtype, compiled))
-        for name, value in found[-1]["buffers"].items():
+        results.append(_step(case, module, step, dtype, compiled))
+        for name, value in results[-1]["buffers"].items():
             owner, _, last = name.rpartition(".")
             assert module is not None
             module.get_submodule(owner).update_buffer(last, snp.array(value))
-    return found
+    return results
 
 
 def _step(
@@ -77,8 +77,8 @@ def _step(
     floats: list[Any] = []
     changed((step.args, step.kwargs), lambda leaf: floats.append(leaf) if is_float(leaf) else None)
 
-    def call(given: list[Any], parameters: dict[str, Any]) -> tuple[list[Any], Any]:
-        rest = iter(given)
+    def call(arrays: list[Any], parameters: dict[str, Any]) -> tuple[list[Any], Any]:
+        rest = iter(arrays)
 
         def change(leaf: Any) -> Any:
             if is_float(leaf):
@@ -100,19 +100,19 @@ def _step(
         others = [leaf for leaf in leaves if not snp.issubdtype(leaf.dtype, snp.floating)]
         return outputs, (others, buffers)
 
-    def both(given: list[Any], parameters: dict[str, Any], key: Any) -> Any:
+    def both(arrays: list[Any], parameters: dict[str, Any], key: Any) -> Any:
         with nn.keys(key):
-            outputs, back, rest = st.vjp(call, given, parameters, has_aux=True)
+            outputs, back, rest = st.vjp(call, arrays, parameters, has_aux=True)
         weights = [
             snp.array(cotangent(leaf.shape, position).astype(dtype))
             for position, leaf in enumerate(outputs)
         ]
         return outputs, rest, back(weights)
 
-    given = [snp.array(x.astype(dtype)) for x in floats]
+    arrays = [snp.array(x.astype(dtype)) for x in floats]
     parameters = {} if module is None else dict(module.named_parameters())
     run = st.jit(both) if compiled else both
-    outputs, (others, buffers), (gradients, by_name) = run(given, parameters, st.random.PRNGKey(0))
+    outputs, (others, buffers), (gradients, by_name) = run(arrays, parameters, st.random.PRNGKey(0))
     return {
         "outputs": list(map(np.asarray, outputs)),
         "others": list(map(np.asarray, others)),

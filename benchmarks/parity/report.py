@@ -31,12 +31,12 @@ class Tried:
     verdict: Verdict
 
 
-def counts_of(tried: Sequence[Tried]) -> Counter[str]:
+def counts_of(trials: Sequence[Tried]) -> Counter[str]:
     """How many cases came to each outcome."""
-    return Counter(one.verdict.outcome for one in tried)
+    return Counter(one.verdict.outcome for one in trials)
 
 
-def table_of(tried: Sequence[Tried]) -> Table:
+def table_of(trials: Sequence[Tried]) -> Table:
     """Families in rows, outcomes in columns, and the sums; families that agree wholly in one row.
 
     Layers begin with a capital letter, functions do not.
@@ -45,7 +45,7 @@ def table_of(tried: Sequence[Tried]) -> Table:
     for column in table.columns[1:]:
         column.justify = "right"
     by_family: dict[str, list[Tried]] = {}
-    for one in tried:
+    for one in trials:
         by_family.setdefault(one.family, []).append(one)
     wholly = [name for name, cases in by_family.items() if counts_of(cases).keys() == {AGREE}]
     for kind, is_kind in (("layers", str.isupper), ("functions", str.islower)):
@@ -56,19 +56,19 @@ def table_of(tried: Sequence[Tried]) -> Table:
         if name not in wholly:
             table.add_row(name, "1", *_cells(cases))
     table.add_section()
-    table.add_row("all", str(len(by_family)), *_cells(tried))
+    table.add_row("all", str(len(by_family)), *_cells(trials))
     return table
 
 
-def _cells(tried: Sequence[Tried]) -> list[str]:
-    counts = counts_of(tried)
+def _cells(trials: Sequence[Tried]) -> list[str]:
+    counts = counts_of(trials)
     return [str(counts[outcome] or "") for outcome in OUTCOMES]
 
 
-def reasons_of(tried: Sequence[Tried]) -> list[str]:
+def reasons_of(trials: Sequence[Tried]) -> list[str]:
     """For each family, PyTorch's reasons to refuse alone and its faults, each once, counted."""
     reasons: Counter[tuple[str, str, str]] = Counter()
-    for one in tried:
+    for one in trials:
         if one.verdict.outcome in (PEER_REFUSES, PEER_WRONG):
             why = one.verdict.why.split("\n")[0]
             reasons[one.verdict.outcome, one.family, why] += 1

@@ -105,16 +105,16 @@ def step_of_layer(
 ) -> dict[str, Any]:
     module.train(step.training)
     args, kwargs, floats = tensors(case, step, dtype)
-    found = differentiated(module(*args, **kwargs), floats, dict(module.named_parameters()))
-    return {**found, "buffers": {name: array(value) for name, value in module.named_buffers()}}
+    results = differentiated(module(*args, **kwargs), floats, dict(module.named_parameters()))
+    return {**results, "buffers": {name: array(value) for name, value in module.named_buffers()}}
 
 
 def differentiated(
     output: Any, floats: list[torch.Tensor], parameters: Mapping[str, torch.Tensor]
 ) -> dict[str, Any]:
     """Outputs, and the gradients of the weighted sum of the floating ones."""
-    found = leaves(output)
-    outputs = [leaf for leaf in found if leaf.is_floating_point()]
+    tensors = leaves(output)
+    outputs = [leaf for leaf in tensors if leaf.is_floating_point()]
     by = [*floats, *parameters.values()]
     gradients: list[torch.Tensor | None] = [None] * len(by)
     sums = [
@@ -129,7 +129,7 @@ def differentiated(
     full = [array(torch.zeros_like(x) if g is None else g) for g, x in zip(gradients, by)]
     return {
         "outputs": [array(leaf) for leaf in outputs],
-        "others": [array(leaf) for leaf in found if not leaf.is_floating_point()],
+        "others": [array(leaf) for leaf in tensors if not leaf.is_floating_point()],
         "gradients": full[: len(floats)],
         "parameters": dict(zip(parameters, full[len(floats) :])),
         "buffers": {},

@@ -43,19 +43,19 @@ def scores_table(title: str, rows: list[scoring.Row]) -> None:
 
 
 def fitted(
-    given: data.Data, plan: training.Plan, architectures: tuple[str, ...], members: int, key: Any
+    parts: data.Data, plan: training.Plan, architectures: tuple[str, ...], members: int, key: Any
 ) -> st.Ensemble:
     """The trained ensemble, and a table of its architectures."""
     ensemble = models.make(architectures, members, st.random.fold_in(key, 0))
     print(ensemble)
     result = training.train(
-        ensemble, given.train, given.fit, plan, members, st.random.fold_in(key, 1)
+        ensemble, parts.train, parts.fit, plan, members, st.random.fold_in(key, 1)
     )
     history, rows = result.history, []
     for i, architecture in enumerate(architectures):
-        mine = slice(i * members, (i + 1) * members)
+        own = slice(i * members, (i + 1) * members)
         numbers = sum(x[0].size for x in ensemble.groups[i].trainable()[0].values())
-        last = [history[n][-1, mine] for n in ("loss", "validation_loss", "validation_accuracy")]
+        last = [history[n][-1, own] for n in ("loss", "validation_loss", "validation_accuracy")]
         rows.append([architecture, f"{numbers:,}", *(f"{x.mean():.3f}" for x in last)])
     heads = ["architecture", "parameters", "training loss", "held-out loss", "held-out accuracy"]
     table("After training, means over members", heads, rows)
@@ -64,20 +64,20 @@ def fitted(
 
 def further(
     ensemble: st.Ensemble,
-    given: data.Data,
+    parts: data.Data,
     plan: training.Plan,
     architectures: tuple[str, ...],
     members: int,
     key: Any,
 ) -> tuple[st.Ensemble, list[list[str]]]:
     """The averages of each member's snapshots, and what averages of weights are worth."""
-    labels, images = given.judge.labels, soups.batches(given.train)
-    go_on = training.Further(given.train, plan, members, ensemble)
+    labels, images = parts.judge.labels, soups.batches(parts.train)
+    go_on = training.Further(parts.train, plan, members, ensemble)
     noise = st.random.fold_in(key, 3)
     last, stale = go_on(ensemble, st.random.fold_in(key, 1))
     averaged = st.ensemble.update_batch_norm(stale, images, key=noise)
     rows = [
-        scoring.of_members(name, nn.softmax(scoring.predict(e.eval(), given.judge.images)), labels)
+        scoring.of_members(name, nn.softmax(scoring.predict(e.eval(), parts.judge.images)), labels)
         for name, e in (
             ("the last snapshot", last),
             ("the average of the snapshots", averaged),
@@ -86,7 +86,7 @@ def further(
     ]
     scores_table("Each member's snapshots on the way, averaged", rows)
 
-    accuracies = own_accuracies(scoring.predict(ensemble.eval(), given.fit.images), given.fit)
+    accuracies = own_accuracies(scoring.predict(ensemble.eval(), parts.fit.images), parts.fit)
     best = [
         soups.best_members(group, own)
         for group, own in zip(
@@ -96,7 +96,7 @@ def further(
     tuned, _ = go_on(soups.copies(best, members), st.random.fold_in(key, 4))
     rows = []
     for what, e in (("trained apart", ensemble), ("tuned copies of one", tuned)):
-        rows += soup_rows(what, e, given, architectures, noise)
+        rows += soup_rows(what, e, parts, architectures, noise)
     return averaged, rows
 
 
@@ -106,30 +106,30 @@ def own_accuracies(logits: np.ndarray, part: data.Part) -> np.ndarray:
 
 
 def soup_rows(
-    what: str, ensemble: st.Ensemble, given: data.Data, architectures: tuple[str, ...], key: Any
+    what: str, ensemble: st.Ensemble, parts: data.Data, architectures: tuple[str, ...], key: Any
 ) -> list[list[str]]:
     """For each architecture the accuracy of its members, of their soups, and of their mean."""
-    known = scoring.predict(ensemble.eval(), given.fit.images)
-    judged = scoring.predict(ensemble, given.judge.images)
-    images, rows = soups.batches(given.train), []
+    fit_logits = scoring.predict(ensemble.eval(), parts.fit.images)
+    test_logits = scoring.predict(ensemble, parts.judge.images)
+    images, rows = soups.batches(parts.train), []
     for architecture, group, to_choose, to_judge in zip(
         architectures,
         ensemble.groups,
-        np.split(own_accuracies(known, given.fit), len(architectures)),
-        np.split(judged, len(architectures)),
+        np.split(own_accuracies(fit_logits, parts.fit), len(architectures)),
+        np.split(test_logits, len(architectures)),
         strict=True,
     ):
-        uniform, greedy = soups.soups(group, to_choose, images, given.fit, key)
-        both = scoring.predict(st.Ensemble([uniform, greedy.params]), given.judge.images)
-        alone, souped = own_accuracies(to_judge, given.judge), own_accuracies(both, given.judge)
+        uniform, greedy = soups.soups(group, to_choose, images, parts.fit, key)
+        both = scoring.predict(st.Ensemble([uniform, greedy.params]), parts.judge.images)
+        own, souped = own_accuracies(to_judge, parts.judge), own_accuracies(both, parts.judge)
         mean = nn.softmax(to_judge).mean(0)
         rows.append(
             [
                 f"{architecture}, {what}",
-                f"{100 * alone.mean():.2f} ± {100 * alone.std(ddof=1):.2f} %",
+                f"{100 * own.mean():.2f} ± {100 * own.std(ddof=1):.2f} %",
                 f"{100 * souped[0]:.2f} %",
                 f"{100 * souped[1]:.2f} % (of {len(greedy.members)})",
-                f"{100 * float(st.ensemble.accuracy(mean, given.judge.labels)):.2f} %",
+                f"{100 * float(st.ensemble.accuracy(mean, parts.judge.labels)):.2f} %",
             ]
         )
     return rows
@@ -145,55 +145,55 @@ def saved(ensemble: st.Ensemble, path: Path, like: st.Ensemble, seed: int) -> st
 
 
 def judge(
-    name: str, ensemble: st.Ensemble, given: data.Data, architectures: tuple[str, ...]
+    name: str, ensemble: st.Ensemble, parts: data.Data, architectures: tuple[str, ...]
 ) -> None:
     """Print all scores of an ensemble: of members, of each architecture, combined, of digits."""
-    fit, labels = scoring.predict(ensemble, given.fit.images), given.judge.labels
-    logits = scoring.predict(ensemble, given.judge.images)
-    scores_table(f"{name}: combined", scoring.combined(fit, given.fit, logits, labels))
+    fit, labels = scoring.predict(ensemble, parts.fit.images), parts.judge.labels
+    logits = scoring.predict(ensemble, parts.judge.images)
+    scores_table(f"{name}: combined", scoring.combined(fit, parts.fit, logits, labels))
     rows = []
     for architecture, own in zip(architectures, np.split(logits, len(architectures))):
         probs = nn.softmax(own)
         rows.append(scoring.of_members(f"a member, {architecture}", probs, labels))
         rows.append(scoring.of_one(f"mean of {len(own)}, {architecture}", probs.mean(0), labels))
     scores_table(f"{name}: by architecture", rows)
-    found = scoring.detection(logits, scoring.predict(ensemble, given.unknown))
+    scores = scoring.detection(logits, scoring.predict(ensemble, parts.unknown))
     rows = [
         [n, f"{value:.4f}" if np.isnan(spread) else f"{value:.4f} ± {spread:.4f}"]
-        for n, value, spread in found
+        for n, value, spread in scores
     ]
-    table(f"{name}: AUROC of digits ({len(given.unknown):,}) among clothes", ["score", ""], rows)
+    table(f"{name}: AUROC of digits ({len(parts.unknown):,}) among clothes", ["score", ""], rows)
 
 
-def run(given: data.Data, options: argparse.Namespace) -> st.Ensemble:
+def run(parts: data.Data, options: argparse.Namespace) -> st.Ensemble:
     """All stages; returns the ensemble of averages, as it came back from its file."""
     clock, began = time.perf_counter, time.perf_counter()
     architectures, key = tuple(options.architectures), st.random.PRNGKey(options.seed)
     plan = training.Plan(
-        min(options.draws, len(given.train.labels)),
+        min(options.draws, len(parts.train.labels)),
         options.epochs,
         options.batch,
         snapshots=options.snapshots,
         between=options.between,
     )
-    sizes = ", ".join(f"{len(p.labels):,} to {n}" for n, p in zip(given._fields, given[:3]))
+    sizes = ", ".join(f"{len(p.labels):,} to {n}" for n, p in zip(parts._fields, parts[:3]))
     print(f"{plan}\nImages: {sizes}. Seed {options.seed}.\n")
-    ensemble = fitted(given, plan, architectures, options.members, key)
+    ensemble = fitted(parts, plan, architectures, options.members, key)
     print(f"Trained in {clock() - began:.0f} s.\n", flush=True)
     group = ensemble.eval().groups[0]
     print(f"How the {len(group)} members of {architectures[0]!r} run {EXPLAINED} images:\n")
-    print(f"```text\n{group.explain(snp.asarray(given.fit.images[:EXPLAINED]))}\n```", flush=True)
-    judge("After training", ensemble, given, architectures)
+    print(f"```text\n{group.explain(snp.asarray(parts.fit.images[:EXPLAINED]))}\n```", flush=True)
+    judge("After training", ensemble, parts, architectures)
     ensemble.train()
 
     start = clock()
-    averaged, rows = further(ensemble, given, plan, architectures, options.members, key)
+    averaged, rows = further(ensemble, parts, plan, architectures, options.members, key)
     heads = ["members", "a member", "uniform soup", "greedy soup", "their ensemble (mean)"]
     table("Soups across members: accuracy", heads, rows)
     print(f"Snapshots and soups took {clock() - start:.0f} s.\n")
     like = models.make(architectures, 1, key).eval()
     loaded = saved(averaged.eval(), options.file, like, options.seed)
-    judge("Averages of snapshots, loaded from the file", loaded, given, architectures)
+    judge("Averages of snapshots, loaded from the file", loaded, parts, architectures)
     print(f"All took {clock() - began:.0f} s.")
     return loaded
 
@@ -226,12 +226,12 @@ def main() -> None:
     """Run the example with the options of the command line."""
     options = options_of()
     try:
-        given = data.load(options.data, options.digits, options.on)
+        parts = data.load(options.data, options.digits, options.on)
     except DemoError as error:
         raise SystemExit(
             f"{error}\nInstall Fashion-MNIST (Debian: dataset-fashion-mnist), or give --data DIR."
         ) from None
-    run(given, options)
+    run(parts, options)
 
 
 if __name__ == "__main__":

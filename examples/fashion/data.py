@@ -44,8 +44,8 @@ def load(directory: Path | None, digits_from: Path | None, on: str) -> Data:
     ``on="validation"`` leaves the test images alone: half of the 5,000 is for fitting, the other
     half for judging. That is where options are to be chosen.
     """
-    found = from_idx(directory or DEFAULT_DATA, "Fashion-MNIST", ())
-    fit, judge = found.validation, found.test
+    sets = from_idx(directory or DEFAULT_DATA, "Fashion-MNIST", ())
+    fit, judge = sets.validation, sets.test
     if on == "validation":
         half = len(fit.labels) // 2
         fit, judge = (Labelled(fit.images[s], fit.labels[s]) for s in _halves(half))
@@ -54,7 +54,7 @@ def load(directory: Path | None, digits_from: Path | None, on: str) -> Data:
         if digits_from is None
         else from_idx(digits_from, "digits", ()).test.images.reshape(-1, 28, 28)
     )
-    return prepare(found.train, fit, judge, unknown)
+    return prepare(sets.train, fit, judge, unknown)
 
 
 def _halves(half):
@@ -74,7 +74,7 @@ def prepare(train: Labelled, fit: Labelled, judge: Labelled, unknown: np.ndarray
 
 def small_digits() -> np.ndarray:
     """scikit-learn's 1,797 digits of 8×8 pixels, drawn as MNIST's are: 20×20 in a frame of 4."""
-    found = digits()
-    images = np.concatenate([p.images for p in (found.train, found.validation, found.test)])
+    sets = digits()
+    images = np.concatenate([p.images for p in (sets.train, sets.validation, sets.test)])
     large = scipy.ndimage.zoom(images.reshape(-1, 8, 8).astype(np.float32), (1, 2.5, 2.5), order=1)
     return np.pad(large, [(0, 0), (4, 4), (4, 4)])

@@ -54,8 +54,8 @@ def predict(ensemble: st.Ensemble, images: np.ndarray, at_once: int = 500) -> np
 
 def of_members(name: str, probs: Any, labels: np.ndarray) -> Row:
     """Scores of each member: their mean, and their standard deviation over the members."""
-    found = {n: np.asarray(score(probs, labels)) for n, score in SCORES.items()}
-    return Row(name, {n: (float(x.mean()), float(x.std(ddof=1))) for n, x in found.items()})
+    values = {n: np.asarray(score(probs, labels)) for n, score in SCORES.items()}
+    return Row(name, {n: (float(x.mean()), float(x.std(ddof=1))) for n, x in values.items()})
 
 
 @st.jit
@@ -116,8 +116,8 @@ def detection(known: np.ndarray, unknown: np.ndarray) -> list[tuple[str, float, 
     """
     inside, outside = nn.softmax(known), nn.softmax(unknown)
     # The entropy of each member alone: that of an ensemble of one.
-    alone = st.vmap(lambda probs: predictive_entropy(probs[None]))
-    members = np.asarray(ood_auroc(alone(inside), alone(outside)))
+    entropy = st.vmap(lambda probs: predictive_entropy(probs[None]))
+    members = np.asarray(ood_auroc(entropy(inside), entropy(outside)))
     rows = [("entropy of a member", float(members.mean()), float(members.std(ddof=1)))]
     scores = {
         "entropy of the mean": predictive_entropy,

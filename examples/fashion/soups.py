@@ -17,7 +17,7 @@ __all__ = ["batches", "best_members", "copies", "soups"]
 
 
 def batches(train: Part, size: int = 250, most: int = 8) -> list[np.ndarray]:
-    """The images from which BatchNorm statistics are computed anew."""
+    """The images from which BatchNorm statistics are computed again."""
     images = train.images[: size * most]
     return [images[i : i + size] for i in range(0, len(images), size)]
 
@@ -28,7 +28,7 @@ def best_members(architecture: st.Ensemble, scores: np.ndarray) -> Any:
 
 
 def copies(members: Iterable[Any], each: int) -> st.Ensemble:
-    """An ensemble of so many copies of each of these members, to be trained apart."""
+    """An ensemble of this many copies of each of these members, to be trained separately."""
     return st.Ensemble([member for member in members for _ in range(each)])
 
 
@@ -42,7 +42,7 @@ def soups(
     """The mean of all members' weights, and that of those which make it no worse, best first.
 
     ``scores`` are the members' own accuracies on ``held_out``. Every average has its BatchNorm
-    statistics computed anew before it is used.
+    statistics computed again before it is used.
     """
 
     def renewed(member: Any) -> Any:

@@ -11,7 +11,7 @@ import dataclasses
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -115,10 +115,12 @@ class _Check(string.Formatter):
     def __init__(self, fmt: str) -> None:
         self._fmt = fmt
 
-    def _refuse(self, problem: str) -> Any:
+    def _refuse(self, problem: str) -> NoReturn:
         raise ValueError(f"debug.print: the format {self._fmt!r} {problem}")
 
-    def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, int | str]:
+    def get_field(
+        self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[object, int | str]:
         """A stand-in for the argument of this name or number, and that name or number."""
         first = re.split(r"[.\[]", field_name, maxsplit=1)[0]
         key = int(first) if first.isdecimal() else first
@@ -130,11 +132,11 @@ class _Check(string.Formatter):
         whole = args[key] if isinstance(key, int) else kwargs[key]
         return (_Anything() if first != field_name else _stand_in(whole)), key
 
-    def convert_field(self, value: Any, conversion: Any) -> Any:
+    def convert_field(self, value: object, conversion: str | None) -> object:
         """A string where there is a conversion, since that is what is then formatted."""
         return value if conversion is None or isinstance(value, _Anything) else ""
 
-    def format_field(self, value: Any, format_spec: str) -> str:
+    def format_field(self, value: object, format_spec: str) -> str:
         """Nothing: the point is that it could be formatted."""
         try:
             format(value, format_spec)
@@ -159,7 +161,7 @@ class _Anything:
         return ""
 
 
-def _stand_in(argument: Any) -> Any:
+def _stand_in(argument: object) -> object:
     """A value that takes the same formats as the argument."""
     if isinstance(argument, (Value, np.ndarray, np.generic)):
         return np.zeros((), argument.dtype)[()] if not argument.shape else ""

@@ -10,7 +10,7 @@ True
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from stretto._engine.core import types
 from stretto._engine.core.errors import TypePromotionError
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import canonical_dtype, float0, kind_of, named_dtype, scalar_dtype
-from stretto._engine.core.typing import ArrayLike, DTypeLike
+from stretto._engine.core.typing import ArrayLike, DType, DTypeLike
 from stretto.numpy.dtypes import Extended as extended
 from stretto.numpy.dtypes import bfloat16, issubdtype
 from stretto.numpy.dtypes import result_type as _result_type
@@ -41,6 +41,13 @@ __all__ = [
 
 _PYTHON = {"bool": bool, "int": int, "uint": int, "float": float, "complex": complex}
 
+if TYPE_CHECKING:
+
+    class ExtendedDType(Protocol):
+        """An extended dtype, such as that of typed keys."""
+
+        extended_kind: ClassVar[type]
+
 
 class prng_key(extended):
     """The kind that the dtypes of typed keys belong to, for ``issubdtype``.
@@ -51,7 +58,7 @@ class prng_key(extended):
     """
 
 
-def _number_dtype(dtype: Any, caller: str) -> np.dtype:
+def _number_dtype(dtype: DTypeLike, caller: str) -> np.dtype:
     """The dtype of numbers that this names; ``TypeError`` for an extended one."""
     if hasattr(dtype, "extended_kind"):
         raise TypeError(f"dtypes.{caller}: expected a dtype of numbers, got {dtype}")
@@ -64,7 +71,13 @@ def _number_dtype(dtype: Any, caller: str) -> np.dtype:
     return result
 
 
-def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> Any:
+@overload
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: Literal[False] = False) -> DType: ...
+@overload
+def canonicalize_dtype(
+    dtype: DTypeLike | ExtendedDType, allow_extended_dtype: bool
+) -> DType | ExtendedDType: ...
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType | ExtendedDType:
     """Find the dtype that arrays of a dtype get: 32 bits for 64, unless ``enable_x64`` is set.
 
     Args:
@@ -111,7 +124,11 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     return int(finfo(number).bits) if kind == "float" else 8 * number.itemsize
 
 
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[False] = False) -> DType: ...
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[DType, bool]: ...
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> DType | tuple[DType, bool]:
     """Find the dtype that arrays, numbers and dtypes combine to.
 
     Args:
@@ -135,7 +152,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     return dtype, all(map(_is_weak, args))
 
 
-def _is_weak(x: Any) -> bool:
+def _is_weak(x: object) -> bool:
     if isinstance(x, Value):
         return x.weak_type
     return (x if x.__class__ is type else type(x)) in (int, float, complex)

@@ -8,19 +8,22 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, promote
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.arithmetic import real
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate, split
+
+if TYPE_CHECKING:
+    from optree import PyTreeSpec
 
 __all__ = ["Unravel", "ravel_pytree"]
 
@@ -38,12 +41,12 @@ class Unravel:
         dtype: the dtype of the line.
     """
 
-    structure: Any
+    structure: PyTreeSpec
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype, ...]
     dtype: np.dtype
 
-    def __call__(self, flat: Any) -> Any:
+    def __call__(self, flat: ArrayLike) -> Tree:
         """The tree with these numbers.
 
         Raises ``ValueError`` if there are too many or too few. Where the leaves' dtypes differ,
@@ -67,11 +70,11 @@ class Unravel:
         return tree.unflatten(self.structure, leaves)
 
 
-def _to(x: Any, dtype: np.dtype) -> Any:
+def _to(x: Array, dtype: np.dtype) -> Array:
     return convert(real(x) if is_complex(x.dtype) and not is_complex(dtype) else x, dtype)
 
 
-def ravel_pytree(pytree: Any) -> tuple[Array, Unravel]:
+def ravel_pytree(pytree: Tree) -> tuple[Array, Unravel]:
     """Put the elements of all leaves in one vector.
 
     Args:

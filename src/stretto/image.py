@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -26,6 +26,9 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axes, move_axis
 from stretto._engine.ops.products import tensordot
+
+if TYPE_CHECKING:
+    from stretto.lax.products import PrecisionLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -85,14 +88,14 @@ _NAMES = {
 # The weight of an element at a distance, in elements
 
 
-def _triangle(x: Any) -> Any:
+def _triangle(x: Array) -> Array:
     return snp.maximum(1 - x, 0)
 
 
-def _keys(a: float) -> Callable[[Any], Any]:
+def _keys(a: float) -> Callable[[Array], Array]:
     """Source: Keys, Cubic convolution interpolation for digital image processing (1981)."""
 
-    def weight(x: Any) -> Any:
+    def weight(x: Array) -> Array:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = a * (((x - 5) * x + 8) * x - 4)
         return snp.where(x < 1, near, snp.where(x < 2, far, 0))
@@ -100,8 +103,8 @@ def _keys(a: float) -> Callable[[Any], Any]:
     return weight
 
 
-def _lanczos(radius: int) -> Callable[[Any], Any]:
-    def weight(x: Any) -> Any:
+def _lanczos(radius: int) -> Callable[[Array], Array]:
+    def weight(x: Array) -> Array:
         return snp.where(x < radius, snp.sinc(x) * snp.sinc(x / radius), 0)
 
     return weight
@@ -119,11 +122,11 @@ _EDGE = 2
 """How far PyTorch's cubic reads outside."""
 
 
-def _by_distance(n: int, at: Any, wide: Any, method: ResizeMethod) -> Any:
+def _by_distance(n: int, at: Array, wide: Array | int, method: ResizeMethod) -> Array:
     return _KERNELS[method](abs(at[None] - np.arange(n, dtype=at.dtype)[:, None]) / wide)
 
 
-def _with_edges(n: int, at: Any) -> Any:
+def _with_edges(n: int, at: Array) -> Array:
     """Weights by PyTorch's cubic: what lies outside adds to the weights of the edges."""
     places = np.arange(-_EDGE, n + _EDGE, dtype=at.dtype)
     weights = _keys(-0.75)(abs(at[None] - places[:, None]))
@@ -132,7 +135,7 @@ def _with_edges(n: int, at: Any) -> Any:
     return inside + snp.pad(low, ((0, n - 1), (0, 0))) + snp.pad(high, ((n - 1, 0), (0, 0)))
 
 
-def _overlaps(n: int, left: Any, width: Any) -> Any:
+def _overlaps(n: int, left: Array, width: Array) -> Array:
     """How much of each element lies in the intervals that begin at ``left``."""
     element, left = np.arange(n, dtype=left.dtype)[:, None], left[None]
     ends = snp.minimum(left + width, element + 1) - snp.maximum(left, element)
@@ -140,14 +143,15 @@ def _overlaps(n: int, left: Any, width: Any) -> Any:
 
 
 def _weights(
-    n: int, m: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool
-) -> Any:
+    n: int, m: int, scale: Array, translation: Array, method: ResizeMethod, antialias: bool
+) -> Array:
     """``[n, m]``: how much of each of ``n`` elements goes into each of ``m``."""
     # The middle of output j lies at (j + 1/2 - translation) / scale - 1/2, counted in inputs.
     dtype = scale.dtype
-    at = (np.arange(m, dtype=dtype) + 0.5 - translation) / scale - 0.5
+    places: Any = np.arange(m, dtype=dtype)
+    at = (places + 0.5 - translation) / scale - 0.5
     if method is ResizeMethod.AREA:
-        weights = _overlaps(n, (np.arange(m, dtype=dtype) - translation) / scale, 1 / scale)
+        weights = _overlaps(n, (places - translation) / scale, 1 / scale)
     elif method is ResizeMethod.CUBIC_PYTORCH:
         weights = _with_edges(n, at)
     else:
@@ -155,14 +159,14 @@ def _weights(
         wide = snp.maximum(1 / scale, 1) if antialias else 1
         weights = _by_distance(n, at, wide, method)
     total: Any = snp.sum(weights, 0)
-    known = abs(total) > 1000 * float(ml_dtypes.finfo(dtype).eps)
-    inside = known
+    nonzero = abs(total) > 1000 * float(ml_dtypes.finfo(dtype).eps)
+    inside = nonzero
     if method is not ResizeMethod.CUBIC_PYTORCH:
         inside = inside & (at >= -0.5) & (at <= n - 0.5)
-    return snp.where(inside, weights / snp.where(known, total, 1)[None], 0)
+    return snp.where(inside, weights / snp.where(nonzero, total, 1)[None], 0)
 
 
-def _method(caller: str, method: Any) -> ResizeMethod:
+def _method(caller: str, method: str | ResizeMethod) -> ResizeMethod:
     if isinstance(method, ResizeMethod):
         return method
     try:
@@ -174,7 +178,7 @@ def _method(caller: str, method: Any) -> ResizeMethod:
         ) from None
 
 
-def _shape(caller: str, x: Any, shape: Any) -> tuple[int, ...]:
+def _shape(caller: str, x: Array, shape: Sequence[int]) -> tuple[int, ...]:
     sizes = integers(shape, caller, "shape")
     if len(sizes) != x.ndim or any(n < 0 for n in sizes):
         raise ValueError(f"{caller}: shape must have a size for each axis of {x.type}, got {sizes}")
@@ -182,15 +186,15 @@ def _shape(caller: str, x: Any, shape: Any) -> tuple[int, ...]:
 
 
 def _scaled(
-    x: Any,
+    x: Array,
     sizes: tuple[int, ...],
     axes: Sequence[int],
-    scales: Sequence[Any],
-    translations: Sequence[Any],
+    scales: Sequence[ArrayLike],
+    translations: Sequence[ArrayLike],
     method: ResizeMethod,
     antialias: bool,
-    precision: Any,
-) -> Any:
+    precision: PrecisionLike,
+) -> Array:
     if method is ResizeMethod.CUBIC_PYTORCH and antialias:
         method = ResizeMethod.CUBIC
     dtype = inexact_dtype(x.dtype)
@@ -212,7 +216,7 @@ def resize(
     shape: Sequence[int],
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = "highest",
+    precision: PrecisionLike = "highest",
 ) -> Array:
     """Resize an image, or an array of any rank, to another shape.
 
@@ -247,7 +251,7 @@ def resize(
     axes = [d for d in range(x.ndim) if sizes[d] != x.shape[d]]
     if any(not x.shape[d] for d in axes):
         raise ValueError(
-            f"{caller}: an axis of {x.type} is empty, so there is nothing to make {sizes} from"
+            f"{caller}: an axis of {x.type} is empty, so {sizes} cannot be made from it"
         )
     if kind is ResizeMethod.NEAREST:
         for d in axes:
@@ -266,7 +270,7 @@ def scale_and_translate(
     translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = "highest",
+    precision: PrecisionLike = "highest",
 ) -> Array:
     """Scale an image and then move it, along some axes.
 

@@ -15,13 +15,16 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.forks import lock
 from stretto._engine.runtime import pjrt
 
 __all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", "trace"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Running:
@@ -160,7 +163,7 @@ def trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -
 class TraceAnnotation(contextlib.ContextDecorator):
     """Name a ``with`` block, which then shows in profiles.
 
-    Costs next to nothing while no profile is taken.
+    Costs almost nothing while no profile is taken.
 
     Args:
         name: the name.
@@ -193,8 +196,8 @@ class TraceAnnotation(contextlib.ContextDecorator):
 
 
 def annotate_function(
-    func: Callable[..., Any], name: str | None = None, **metadata: Any
-) -> Callable[..., Any]:
+    func: Callable[P, R], name: str | None = None, **metadata: Any
+) -> Callable[P, R]:
     """Make a function's calls show in profiles.
 
     Args:

@@ -11,7 +11,7 @@ structures, ``Partial``, and the registry as an object.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 import optree
@@ -33,6 +33,7 @@ from stretto._engine.core.tree import (
     unflatten,
 )
 from stretto._engine.core.tree import flatten_one_level as _one_level
+from stretto._engine.core.typing import Tree
 from stretto.tree.reducing import (
     all,
     broadcast,
@@ -133,7 +134,7 @@ def is_tree_node(typ: type) -> bool:
     return optree.register_pytree_node.get(typ, namespace=NAMESPACE) is not None
 
 
-def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
+def flatten_one_level(tree: Tree) -> tuple[list[Tree], Hashable]:
     """Take a node apart into its children and its static data.
 
     Args:
@@ -152,7 +153,7 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
     return [child for _, child in pairs], static
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+def flatten_one_level_with_keys(tree: Tree) -> tuple[list[tuple[Any, Tree]], Hashable]:
     """Take a node apart into its children, each with its key, and its static data.
 
     Args:
@@ -218,7 +219,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 class Partial(functools.partial):
     """``functools.partial`` that is a tree of its arguments; the function is static.
 
-    It therefore passes through transformations, and ``jit`` compiles anew for another function.
+    It therefore passes through transformations, and ``jit`` compiles again for another function.
 
     >>> import stretto as st
     >>> double = st.tree_util.Partial(lambda x, y: x * y, 2.0)
@@ -238,7 +239,7 @@ class PyTreeRegistry:
     """The classes that are nodes, as an object."""
 
     def flatten(
-        self, tree: Any, is_leaf: Callable[[Any], bool] | None = None
+        self, tree: Tree, is_leaf: Callable[[Any], bool] | None = None
     ) -> tuple[list[Any], PyTreeDef]:
         """Take a tree apart into its leaves and the structure around them.
 
@@ -251,7 +252,7 @@ class PyTreeRegistry:
         """
         return flatten(tree, is_leaf)
 
-    def flatten_one_level(self, tree: Any) -> tuple[list[Any], Any] | None:
+    def flatten_one_level(self, tree: Tree) -> tuple[list[Tree], Hashable] | None:
         """Take a node apart into its children and its static data.
 
         Args:

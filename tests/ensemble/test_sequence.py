@@ -90,7 +90,7 @@ def test_what_cannot_be_appended():
     with pytest.raises(ValueError, match="has several functions; give an Ensemble"):
         several.append(trees(1)[0])
     shared = st.Ensemble(product, [trees(1)[0]] * 2, shared="w")
-    with pytest.raises(ValueError, match="w is shared by the members that are there"):
+    with pytest.raises(ValueError, match="w is shared by the present members"):
         shared.append({"w": snp.zeros((4, 2)), "b": snp.zeros(2)})
 
 

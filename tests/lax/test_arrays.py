@@ -25,7 +25,7 @@ def test_indices_count_modulo_the_size():
     ("make", "error", "words"),
     [
         (lambda: lax.broadcast_to_rank(X, 1), ValueError, "has more axes than rank 1"),
-        (lambda: lax.collapse(X, 2, 1), ValueError, "are no range"),
+        (lambda: lax.collapse(X, 2, 1), ValueError, "before start_dimension"),
         (lambda: lax.tile(X, (2,)), ValueError, "a number, 0 or more, for each axis"),
         (lambda: lax.stack([]), ValueError, "at least one operand"),
         (lambda: lax.stack([X, X.T]), ValueError, "operands must have one shape"),

@@ -224,7 +224,7 @@ def test_refuses():
         R.randint(key, (2,), 0, 5, np.float32)
     with pytest.raises(ValueError, match="5 draws without replacement from 4 parts"):
         R.choice(key, 4, (5,), replace=False)
-    with pytest.raises(ValueError, match="nothing to choose from"):
+    with pytest.raises(ValueError, match="a has no parts to choose from"):
         R.choice(key, 0, (5,))
     with pytest.raises(ValueError, match=r"p must have shape \(4,\)"):
         R.choice(key, 4, (5,), p=np.ones(3, np.float32))

@@ -101,22 +101,22 @@ def _draw_reliability(figure: SubFigure, comparison: Comparison, labels: np.ndar
 
 
 def _draw_disagreement(figure: SubFigure, comparison: Comparison, data: Dataset) -> None:
-    """The test images with the highest mutual information, and what the members say of each."""
+    """The test images with the highest mutual information, and how the members vote on each."""
     probs, names = comparison.member_probs, data.class_names
     information = np.asarray(mutual_information(probs))
     votes = probs.argmax(axis=-1)  # (members, examples)
-    most = np.argsort(-information, kind="stable")[: _ROWS * _COLUMNS]
+    places = np.argsort(-information, kind="stable")[: _ROWS * _COLUMNS]
     figure.suptitle("Most disagreement: label (mutual information in nats), members' votes")
     axes = figure.subplots(_ROWS, _COLUMNS).ravel()
     for ax in axes:
         ax.axis("off")
-    for ax, i in zip(axes, most):
+    for ax, i in zip(axes, places):
         ax.imshow(data.test.images[i].reshape(data.image_shape), cmap="gray_r")
         counts = np.bincount(votes[:, i], minlength=len(names))
         order = [c for c in np.argsort(-counts, kind="stable") if counts[c]]
-        said = ", ".join(f"{names[c]}\N{NO-BREAK SPACE}×{counts[c]}" for c in order)
+        shares = ", ".join(f"{names[c]}\N{NO-BREAK SPACE}×{counts[c]}" for c in order)
         ax.set_title(
             f"{names[data.test.labels[i]]} ({information[i]:.2f})\n"
-            + textwrap.fill(said, 26, max_lines=2, placeholder=" …"),
+            + textwrap.fill(shares, 26, max_lines=2, placeholder=" …"),
             fontsize=8.5,
         )

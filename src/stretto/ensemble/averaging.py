@@ -25,7 +25,7 @@ __all__ = ["EMA", "SWA", "AverageState"]
 @register_dataclass
 @dataclasses.dataclass(frozen=True)
 class AverageState:
-    """An average so far; ``value`` of what made it gives the tree in its own dtypes."""
+    """An average so far; the ``value`` of its averager gives the tree in its own dtypes."""
 
     count: Any
     """How many trees it has taken, int32."""
@@ -160,7 +160,7 @@ class EMA:
 
 @dataclasses.dataclass(frozen=True)
 class SWA:
-    """Stochastic weight averaging: the mean of all trees that ``update`` was given.
+    """Stochastic weight averaging: the mean of all trees given to ``update``.
 
     They are taken from the end of a run, at a constant or cyclic learning rate, once an epoch or a
     cycle; before the average is used, a model with batch normalisation needs

@@ -1,4 +1,4 @@
-"""``update_batch_norm``: running statistics computed anew, for weights that no step has seen."""
+"""``update_batch_norm``: running statistics computed again, for weights that no step has seen."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _NO_KEY = "update_batch_norm was called without a key, and runs the model in tra
 
 
 def update_batch_norm(model: T, data: Iterable[Any], *, key: Key | None = None) -> T:
-    """Compute the running statistics of a model's batch normalisation anew over ``data``.
+    """Compute the running statistics of a model's batch normalisation again, over ``data``.
 
     They are the plain means over the batches, whatever ``momentum`` is, with the model in train
     mode. An average of weights, or a sample of them, needs this before it is used: the running
-    statistics of its members are those of other activations. The model given stays as it is.
+    statistics of its members are those of other activations. ``model`` itself stays as it is.
 
     Args:
         model: a module, or an ``Ensemble`` of modules, all of whose members are run at once.
@@ -40,7 +40,7 @@ def update_batch_norm(model: T, data: Iterable[Any], *, key: Key | None = None) 
         key: for layers that draw random numbers in train mode, such as dropout.
 
     Returns:
-        A model like the one given, with the new statistics.
+        A model like ``model``, with the new statistics.
 
     Raises:
         TypeError: the model is not a module.
@@ -71,8 +71,8 @@ def _of_ensemble(ensemble: Ensemble, data: Iterable[Any], key: Key | None) -> En
         if not isinstance(members[0], Module):
             raise TypeError("update_batch_norm: expected an Ensemble of modules")
     stacked = [tree.stack(members) for members in groups]
-    made = _computed(stacked, [len(members) for members in groups], data, key)
-    return ensemble.replace([_statistics(module) for module in made])
+    computed = _computed(stacked, [len(members) for members in groups], data, key)
+    return ensemble.replace([_statistics(module) for module in computed])
 
 
 def _statistics(module: Module) -> dict[str, Any]:
@@ -113,14 +113,14 @@ def _computed(
 
 def _begun(module: Module) -> Module:
     """A copy in train mode with no statistics yet, and plain means for running ones."""
-    made = module.clone().train()
-    for layer in made.modules():
+    copy = module.clone().train()
+    for layer in copy.modules():
         if _is_tracking(layer):
             layer.momentum = None
             for name in _BUFFERS:
                 make = snp.ones_like if name == "running_var" else snp.zeros_like
                 layer.update_buffer(name, make(getattr(layer, name)))
-    return made
+    return copy
 
 
 @functools.partial(jit, static_argnums=3)
@@ -139,9 +139,9 @@ def _after(module: Module, x: Tree, key: Key | None, size: int | None) -> Module
 
 def _with_statistics(module: Module, computed: Module) -> Module:
     """A copy of the module with what was computed; modes and momenta are as before."""
-    made = module.clone()
-    for layer, other in zip(made.modules(), computed.modules(), strict=True):
+    copy = module.clone()
+    for layer, other in zip(copy.modules(), computed.modules(), strict=True):
         if _is_tracking(layer):
             for name in _BUFFERS:
                 layer.update_buffer(name, getattr(other, name))
-    return made
+    return copy

@@ -130,9 +130,9 @@ def _count(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Arr
     p, y = labelled(caller, probs, labels)
     y = of_rank(y, p.ndim - 1)
     classes, leading = p.shape[-1], p.shape[:-2]
-    known = (y >= 0) & (y < classes) & ~snp.any(snp.isnan(p), axis=-1)
+    counted = (y >= 0) & (y < classes) & ~snp.any(snp.isnan(p), axis=-1)
     nowhere = classes * classes
-    place = snp.where(known, y * classes + snp.argmax(p, axis=-1), nowhere).astype(np.int32)
+    place = snp.where(counted, y * classes + snp.argmax(p, axis=-1), nowhere).astype(np.int32)
     count = lambda place: snp.zeros(nowhere, np.int32).at[place].add(1, mode="drop")
     counts = vmap(count)(place.reshape(-1, p.shape[-2]))
     return counts.reshape(*leading, classes, classes), p

@@ -124,12 +124,12 @@ class Ensemble(MemberSequence[M_co]):
     ) -> None:
         groups, columns = groups_of(apply_or_members, members, shared, frozen, stacked)
         options = (("plan", plan), ("memory_budget", memory_budget))
-        asked = tuple([(name, value) for name, value in options if value is not None])
-        with config(**dict(asked)):  # refuses what is not such a setting
+        settings = tuple([(name, value) for name, value in options if value is not None])
+        with config(**dict(settings)):  # refuses what is not such a setting
             pass
         if chunk_size is not None and chunk_size != "auto":
             chunk_size = positive(chunk_size, "Ensemble: chunk_size")
-        self._layout, self._arrays = Layout(groups, chunk_size, asked), columns
+        self._layout, self._arrays = Layout(groups, chunk_size, settings), columns
 
     @overload
     @classmethod

@@ -68,9 +68,9 @@ def explained(
     compiled = traced.lower().compile()
     decisions, predicted, microseconds, plan = [], 0, 0.0, config.plan
     for mapped in _mapped(traced.program):
-        program, made = mapped.plan()
-        decisions += made
-        whole = [d for d in made if d.all_in_all] or made
+        program, choices = mapped.plan()
+        decisions += choices
+        whole = [d for d in choices if d.all_in_all] or choices
         microseconds += sum(dict(d.choices)[d.chosen] for d in whole)
         plan = mapped.form
         predicted = max(predicted, peak_bytes(program))

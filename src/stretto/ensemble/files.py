@@ -62,12 +62,12 @@ def read(
     """The layout and arrays of a file, of members as those that are here."""
     groups = _groups(path, like.groups)
     layout = like.of(groups)
-    wanted: list[ShapeDtypeStruct] = []
+    types: list[ShapeDtypeStruct] = []
     for group, old, column in zip(groups, like.groups, arrays, strict=True):
         for shared, was, x in zip(group.shared, old.shared, column, strict=True):
             shape = x.shape if was else x.shape[1:]
-            wanted.append(ShapeDtypeStruct(shape if shared else (group.size, *shape), x.dtype))
-    loaded = load(path, dict(zip(layout.names, wanted, strict=True)))
+            types.append(ShapeDtypeStruct(shape if shared else (group.size, *shape), x.dtype))
+    loaded = load(path, dict(zip(layout.names, types, strict=True)))
     return layout, layout.split([loaded[n] for n in layout.names])
 
 
@@ -98,7 +98,7 @@ def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
             "`like` has "
             f"{len(like)}"
         )
-    made = []
+    groups = []
     for group, (where, shared, ties) in zip(like, kept, strict=True):
         if ties != group.ties:
             raise ValueError(
@@ -107,8 +107,8 @@ def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
                 f"{_described(group.ties)}"
             )
         once = tuple(n in shared for n in group.names)
-        made.append(changed(group, places=where, shared=once))
-    return made
+        groups.append(changed(group, places=where, shared=once))
+    return groups
 
 
 def _described(ties: Iterable[tuple[str, str]]) -> str:

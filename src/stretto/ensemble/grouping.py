@@ -1,6 +1,6 @@
 """Members sorted into groups of one architecture, each stacked; and groups joined.
 
-Every mistake in what an ensemble is made from is named here. Before this, read ``groups``; next,
+Mistakes in what an ensemble is made from are reported here. Before this, read ``groups``; next,
 ``running``.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from stretto import tree as trees
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group, call_module, changed, moved
@@ -26,10 +27,13 @@ from stretto.numpy.taking import take
 
 __all__ = ["groups_of", "in_mode", "joined", "merged", "refuse_others_than_modules"]
 
+Choice: TypeAlias = str | Iterable[str] | Callable[[str], bool] | None
+"""Which parts of members: patterns of dotted names, or a function of a name."""
+
 
 def groups_of(
-    first: Any, members: Any, shared: Any, frozen: Any, stacked: bool | None
-) -> tuple[list[Group], list[list[Any]]]:
+    first: Tree, members: Tree, shared: Choice, frozen: Choice, stacked: bool | None
+) -> tuple[list[Group], list[list[Array]]]:
     """The groups of what an ensemble is made from, and the arrays of each."""
     function, members = _function_and_members(first, members)
     one_each = isinstance(function, (list, tuple))
@@ -59,8 +63,8 @@ def groups_of(
     return groups, arrays
 
 
-def _function_and_members(first: Any, members: Any) -> tuple[Any, Any]:
-    """What was given: the function of parameters, or a list with one for each; and the members."""
+def _function_and_members(first: Tree, members: Tree) -> tuple[Any, Any]:
+    """The function of parameters, or a list with one for each member; and the members."""
     if members is not None:
         functions = first if isinstance(first, (list, tuple)) else [first]
         if not all(callable(f) for f in functions):
@@ -80,10 +84,10 @@ def _function_and_members(first: Any, members: Any) -> tuple[Any, Any]:
 
 def _group(
     function: Callable[..., Any],
-    member: Any,
-    leaves: Sequence[Any],
-    shared: Any,
-    frozen: Any,
+    member: Tree,
+    leaves: Sequence[Array],
+    shared: Choice,
+    frozen: Choice,
     places: Iterable[int],
     ties: Ties,
 ) -> Group:
@@ -101,7 +105,7 @@ def _group(
     return changed(group, shared=once, trained=trained)
 
 
-def _buffers(numbered: Any) -> set[int]:
+def _buffers(numbered: Tree) -> set[int]:
     """Which leaves of a member are buffers."""
     places: set[int] = set()
     for node in tree.leaves(numbered, lambda x: isinstance(x, Module)):
@@ -122,7 +126,7 @@ def _names(group: Group) -> list[list[str]]:
     return names
 
 
-def _selected(chosen: Any, group: Group) -> tuple[bool, ...]:
+def _selected(chosen: Choice, group: Group) -> tuple[bool, ...]:
     """Which leaves a choice covers: patterns as of a shell (``"fc1.*"``), or a function of a name.
 
     A pattern that covers a prefix up to a dot covers what is below it.
@@ -133,7 +137,7 @@ def _selected(chosen: Any, group: Group) -> tuple[bool, ...]:
     return tuple(any(covers(n) for n in names) for names in _names(group))
 
 
-def _listed(patterns: Any) -> list[str]:
+def _listed(patterns: str | Iterable[str]) -> list[str]:
     return [patterns] if isinstance(patterns, str) else list(patterns)
 
 
@@ -141,7 +145,7 @@ def _covers(pattern: str, name: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*")
 
 
-def _refuse_idle_patterns(groups: Sequence[Group], chosen: Any, argument: str) -> None:
+def _refuse_idle_patterns(groups: Sequence[Group], chosen: Choice, argument: str) -> None:
     """Raise ``ValueError`` for a pattern that covers no part of any member."""
     if chosen is None or callable(chosen):
         return
@@ -155,8 +159,8 @@ def _refuse_idle_patterns(groups: Sequence[Group], chosen: Any, argument: str) -
 
 
 def _grouped(
-    functions: Sequence[Callable[..., Any]], members: Sequence[Any], shared: Any, frozen: Any
-) -> tuple[list[Group], list[list[Any]]]:
+    functions: Sequence[Callable[..., Any]], members: Sequence[Any], shared: Choice, frozen: Choice
+) -> tuple[list[Group], list[list[Array]]]:
     """The members by function and structure, as they first appear; and each group's arrays."""
     alike: dict[Any, list[int]] = {}
     for i, (function, member) in enumerate(zip(functions, members, strict=True)):
@@ -191,8 +195,8 @@ def _grouped(
 
 
 def _of_stacked(
-    function: Callable[..., Any], stacked: Any, shared: Any, frozen: Any
-) -> tuple[list[Group], list[list[Any]]]:
+    function: Callable[..., Any], stacked: Tree, shared: Choice, frozen: Choice
+) -> tuple[list[Group], list[list[Array]]]:
     """One group from a stacked tree."""
     ties = ties_of(stacked)
     member = untied(stacked, ties)
@@ -213,8 +217,8 @@ def _of_stacked(
     return [moved(group, range(size))], [leaves]
 
 
-def _leaves(member: Any, caller: str) -> list[Any]:
-    """The arrays of a member, of dtypes that do not give way, whatever numbers they came from."""
+def _leaves(member: Tree, caller: str) -> list[Array]:
+    """The arrays of a member, of strong dtypes, whatever numbers they came from."""
     names = leaf_names(member, "Ensemble")
     values = [as_value(x, caller, n) for x, n in zip(tree.leaves(member), names, strict=True)]
     return [convert(x, x.dtype) for x in values]
@@ -223,16 +227,16 @@ def _leaves(member: Any, caller: str) -> list[Any]:
 def _refuse_other_ties(ties: Ties, others: Ties, one: int, other: int) -> None:
     """Raise ``ValueError`` where members of one structure hold different things at two places."""
     for have, lack, i, j in ((ties, others, one, other), (others, ties, other, one)):
-        apart = [f"{place} to {first}" for place, first in have if (place, first) not in lack]
-        if apart:
+        differences = [f"{place} to {first}" for place, first in have if (place, first) not in lack]
+        if differences:
             raise ValueError(
-                f"Ensemble: member {i} ties {', '.join(apart)} (one array or module at both "
+                f"Ensemble: member {i} ties {', '.join(differences)} (one array or module at both "
                 f"places), and member {j} does not; members of one structure must tie alike"
             )
 
 
 def _refuse_other_shapes(
-    names: Sequence[str], first: Sequence[Any], row: Sequence[Any], one: int, other: int
+    names: Sequence[str], first: Sequence[Array], row: Sequence[Array], one: int, other: int
 ) -> None:
     """Raise ``ValueError`` where members of one structure differ in shape or dtype."""
     for name, x, y in zip(names, first, row, strict=True):
@@ -245,7 +249,7 @@ def _refuse_other_shapes(
             )
 
 
-def _refuse_unequal(name: str, column: Sequence[Any], places: Sequence[int]) -> None:
+def _refuse_unequal(name: str, column: Sequence[Array], places: Sequence[int]) -> None:
     """Raise ``ValueError`` where a part that is to be shared differs between members."""
     for i, x in zip(places, column, strict=True):
         if x is column[0]:
@@ -273,8 +277,8 @@ def refuse_others_than_modules(members: Sequence[Any]) -> None:
 
 
 def in_mode(
-    mode: bool, groups: Sequence[Group], arrays: list[list[Any]]
-) -> tuple[list[Group], list[list[Any]]]:
+    mode: bool, groups: Sequence[Group], arrays: list[list[Array]]
+) -> tuple[list[Group], list[list[Array]]]:
     """The groups with their modules in train mode or not; those that differed in it alone are one.
 
     Groups that share arrays stay apart: each has its own.
@@ -293,22 +297,22 @@ def in_mode(
 
 def joined(
     groups: Sequence[Group],
-    arrays: Sequence[Sequence[Any]],
+    arrays: Sequence[Sequence[Array]],
     others: Sequence[Group],
-    their_arrays: Sequence[Sequence[Any]],
-) -> tuple[list[Group], list[list[Any]]]:
-    """The groups of two ensembles, the second's members after the first's; what agrees is one."""
+    their_arrays: Sequence[Sequence[Array]],
+) -> tuple[list[Group], list[list[Array]]]:
+    """The groups of two ensembles, the second's members last; equal groups become one."""
     start = sum(g.size for g in groups)
-    behind = [moved(g, [start + p for p in g.places]) for g in others]
-    return merged([*groups, *behind], [*arrays, *their_arrays])
+    after = [moved(g, [start + p for p in g.places]) for g in others]
+    return merged([*groups, *after], [*arrays, *their_arrays])
 
 
 def merged(
-    groups: Sequence[Group], arrays: Sequence[Sequence[Any]]
-) -> tuple[list[Group], list[list[Any]]]:
+    groups: Sequence[Group], arrays: Sequence[Sequence[Array]]
+) -> tuple[list[Group], list[list[Array]]]:
     """The groups, those of one function and structure made one, with the rows in order."""
     by_kind: dict[Any, Group] = {}
-    columns: dict[Any, list[Any]] = {}
+    columns: dict[Any, list[Array]] = {}
     for group, columns_of_group in zip(groups, arrays, strict=True):
         kind = group.function, tree.structure(group.whole())
         first = by_kind.get(kind)
@@ -319,8 +323,8 @@ def merged(
         places = (*first.places, *group.places)
         rows = np.argsort(places).astype(np.int32)
         columns[kind] = [
-            _one_column(name, once, x, alone, y, group.size, rows)
-            for name, once, x, alone, y in zip(
+            _one_column(name, once, x, once_there, y, group.size, rows)
+            for name, once, x, once_there, y in zip(
                 first.names,
                 first.shared,
                 columns[kind],
@@ -334,22 +338,22 @@ def merged(
 
 
 def _one_column(
-    name: str, once: bool, x: Any, alone: bool, y: Any, size: int, rows: np.ndarray
-) -> Any:
-    """An array of members with those of others behind it, in this order of rows.
+    name: str, once: bool, x: Array, once_there: bool, y: Array, size: int, rows: np.ndarray
+) -> Array:
+    """An array of members with that of other members after it, in this order of rows.
 
-    ``once``: the first share one; ``alone``: the others do.
+    ``once``: the first members share one; ``once_there``: the others do.
     """
     if once:
-        value = y if alone else y[0]
-        rest = value if alone else y
+        value = y if once_there else y[0]
+        rest = value if once_there else y
         if value.shape != x.shape or not bool((rest == x).all()):
             raise ValueError(
-                f"Ensemble: {name} is shared by the members that are there, and the new ones have "
-                f"other values"
+                f"Ensemble: {name} is shared by the present members, and the new ones have other "
+                f"values"
             )
         return x
-    more = trees.stack([y] * size) if alone else y
+    more = trees.stack([y] * size) if once_there else y
     if more.shape[1:] != x.shape[1:] or more.dtype != x.dtype:
         raise ValueError(
             f"Ensemble: new members differ at {name}: expected {x.shape[1:]} {x.dtype}, got "

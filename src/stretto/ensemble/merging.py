@@ -287,16 +287,16 @@ def fisher_average(
     alike = Alike("fisher_average")
     rows = [alike.row(m, i) for i, m in enumerate(members)]
     sure = [alike.row(f, i) for i, f in enumerate(fishers)]
-    made = []
+    averages = []
     for column, precisions in zip(zip(*rows, strict=True), zip(*sure, strict=True), strict=True):
         first = column[0]
         if not is_inexact(first.dtype):
-            made.append(first)
+            averages.append(first)
             continue
         shares = [w * snp.maximum(f, least) for w, f in zip(each, precisions, strict=True)]
         top = sum([s * x for s, x in zip(shares, column, strict=True)])
-        made.append(convert(top / sum(shares), first.dtype))
-    return unflatten(alike.structure, made)
+        averages.append(convert(top / sum(shares), first.dtype))
+    return unflatten(alike.structure, averages)
 
 
 def _listed(trees: Tree, caller: str) -> list[Any]:

@@ -63,18 +63,18 @@ def minimise(loss: Callable[[Array], Array], start: Array) -> Array:
         expected = -(g @ d)  # twice what the quadratic model promises
 
         def too_long(trial: tuple[Array, Array]) -> Array:
-            length, found = trial
+            length, height = trial
             # Not ``found > …``: what is NaN or infinite is too long as well.
-            enough = found <= value - 1e-4 * length * expected + 4 * eps * snp.abs(value)
+            enough = height <= value - 1e-4 * length * expected + 4 * eps * snp.abs(value)
             return ~enough & (length > 2.0**-_HALVINGS)
 
         def halve(trial: tuple[Array, Array]) -> tuple[Array, Array]:
             length = trial[0] / 2
             return length, loss(x + length * d)
 
-        length, found = lax.while_loop(too_long, halve, (snp.ones_like(value), loss(x + d)))
+        length, height = lax.while_loop(too_long, halve, (snp.ones_like(value), loss(x + d)))
         new = x + length * d
-        return new, found, slope(new), length * expected, i + 1
+        return new, height, slope(new), length * expected, i + 1
 
     value = loss(start)
     carry = (start, value, slope(start), snp.full_like(value, np.inf), snp.int32(0))

@@ -1,13 +1,13 @@
 """How an ensemble runs a function on all its members: one compiled program, a ``vmap`` a group.
 
-A call at rest of arrays alone finds its compiled function by their number, and hands all arrays
-over one by one: jit's short way. Next, read ``layout``.
+A call at rest of arrays alone finds its compiled function by their number, and passes all arrays
+one by one, which is jit's short way. Next, read ``layout``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,18 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group
 from stretto.nn.state import stateful_call
 from stretto.numpy.taking import take
 from stretto.random.keys import checked, split
 from stretto.random.streams import keys, refusing
+
+if TYPE_CHECKING:
+    from optree import PyTreeSpec
+
+    from stretto._engine.api.jit import Jitted
 
 __all__ = ["Runner", "over_members", "together"]
 
@@ -34,7 +40,7 @@ _ARRAYS = (Value, np.ndarray)
 _TRACED = (Value, np.ndarray, np.generic, int, float, complex)
 
 
-def _is_traced(x: Any) -> bool:
+def _is_traced(x: object) -> bool:
     """Whether an argument is an array or a number; all else is static."""
     return isinstance(x, _TRACED) and x.__class__ is not bool
 
@@ -45,14 +51,14 @@ def over_members(
     arrays: Sequence[Sequence[Any]],
     args: Sequence[Any],
     axes: Sequence[Any],
-    key: Any,
+    key: Key | None,
     chunk_size: int | str | None,
-    out_axes: Any = 0,
+    out_axes: Tree = 0,
 ) -> list[Any]:
     """``f(group, member, *args)`` for each member; results stacked, one tree a group.
 
-    Arguments are mapped along the given axes over the members of the whole ensemble; what is no
-    array nor number is the same for all.
+    Arguments are mapped along the given axes over the members of the whole ensemble; what is
+    neither an array nor a number is the same for all.
     """
     total = sum(g.size for g in groups)
     all_keys = None if key is None else split(key, total)
@@ -62,22 +68,22 @@ def over_members(
         for a, axis in zip(args, axes, strict=True)
         for _ in range(tree.structure(a).num_leaves)
     ]
-    moving = [i for i, x in enumerate(leaves) if _is_traced(x)]
+    traced = [i for i, x in enumerate(leaves) if _is_traced(x)]
     outs = []
     for group, column in zip(groups, arrays, strict=True):
         _refuse_other_rows(group, column)
         # Typed keys are trees.
         own = tree.map(lambda x, group=group: _of(x, group, total), all_keys)
-        parts = [leaves[i] if along[i] is None else _of(leaves[i], group, total) for i in moving]
+        parts = [leaves[i] if along[i] is None else _of(leaves[i], group, total) for i in traced]
 
-        def one(member: Any, key: Any, *parts: Any, group: Group = group) -> Any:
-            merged = list(leaves)
-            for i, part in zip(moving, parts, strict=True):
-                merged[i] = part
+        def one(member: Tree, key: Key | None, *parts: Any, group: Group = group) -> Tree:
+            filled = list(leaves)
+            for i, part in zip(traced, parts, strict=True):
+                filled[i] = part
             with refusing(_NO_KEY) if key is None else keys(key):
-                return f(group, group.of(member), *tree.unflatten(spec, merged))
+                return f(group, group.of(member), *tree.unflatten(spec, filled))
 
-        in_axes = (group.axes, None if own is None else 0, *[along[i] for i in moving])
+        in_axes = (group.axes, None if own is None else 0, *[along[i] for i in traced])
         run = vmap(
             one,
             in_axes,
@@ -90,7 +96,7 @@ def over_members(
 
 
 def _refuse_other_rows(group: Group, column: Sequence[Any]) -> None:
-    """Raise ``ValueError`` where a tree function or a vmap took the rows of members apart."""
+    """Raise ``ValueError`` where a function of trees, or a vmap, separated the rows of members."""
     for name, shared, x in zip(group.names, group.shared, column, strict=True):
         shape = np.shape(x)
         if not shared and shape[:1] != (group.size,):
@@ -101,18 +107,18 @@ def _refuse_other_rows(group: Group, column: Sequence[Any]) -> None:
             )
 
 
-def _of(x: Any, group: Group, total: int) -> Any:
+def _of(x: ArrayLike, group: Group, total: int) -> Array:
     """The rows of the members of a group."""
-    x = as_value(x, "Ensemble", "an argument")
-    if not x.ndim or x.shape[0] != total:
+    value = as_value(x, "Ensemble", "an argument")
+    if not value.ndim or value.shape[0] != total:
         raise ValueError(
             f"Ensemble: an argument with an entry for each member must have {total} along axis 0, "
-            f"got {x.type}"
+            f"got {value.type}"
         )
-    return x if group.size == total else take(x, np.asarray(group.places, np.int32), 0)
+    return value if group.size == total else take(value, np.asarray(group.places, np.int32), 0)
 
 
-def together(groups: Sequence[Group], outs: Sequence[Any]) -> Any:
+def together(groups: Sequence[Group], outs: Sequence[Any]) -> Tree:
     """One tree from that of each group, its rows in the order of the members."""
     if len(outs) == 1:
         return outs[0]
@@ -143,8 +149,8 @@ def together(groups: Sequence[Group], outs: Sequence[Any]) -> Any:
 class Runner:
     """The compiled calls of an ensemble's groups.
 
-    A call is told by its axis: 0 where each member has its own arguments, ``None`` where all have
-    the same; and by whether it keeps the buffers that the members update.
+    A call is identified by its axis, 0 where each member has its own arguments and ``None`` where
+    all have the same, and by whether it keeps the buffers that the members update.
     """
 
     def __init__(
@@ -155,8 +161,14 @@ class Runner:
         self._quick: dict[Any, Any] = {}
 
     def __call__(
-        self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None, stateful: bool
-    ) -> Any:
+        self,
+        arrays: Sequence[Sequence[Array]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        key: Key | None,
+        axis: int | None,
+        stateful: bool,
+    ) -> Tree:
         """The result of a call; with ``stateful`` also all arrays as the call leaves them."""
         run, inputs = self.compiled(arrays, args, kwargs, key, axis, stateful)
         if not self._options:
@@ -165,16 +177,22 @@ class Runner:
             return run(*inputs)
 
     def compiled(
-        self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None, stateful: bool
-    ) -> tuple[Any, list[Any]]:
-        """The jitted function of a call, and the arrays and numbers to call it with, in a row.
+        self,
+        arrays: Sequence[Sequence[Array]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        key: Key | None,
+        axis: int | None,
+        stateful: bool,
+    ) -> tuple[Jitted[..., Any], list[Any]]:
+        """The jitted function of a call, and the arrays and numbers to call it with, in order.
 
         Arguments that are neither arrays nor numbers are static, and must be hashable.
         """
         inputs = [x for column in arrays for x in column]
-        way = (key is None, axis, stateful)
+        kind = (key is None, axis, stateful)
         plain = not kwargs and all([isinstance(x, _ARRAYS) for x in args])
-        run = self._quick.get((len(args), *way)) if plain else None
+        run = self._quick.get((len(args), *kind)) if plain else None
         if run is not None:
             inputs += [on_device(x) for x in args]
         else:
@@ -182,7 +200,7 @@ class Runner:
             moving = tuple([_is_traced(x) for x in leaves])
             static = tuple([x for x, m in zip(leaves, moving, strict=True) if not m])
             # 1, 1.0 and True are equal; as settings of a call they are not.
-            name = (spec, moving, static, tuple(map(type, static)), *way)
+            name = (spec, moving, static, tuple(map(type, static)), *kind)
             try:
                 run = self._compiled.get(name)
             except TypeError:
@@ -191,9 +209,9 @@ class Runner:
                     f"be hashable; got {', '.join(map(repr, static))}"
                 ) from None
             if run is None:
-                run = self._compiled[name] = jit(self._flat(spec, moving, static, *way))
+                run = self._compiled[name] = jit(self._flat(spec, moving, static, *kind))
             if plain:
-                self._quick[len(args), *way] = run
+                self._quick[len(args), *kind] = run
             inputs += [x for x, m in zip(leaves, moving, strict=True) if m]
         if key is not None:
             inputs.append(checked(key, "Ensemble"))
@@ -201,7 +219,7 @@ class Runner:
 
     def _flat(
         self,
-        spec: Any,
+        spec: PyTreeSpec,
         moving: Sequence[bool],
         static: Sequence[Any],
         keyless: bool,
@@ -210,7 +228,7 @@ class Runner:
     ) -> Callable[..., Any]:
         """A call as a function of all arrays and numbers, one by one."""
 
-        def ensemble(*inputs: Any) -> Any:
+        def ensemble(*inputs: Any) -> Tree:
             values, settings = iter(inputs), iter(static)
             arrays = [[next(values) for _ in group.names] for group in self._groups]
             merged = [next(values) if m else next(settings) for m in moving]
@@ -221,23 +239,37 @@ class Runner:
 
         return ensemble
 
-    def _call(self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None) -> Any:
-        def one(group: Group, member: Any, *args: Any) -> Any:
+    def _call(
+        self,
+        arrays: Sequence[Sequence[Array]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        key: Key | None,
+        axis: int | None,
+    ) -> Tree:
+        def one(group: Group, member: Tree, *args: Any) -> Tree:
             return member(*args, **kwargs)
 
         axes = (axis,) * len(args)
         outs = over_members(self._groups, one, arrays, args, axes, key, self._chunk_size)
         return together(self._groups, outs)
 
-    def _stateful(self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None) -> Any:
-        def one(group: Group, member: Any, *args: Any) -> Any:
+    def _stateful(
+        self,
+        arrays: Sequence[Sequence[Array]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        key: Key | None,
+        axis: int | None,
+    ) -> Tree:
+        def one(group: Group, member: Tree, *args: Any) -> Tree:
             out, after = stateful_call(member, *args, **kwargs)
             before, leaves = group.leaves_of(member), group.leaves_of(after)
             for name, shared, x, y in zip(group.names, group.shared, before, leaves, strict=True):
                 if shared and x is not y:
                     raise ValueError(
                         f"Ensemble.stateful_call: the call updates {name}, which the members "
-                        f"share, in each its own way; leave it out of shared="
+                        f"share, differently in each; leave it out of shared="
                     )
             return out, leaves
 

@@ -43,9 +43,9 @@ class MemberSequence(Generic[M_co]):
 
     @classmethod
     def _of(cls, layout: Layout, arrays: list[list[Any]]) -> Self:
-        made = object.__new__(cls)
-        made._layout, made._arrays = layout, arrays
-        return made
+        ensemble = object.__new__(cls)
+        ensemble._layout, ensemble._arrays = layout, arrays
+        return ensemble
 
     def __len__(self) -> int:
         return sum(g.size for g in self._layout.groups)
@@ -56,8 +56,8 @@ class MemberSequence(Generic[M_co]):
         return [self._alone(g) for g in range(len(self._layout.groups))]
 
     def _alone(self, g: int) -> Self:
-        alone = moved(self._layout.groups[g], range(self._layout.groups[g].size))
-        return self._of(self._layout.of([alone]), [self._arrays[g]])
+        group = moved(self._layout.groups[g], range(self._layout.groups[g].size))
+        return self._of(self._layout.of([group]), [self._arrays[g]])
 
     # Taking
 
@@ -198,8 +198,8 @@ class MemberSequence(Generic[M_co]):
             ValueError: no member would be left.
             IndexError: there is no such place, or a mask has another length.
         """
-        gone = set(self._places(index) if _is_many(index) else [self._place(index)])
-        kept = self._taken([i for i in range(len(self)) if i not in gone])
+        dropped = set(self._places(index) if _is_many(index) else [self._place(index)])
+        kept = self._taken([i for i in range(len(self)) if i not in dropped])
         self._layout, self._arrays = kept._layout, kept._arrays
         return self
 

@@ -156,23 +156,25 @@ def greedy_soup(
             f"greedy_soup: expected a score for each member, got {len(scores)} for {len(chosen)} "
             f"members"
         )
-    alone = [float(s) for s in scores]
+    own_scores = [float(s) for s in scores]
     order = sorted(
-        range(len(alone)), key=lambda i: (not math.isnan(alone[i]), alone[i]), reverse=True
+        range(len(own_scores)),
+        key=lambda i: (not math.isnan(own_scores[i]), own_scores[i]),
+        reverse=True,
     )
-    if math.isnan(alone[order[0]]):
+    if math.isnan(own_scores[order[0]]):
         raise ValueError("greedy_soup: the score of every member is NaN")
     finish, average = _begun(chosen[order[0]])
-    taken, best = order[:1], alone[order[0]]
+    places, best = order[:1], own_scores[order[0]]
     for i in order[1:]:
         member = chosen[i]
-        tried = moved(average, member, 1 / (len(taken) + 1), "greedy_soup", i)
+        candidate = moved(average, member, 1 / (len(places) + 1), "greedy_soup", i)
         del member
-        value = float(score(finish(tried)))
+        value = float(score(finish(candidate)))
         if value >= best:
-            average, best = tried, value
-            taken.append(i)
-    return Soup(finish(average), tuple(taken), best, tuple(alone))
+            average, best = candidate, value
+            places.append(i)
+    return Soup(finish(average), tuple(places), best, tuple(own_scores))
 
 
 def _begun(first: Tree) -> tuple[Callable[[Any], Any], Any]:
@@ -187,8 +189,8 @@ def _begun(first: Tree) -> tuple[Callable[[Any], Any], Any]:
 
     def finish(average: Tree) -> Tree:
         columns = zip(leaves(average), dtypes, kept, strict=True)
-        made = [convert(x, dtype) if other is None else other for x, dtype, other in columns]
-        return unflatten(alike.structure, made)
+        arrays = [convert(x, dtype) if other is None else other for x, dtype, other in columns]
+        return unflatten(alike.structure, arrays)
 
     return finish, unflatten(alike.structure, flat)
 

@@ -1,4 +1,4 @@
-"""Ties: what a module holds at two places, a parameter or a module, which a tree would hold twice.
+"""Ties: parameters and modules that a module holds in two places, where a tree holds them twice.
 
 An ensemble takes the second places out of its members before it stacks them, and puts the one value
 back at all places when a member is run. Read ``groups`` next.
@@ -20,7 +20,7 @@ Ties: TypeAlias = tuple[tuple[str, str], ...]
 def ties_of(member: Tree) -> Ties:
     """The ties of a module, found by identity; none in a tree that is not a module.
 
-    Arrays count as tied where both are parameters: a buffer is assigned anew by its own module.
+    Arrays count as tied where both are parameters: a buffer is assigned by its own module.
 
     >>> from stretto import nn
     >>> layer = nn.Linear(2, 2)
@@ -33,10 +33,10 @@ def ties_of(member: Tree) -> Ties:
     def walk(module: Module, path: str) -> None:
         first[id(module)] = path
         lead = f"{path}." if path else ""
-        held = [
+        parameters = [
             (name, value) for name, value in module._arrays() if module._roles[name] == "parameter"
         ]
-        for name, value in held:
+        for name, value in parameters:
             if id(value) in first:
                 ties.append((lead + name, first[id(value)]))
             else:
@@ -56,11 +56,11 @@ def untied(member: Tree, ties: Ties) -> Tree:
     """The member with ``None`` at the second places; itself where there are none."""
     if not ties:
         return member
-    made = member.clone()
+    copy = member.clone()
     for place, _ in ties:
-        owner, name = _owner(made, place)
+        owner, name = _owner(copy, place)
         owner.__dict__[name] = None
-    return made
+    return copy
 
 
 def retied(member: Tree, ties: Ties) -> Tree:

@@ -88,8 +88,8 @@ def functional_call(
     if not isinstance(module, Module):
         raise TypeError(f"functional_call: expected a module, got {type(module).__name__}")
     by_name = _merged(parameter_and_buffer_dicts)
-    made = module.clone()
-    here = places(made)
+    copy = module.clone()
+    here = places(copy)
     _check_names(type(module).__name__, here, by_name)
     shared: dict[Any, list[str]] = {}
     for name, (owner, attribute, array) in here.items():
@@ -115,8 +115,8 @@ def functional_call(
             owner, attribute, old = here[n]
             owner.__dict__[attribute] = _fitting(by_name[named[0]], old, named[0])
     positional = () if args is None else args if isinstance(args, tuple) else (args,)
-    with updates_of(made.modules(), kept=return_buffers):
-        out = made(*positional, **(kwargs or {}))
+    with updates_of(copy.modules(), kept=return_buffers):
+        out = copy(*positional, **(kwargs or {}))
     if not return_buffers:
         return out
     buffers = [here[name][:2] + (name,) for name, _ in module.named_buffers()]
@@ -127,14 +127,14 @@ def _merged(
     dictionaries: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
 ) -> dict[str, Any]:
     """One dictionary from one or several."""
-    several = (dictionaries,) if isinstance(dictionaries, Mapping) else dictionaries
-    if not isinstance(several, (tuple, list)) or not all(isinstance(x, Mapping) for x in several):
+    parts = (dictionaries,) if isinstance(dictionaries, Mapping) else dictionaries
+    if not isinstance(parts, (tuple, list)) or not all(isinstance(x, Mapping) for x in parts):
         raise TypeError(
             f"functional_call: expected a dictionary of arrays by name, or a tuple of such; got "
             f"{type(dictionaries).__name__}"
         )
     merged: dict[str, Any] = {}
-    for one in several:
+    for one in parts:
         twice = [name for name in one if name in merged]
         if twice:
             raise ValueError(

@@ -13,9 +13,10 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from stretto._engine.api import vectorise
-from stretto._engine.api.arguments import leaf_names, name_of, wraps
+from stretto._engine.api.arguments import leaf_names, wraps
 from stretto._engine.control.chunks import inner_axes, positive
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer, as_value, state
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.ops.iota import iota
@@ -113,16 +114,16 @@ def vmap(
         why = streams.refusal() if randomness != "error" else _CHOOSE
         key = None if why else streams.next_key("func.vmap")
         # Where sizes differ, `vmap` says so of the user's own arguments.
-        apart = randomness == "different" and len(sizes) == 1
-        index = iota(np.uint32, sizes.pop()) if apart else None
-        alone = False
+        differs = randomness == "different" and len(sizes) == 1
+        index = iota(np.uint32, sizes.pop()) if differs else None
+        is_single = False
 
         def one(*examples: Any) -> Tree:
-            nonlocal alone
+            nonlocal is_single
             with _stream(key, examples[-1], why):
                 out = func(*examples[:-1], **kwargs)
-            alone = one_out and not isinstance(out, (tuple, list))
-            out = (out,) if alone else out
+            is_single = one_out and not isinstance(out, (tuple, list))
+            out = (out,) if is_single else out
             _check_out_dims(out_dims, out)
             return out
 
@@ -130,7 +131,7 @@ def vmap(
         one.__wrapped__ = func  # type: ignore[attr-defined]
         mapped = vectorise.vmap(one, (*dims, 0), out_dims, chunk_size=chunk_size)
         out = mapped(*examples, index)
-        return out[0] if alone else out
+        return out[0] if is_single else out
 
     return vmap_func
 
@@ -186,8 +187,8 @@ def _check_out_dims(out_dims: Tree, out: Tree) -> None:
         x = as_value(x, "func.vmap", "the result")
         ndim = x.ndim - n
         if axis is None:
-            mine = isinstance(x, Tracer) and x.interpreter is state.interpreter
-            if mine and x.concrete() is None:
+            is_mapped_here = isinstance(x, Tracer) and x.interpreter is state.interpreter
+            if is_mapped_here and x.concrete() is None:
                 raise ValueError(
                     f"func.vmap: out_dims is None for a result that differs between examples (one "
                     f"is {x.type}); give it an axis"

@@ -161,7 +161,8 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     start, stop, _ = slice(start_dimension, stop_dimension).indices(x.ndim)
     if stop < start:
         raise ValueError(
-            f"collapse: axes {start_dimension} to {stop_dimension} of {x.type} are no range"
+            f"collapse: stop_dimension {stop_dimension} of {x.type} is before start_dimension "
+            f"{start_dimension}"
         )
     joined = math.prod(x.shape[start:stop])
     return reshape(x, (*x.shape[:start], joined, *x.shape[stop:]))
@@ -191,8 +192,8 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
         raise ValueError(
             f"tile: reps must have a number, 0 or more, for each axis of {x.type}; got {counts}"
         )
-    apart = tuple(n for pair in zip(counts, x.shape, strict=True) for n in pair)
-    repeated = broadcast_in_dim(x, apart, range(1, 2 * x.ndim, 2))
+    pairs = tuple(n for pair in zip(counts, x.shape, strict=True) for n in pair)
+    repeated = broadcast_in_dim(x, pairs, range(1, 2 * x.ndim, 2))
     return reshape(repeated, tuple(c * n for c, n in zip(counts, x.shape, strict=True)))
 
 
@@ -307,19 +308,19 @@ def index_take(
     Array([2, 3], dtype=int32)
     """
     x = as_value(src, "index_take", "src")
-    taken = canonical_axes(tuple(axes), x.ndim, "index_take")
+    indexed = canonical_axes(tuple(axes), x.ndim, "index_take")
     if isinstance(idxs, (tuple, list)):
         arrays = idxs
     else:
         rows = as_value(idxs, "index_take", "idxs")
         arrays = unstack(rows) if rows.ndim else (rows,)
-    if len(arrays) != len(taken):
+    if len(arrays) != len(indexed):
         raise ValueError(
-            f"index_take: expected an array of indices for each of the axes {taken}, got "
+            f"index_take: expected an array of indices for each of the axes {indexed}, got "
             f"{len(arrays)}"
         )
     columns = []
-    for i, (index, axis) in enumerate(zip(arrays, taken, strict=True)):
+    for i, (index, axis) in enumerate(zip(arrays, indexed, strict=True)):
         at = as_value(index, "index_take", f"idxs[{i}]")
         if at.ndim != 1 or kind_of(at.dtype) not in ("int", "uint"):
             raise TypeError(f"index_take: idxs[{i}] must be integers of rank 1, got {at.type}")
@@ -328,8 +329,10 @@ def index_take(
         types = ", ".join(str(at.type) for at in columns)
         raise ValueError(f"index_take: idxs must have one length, got {types}")
     vectors = stack(columns, 1)
-    kept = [d for d in range(x.ndim) if d not in taken]
-    numbers = GatherDimensionNumbers(tuple(range(1, 1 + len(kept))), tuple(sorted(taken)), taken)
+    kept = [d for d in range(x.ndim) if d not in indexed]
+    numbers = GatherDimensionNumbers(
+        tuple(range(1, 1 + len(kept))), tuple(sorted(indexed)), indexed
+    )
     sizes = tuple(n if d in kept else 1 for d, n in enumerate(x.shape))
     return gather(x, vectors, numbers, sizes, mode="clip")
 
@@ -382,7 +385,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     return _chosen(index, values, 0)
 
 
-def _chosen(index: Any, values: Sequence[Any], first: int) -> Any:
+def _chosen(index: Array, values: Sequence[Array], first: int) -> Array:
     """By halves, so that the depth is logarithmic."""
     if len(values) == 1:
         return values[0]

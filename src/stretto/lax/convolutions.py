@@ -1,4 +1,4 @@
-"""Windows of an array laid out, kernels that change with the place, and the shapes that come of it.
+"""Windows of an array laid out, kernels that change with the place, and the resulting shapes.
 
 Next, read ``_engine/ops/convolution/general``.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from stretto._engine.ops.convolution.geometry import (
 from stretto._engine.ops.layout import move_axis, reshape, transpose
 from stretto._engine.ops.reducing.window_geometry import AxisWindow, patches
 
+if TYPE_CHECKING:
+    from stretto.lax.products import PrecisionLike
+
 __all__ = [
     "ConvGeneralDilatedDimensionNumbers",
     "conv_general_dilated_local",
@@ -50,14 +53,14 @@ ConvGeneralDilatedDimensionNumbers: TypeAlias = ConvDimensionNumbers | tuple[str
 
 def _laid_out(
     caller: str,
-    x: Any,
+    x: Array,
     dims: ConvDimensionNumbers,
     filter_shape: Sequence[int],
     strides: Sequence[int],
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
-) -> Any:
+) -> Array:
     """The windows: [batch, features times the window's elements, positions...]."""
     n = x.ndim - 2
     x = transpose(x, dims.lhs_spec)
@@ -95,7 +98,7 @@ def conv_general_dilated_patches(
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Lay out along features the windows that a convolution would see.
@@ -148,7 +151,7 @@ def conv_general_dilated_local(
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
-    precision: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
     """Convolve with another kernel at every output position.
 
@@ -292,7 +295,7 @@ def _positions(
     sizes: Sequence[int],
     windows: Sequence[int],
     strides: Sequence[int],
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
 ) -> tuple[int, ...]:
     ends = pads(padding, sizes, windows, strides, caller)
     columns = zip(sizes, windows, strides, ends, strict=True)

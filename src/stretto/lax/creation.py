@@ -6,14 +6,13 @@ Next, read ``arrays``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value, type_of
 from stretto._engine.core.types import as_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike, SupportsDType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.sharding import refuse_sharding
@@ -29,12 +28,12 @@ __all__ = [
 ]
 
 
-def shape_argument(shape: Sequence[int] | int, caller: str) -> tuple[int, ...]:
+def shape_argument(shape: ShapeLike, caller: str) -> tuple[int, ...]:
     """The sizes that a shape has; a number is that of one axis."""
     return sizes_of(shape if isinstance(shape, (tuple, list)) else (shape,), caller)
 
 
-def dtype(x: Any) -> np.dtype:
+def dtype(x: ArrayLike | DTypeLike) -> np.dtype:
     """Say the dtype of an array or a number, or the one that a type or a name stands for.
 
     Args:
@@ -85,7 +84,7 @@ def full(
     return _filled("full", shape, fill_value, dtype)
 
 
-def _filled(caller: str, shape: Any, fill_value: Any, dtype: Any) -> Any:
+def _filled(caller: str, shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None) -> Array:
     value = as_value(fill_value, caller, "fill_value")
     if value.ndim:
         raise TypeError(f"{caller}: fill_value must be a scalar, got {value.type}")
@@ -95,7 +94,7 @@ def _filled(caller: str, shape: Any, fill_value: Any, dtype: Any) -> Any:
 
 
 def full_like(
-    x: Any,
+    x: ArrayLike | SupportsDType,
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
@@ -122,10 +121,10 @@ def full_like(
     Array([7., 7.], dtype=float32)
     """
     like = type_of(x, "full_like")
-    wanted = like.dtype if dtype is None else dtype
+    own_dtype = like.dtype if dtype is None else dtype
     sizes = like.shape if shape is None else shape
     refuse_sharding("full_like", sharding=sharding)
-    return _filled("full_like", sizes, fill_value, wanted)
+    return _filled("full_like", sizes, fill_value, own_dtype)
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: None = None) -> Array:

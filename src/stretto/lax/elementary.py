@@ -1,4 +1,4 @@
-"""Functions of numbers with the arguments that ``jax.lax`` has more: accuracy, rounding, dtype.
+"""Functions of numbers with the further arguments of ``jax.lax``: accuracy, rounding, dtype.
 
 The functions themselves are in ``ops/exponential``, ``ops/powers``, ``ops/trigonometric`` and
 ``ops/rounding``.
@@ -42,7 +42,7 @@ __all__ = [
 def _with_accuracy(function: Callable[[ArrayLike], Array]) -> Callable[..., Array]:
     """The function with a keyword ``accuracy``: a ``Tolerance``, an ``AccuracyMode`` or None.
 
-    A CPU computes each function in one way, which serves every accuracy that can be asked for.
+    A CPU computes each function in one way, which meets every accuracy that can be requested.
     """
 
     @functools.wraps(function)
@@ -55,7 +55,7 @@ def _with_accuracy(function: Callable[[ArrayLike], Array]) -> Callable[..., Arra
     within.__doc__ = (inspect.getdoc(function) or "").replace(
         "\n\nReturns:",
         "\n    accuracy: a ``Tolerance``, an ``AccuracyMode`` or None; a CPU computes the function"
-        "\n        in one way, whatever is asked.\n\nReturns:",
+        "\n        in one way in any case.\n\nReturns:",
     )
     return within
 

@@ -1,16 +1,17 @@
-"""What ``jax.lax`` has for several platforms and devices, as it is where there is one CPU.
+"""What ``jax.lax`` has for several platforms and devices, for the one CPU that there is.
 
-What only means something between devices is refused, with the way out.
+What has a meaning only between devices is refused, with the way out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.scope import named_call
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.collective.functions import all_gather, axis_size
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import slice_in_dim
@@ -29,10 +30,14 @@ __all__ = [
     "rng_uniform",
 ]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
 
 def platform_dependent(
-    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
-) -> Any:
+    *args: Any, default: Callable[..., R] | None = None, **per_platform: Callable[..., R]
+) -> R:
     """Call the function for the platform that runs, which is ``cpu``.
 
     Args:
@@ -59,11 +64,11 @@ def platform_dependent(
     return chosen(*args)
 
 
-def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Callable[P, R]:
     """Name the operations of a function as one.
 
     JAX lets a compiler replace the whole by what it knows by that name; here it is compiled as it
-    is.
+    stands.
 
     Args:
         decomposition: a function.
@@ -80,7 +85,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     return named_call(decomposition, name=name if not version else f"{name}.v{version}")
 
 
-def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+def dce_sink(val: Tree, *, prevent_mlir_dce: bool = False) -> None:
     """Mark the arrays of a tree as used.
 
     It is for timing work that has no result. Here, what has neither an effect nor a result is left
@@ -100,7 +105,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
         as_value(leaf, "dce_sink", path)
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: T, axis_name: Hashable, source: int) -> T:
     """Give all examples of a mapped axis the values of one of them.
 
     Args:
@@ -123,13 +128,13 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     if not 0 <= source < size:
         raise ValueError(f"pbroadcast: source must be from 0 to {size - 1}, got {source}")
 
-    def one(rows: Any) -> Any:
+    def one(rows: Array) -> Array:
         return reshape(slice_in_dim(rows, source, source + 1), rows.shape[1:])
 
     return tree.map(one, all_gather(x, axis_name))
 
 
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+def pcast(x: T, axis_name: Hashable, *, to: str) -> T:
     """Return a tree as it is, where JAX notes how values differ along a device axis.
 
     Args:
@@ -169,7 +174,7 @@ _NO_TOKENS = (
 _NO_SENDING = "there is one device; between the examples of a mapped axis use ppermute"
 
 
-def create_token(_: Any = None) -> NoReturn:
+def create_token(_: object = None) -> NoReturn:
     """Refuse to be called: effects are ordered without tokens.
 
     Raises:
@@ -187,7 +192,7 @@ def after_all(*operands: Any) -> NoReturn:
     _refuse("after_all", _NO_TOKENS)
 
 
-def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> NoReturn:
+def psend(x: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> NoReturn:
     """Refuse to be called: one half of ``ppermute``, between devices.
 
     Raises:
@@ -196,7 +201,9 @@ def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> NoReturn:
     _refuse("psend", _NO_SENDING)
 
 
-def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> NoReturn:
+def precv(
+    token: object, out_shape: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]
+) -> NoReturn:
     """Refuse to be called: one half of ``ppermute``, between devices.
 
     Raises:
@@ -206,15 +213,15 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
 
 
 def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
     *,
-    axis_name: Any,
-    axis_index_groups: Any = None,
+    axis_name: Hashable,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
 ) -> NoReturn:
     """Refuse to be called: it sends parts of unequal sizes between devices.
 
@@ -228,7 +235,7 @@ def ragged_all_to_all(
     )
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> NoReturn:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> NoReturn:
     """Refuse to be called: its numbers come from no key; see ``random``.
 
     Raises:

@@ -5,9 +5,6 @@ Its derivative is that of the decomposition, whatever the iteration does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
@@ -38,13 +35,15 @@ __all__ = ["polar_factor", "qdwh"]
 _INT32 = np.dtype(np.int32)
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Array) -> Array:
     """The root of the sum of squares of each matrix, as a matrix of one element."""
     axes = (x.ndim - 2, x.ndim - 1)
     return expand_dims(sqrt(reduce_sum(square(absolute(x)), axes)), axes)
 
 
-def _by_halley(x: Any, eps: float | None, max_iterations: int | None) -> tuple[Any, Any, Any]:
+def _by_halley(
+    x: Array, eps: float | None, max_iterations: int | None
+) -> tuple[Array, Array, Array]:
     """The unitary factor, the number of steps, and whether each matrix has converged."""
     # Nakatsukasa, Bai and Gygi (2010), (3.4) and (3.10): with l a lower bound of the least
     # singular value, which each step moves to l (a + b l^2) / (1 + c l^2), and
@@ -63,15 +62,15 @@ def _by_halley(x: Any, eps: float | None, max_iterations: int | None) -> tuple[A
     bound = expand_dims(select(bound > 0, bound, full_like(bound, 1)), (rows, columns))
     one = full_like(bound, 1)
 
-    def moving(u: Any, last: Any, least: Any) -> Any:
+    def moving(u: Array, last: Array, least: Array) -> Array:
         near = _norm(u - last) <= _norm(u) * (4 * small) ** (1 / 3)
         return bitwise_not(near & (absolute(least - 1) <= 10 * small))
 
-    def unfinished(carry: Any) -> Any:
+    def unfinished(carry: tuple[Array, ...]) -> Array:
         u, last, least, step = carry
         return reduce_or(moving(u, last, least)) & (step < most)
 
-    def improved(carry: Any) -> Any:
+    def improved(carry: tuple[Array, ...]) -> tuple[Array, ...]:
         u, _, least, step = carry
         l2 = square(least)
         d = cbrt(4 * (1 - l2) / square(l2))
@@ -83,8 +82,8 @@ def _by_halley(x: Any, eps: float | None, max_iterations: int | None) -> tuple[A
         q, _ = Qr(False)(concatenate([u * root, below], rows))
         first, second = slice_in_dim(q, 0, m, 1, rows), slice_in_dim(q, m, m + n, 1, rows)
         product = matmul(first, adjoint(second))
-        found = u * ratio + product * rest
-        return found, u, minimum(least * (a + b * l2) / (1 + c * l2), one), step + 1
+        following = u * ratio + product * rest
+        return following, u, minimum(least * (a + b * l2) / (1 + c * l2), one), step + 1
 
     start = (
         x / convert(bound, x.dtype),
@@ -96,7 +95,9 @@ def _by_halley(x: Any, eps: float | None, max_iterations: int | None) -> tuple[A
     return u, steps, squeeze(bitwise_not(moving(u, last, least)), (rows, columns))
 
 
-def _factor(x: Any, method: str, eps: Any, max_iterations: Any) -> tuple[Any, Any, Any]:
+def _factor(
+    x: Array, method: str, eps: float | None, max_iterations: int | None
+) -> tuple[Array, Array, Array]:
     """The factor ``u`` of ``x = u h``, for matrices of no fewer rows than columns; see ``qdwh``."""
     if method == "qdwh" and x.size:
         return _by_halley(x, eps, max_iterations)
@@ -109,8 +110,12 @@ polar_factor = custom_jvp(_factor, nondiff_argnums=(1, 2, 3))
 
 @polar_factor.defjvp
 def _factor_jvp(
-    method: str, eps: Any, max_iterations: Any, primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[Any, Any]:
+    method: str,
+    eps: float | None,
+    max_iterations: int | None,
+    primals: tuple[Array, ...],
+    tangents: tuple[Array, ...],
+) -> tuple[tuple[Array, ...], tuple[Array | np.ndarray, ...]]:
     """The part along ``u``, skew-Hermitian, and the part across it."""
     # x = u h, and dx = du h + u dh with du = u w + (1 - u u^H) dx h^-1, w skew-Hermitian:
     # w h + h w = u^H dx - dx^H u, solved by the eigenvalues of h.

@@ -1,4 +1,4 @@
-"""Products of arrays beside ``dot_general``: of matrices, of ragged groups of rows, with scales.
+"""Products other than ``dot_general``: of matrices, of ragged groups of rows, with scales.
 
 Next, read ``ops/contract``.
 """
@@ -6,7 +6,7 @@ Next, read ``ops/contract``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -141,7 +141,7 @@ class RaggedDotDimensionNumbers(NamedTuple):
         rhs_group_dimensions: the axis of ``rhs`` that numbers the groups, or none.
     """
 
-    dot_dimension_numbers: Any
+    dot_dimension_numbers: DotDimensionNumbers
     lhs_ragged_dimensions: Sequence[int]
     rhs_group_dimensions: Sequence[int]
 
@@ -253,15 +253,15 @@ def ragged_dot_general(
 
 def _ragged(
     caller: str,
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    ragged_dot_dimension_numbers: Any,
-    precision: Any,
-    preferred_element_type: Any,
-    group_offset: Any,
-    out_sharding: Any,
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike,
+    preferred_element_type: DTypeLike | None,
+    group_offset: None,
+    out_sharding: None,
+) -> Array:
     refuse_sharding(caller, out_sharding=out_sharding)
     if group_offset is not None:
         raise NotImplementedError(
@@ -282,7 +282,7 @@ def _ragged(
     groups = _one(caller, "rhs_group_dimensions", group_axes, y.ndim, int(ragged in free))
     batch = (shared, canonical_axes(tuple(shared_y), y.ndim, caller))
 
-    def product(x: Any, summed: Any, other: Any) -> Any:
+    def product(x: Array, summed: Sequence[int], other: Sequence[int]) -> Array:
         numbers = ((summed, other), batch)
         return contracted(caller, x, y, numbers, precision, preferred_element_type)
 
@@ -297,16 +297,15 @@ def _ragged(
 
 
 def _one(caller: str, name: str, axes: Sequence[int], ndim: int, count: int) -> tuple[int, ...]:
-    given = tuple(canonical_axis(a, ndim, caller) for a in axes)
-    if len(given) != count:
+    places = tuple(canonical_axis(a, ndim, caller) for a in axes)
+    if len(places) != count:
         raise ValueError(
-            f"{caller}: {name} must have {count} axis where lhs_ragged_dimensions is so, got "
-            f"{given}"
+            f"{caller}: {name} must have {count} axis for these lhs_ragged_dimensions, got {places}"
         )
-    return given
+    return places
 
 
-def _parted(caller: str, x: Any, sizes: Any, ragged: int, outer: tuple[int, ...]) -> Any:
+def _parted(caller: str, x: Array, sizes: Array, ragged: int, outer: tuple[int, ...]) -> Array:
     """``x`` with a new last axis of the groups: what is in each of them, zero elsewhere."""
     before = tuple(x.shape[d] for d in outer)
     if sizes.ndim not in (1, 1 + len(outer)) or sizes.shape[:-1] not in ((), before):
@@ -343,7 +342,7 @@ def scaled_dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Multiply operands that each have scales, one for so many elements along an axis.
+    """Multiply operands with scales, each for a number of elements along an axis.
 
     Args:
         lhs: a matrix, or a stack of them along a first axis.
@@ -384,7 +383,9 @@ def scaled_dot(
     return contracted(caller, x, y, dimension_numbers)
 
 
-def _scaled(caller: str, name: str, x: Any, scale: Any, summed: Sequence[int]) -> Any:
+def _scaled(
+    caller: str, name: str, x: Array, scale: ArrayLike | None, summed: Sequence[int]
+) -> Array:
     """The operand times its scales, each repeated for the elements that it is for."""
     if scale is None:
         return x
@@ -396,10 +397,10 @@ def _scaled(caller: str, name: str, x: Any, scale: Any, summed: Sequence[int]) -
     )
     if not fits:
         raise ValueError(
-            f"{caller}: {name}_scale must have the shape of {name}: {x.type}, but for sizes along "
-            f"contracted axes {axes} that divide its; got {s.type}"
+            f"{caller}: {name}_scale must have the shape of {name}: {x.type}, except along "
+            f"contracted axes {axes}, where sizes divide its; got {s.type}"
         )
     pairs = [(m, n // m) if m else (0, 1) for n, m in zip(x.shape, s.shape, strict=True)]
-    apart = tuple(k for pair in pairs for k in pair)
-    repeated = broadcast_in_dim(s, apart, range(0, 2 * x.ndim, 2))
+    split = tuple(k for pair in pairs for k in pair)
+    repeated = broadcast_in_dim(s, split, range(0, 2 * x.ndim, 2))
     return x * convert(reshape(repeated, x.shape), x.dtype)

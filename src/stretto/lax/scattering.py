@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
@@ -22,7 +21,7 @@ __all__ = ["scatter_apply"]
 def scatter_apply(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
-    func: Callable[[Any], Any],
+    func: Callable[[Array], Array],
     dimension_numbers: ScatterDimensionNumbers,
     *,
     update_shape: Sequence[int] = (),
@@ -79,7 +78,7 @@ def scatter_apply(
     window = tuple(1 if d in left_out else next(sizes) for d in range(x.ndim))
     promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
 
-    def once(x: Any, places: Any, numbers: ScatterDimensionNumbers, **promises: bool) -> Any:
+    def once(x: Array, places: Array, numbers: ScatterDimensionNumbers, **promises: bool) -> Array:
         parts = gather(x, places, numbers.gather(), window, mode="clip", **promises)
         return scatter(x, places, func(parts), numbers, mode=mode, **promises)
 

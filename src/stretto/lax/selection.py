@@ -5,8 +5,6 @@ Next, read ``ops/sort``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
@@ -21,8 +19,8 @@ __all__ = ["approx_max_k", "approx_min_k"]
 
 
 def _checked(
-    caller: str, operand: Any, k: int, dimension: int, recall_target: float, override: int
-) -> tuple[Any, int]:
+    caller: str, operand: ArrayLike, k: int, dimension: int, recall_target: float, override: int
+) -> tuple[Array, int]:
     x = as_value(operand, caller, "operand")
     if kind_of(x.dtype) != "float":
         raise TypeError(f"{caller}: operand must be of real floats, got {x.type}")
@@ -53,8 +51,8 @@ def approx_max_k(
 ) -> tuple[Array, Array]:
     """Find the greatest elements along an axis, or most of them.
 
-    Here all are found, which meets every ``recall_target``; the two last arguments make no
-    difference.
+    Here all are found, which meets every ``recall_target``; the last two arguments have no
+    effect.
 
     Args:
         operand: an array of real floats.
@@ -94,8 +92,8 @@ def approx_min_k(
 ) -> tuple[Array, Array]:
     """Find the least elements along an axis, or most of them.
 
-    Here all are found, which meets every ``recall_target``; the two last arguments make no
-    difference.
+    Here all are found, which meets every ``recall_target``; the last two arguments have no
+    effect.
 
     Args:
         operand: an array of real floats.

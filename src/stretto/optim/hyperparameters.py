@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.api.arguments import name_of
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.types import default_dtype, is_inexact

@@ -14,6 +14,7 @@ from stretto._engine.core.errors import TracedValueError, TypePromotionError
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of, promote, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
@@ -29,21 +30,21 @@ __all__ = [
 ]
 
 
-def static_shape(shape: Any, caller: str) -> tuple[int, ...]:
+def static_shape(shape: ShapeLike | Array | np.ndarray, caller: str) -> tuple[int, ...]:
     """The shape as a tuple of Python integers; refuses traced sizes."""
     if isinstance(shape, Tracer):
         raise TracedValueError(
             f"random.{caller}: shape must be known while tracing, but is traced: {shape.origin()}. "
             f"Name the argument in static_argnums"
         )
-    several: Any = shape if isinstance(shape, (tuple, list, Value, np.ndarray)) else (shape,)
-    sizes = sizes_of(several, f"random.{caller}")
+    entries: Any = shape if isinstance(shape, (tuple, list, Value, np.ndarray)) else (shape,)
+    sizes = sizes_of(entries, f"random.{caller}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"random.{caller}: sizes must not be negative, got shape {sizes}")
     return sizes
 
 
-def float_dtype(dtype: Any, caller: str) -> np.dtype:
+def float_dtype(dtype: DTypeLike | None, caller: str) -> np.dtype:
     """The floating dtype asked for, the default for None."""
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     if kind_of(target) != "float":
@@ -51,7 +52,7 @@ def float_dtype(dtype: Any, caller: str) -> np.dtype:
     return target
 
 
-def integer_dtype(dtype: Any, caller: str) -> np.dtype:
+def integer_dtype(dtype: DTypeLike | None, caller: str) -> np.dtype:
     """The integer dtype asked for, of 8 to 64 bits; the default for None."""
     target = default_dtype("int") if dtype is None else as_dtype(dtype)
     if target.kind not in "iu":
@@ -60,7 +61,7 @@ def integer_dtype(dtype: Any, caller: str) -> np.dtype:
 
 
 def in_range(
-    x: Any,
+    x: ArrayLike,
     caller: str,
     name: str,
     most: float = math.inf,
@@ -72,8 +73,9 @@ def in_range(
 
     One number is looked at, and the elements of an array only where it is one parameter as a
     ``whole``, such as the probabilities of several outcomes: those of other arrays have a draw
-    each, NaN for what is out of range, as traced ones have.
+    each, which is NaN for what is out of range, as it is for traced ones.
     """
+    worst: Any
     if x.__class__ in (int, float):
         worst = x
     else:
@@ -88,13 +90,13 @@ def in_range(
 
 
 def parameter(
-    x: Any,
+    x: ArrayLike,
     dtype: np.dtype,
     caller: str,
     name: str,
     lossless: bool = False,
     nonnegative: bool = False,
-) -> Any:
+) -> Array:
     """A distribution's parameter, in the dtype of the draw, ``nonnegative`` where it must be.
 
     Where it must be ``lossless``, ``TypePromotionError`` if that dtype is not what the two promote
@@ -113,14 +115,14 @@ def parameter(
     return convert(value, dtype)
 
 
-def shape_of(shape: Any, caller: str, *parameters: Any) -> tuple[int, ...]:
+def shape_of(shape: ShapeLike | None, caller: str, *parameters: Any) -> tuple[int, ...]:
     """The shape asked for; for None that to which the parameters broadcast."""
     if shape is None:
         return broadcast_shapes(f"random.{caller}", *[p.shape for p in parameters])
     return static_shape(shape, caller)
 
 
-def spread(x: Any, shape: tuple[int, ...], caller: str, name: str) -> Any:
+def spread(x: Array, shape: tuple[int, ...], caller: str, name: str) -> Array:
     """A parameter of a distribution at the shape of the draw.
 
     Raises ``ValueError`` where it does not broadcast to that.

@@ -7,7 +7,6 @@ elements draw until the last is accepted. Next, read ``matrices``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -46,11 +45,11 @@ __all__ = ["binomial", "geometric", "multinomial", "poisson"]
 _BOOL, _INT32 = np.dtype(bool), np.dtype(np.int32)
 
 
-def _any(pred: Any) -> Any:
+def _any(pred: Array) -> Array:
     return reduce_or(pred, tuple(range(pred.ndim)))
 
 
-def _probability(p: Any, caller: str) -> Any:
+def _probability(p: ArrayLike, caller: str) -> Array:
     """A real parameter in its own floating dtype."""
     whole = caller == "multinomial"
     in_range(p, caller, "p", math.inf if whole else 1, whole=whole)
@@ -97,7 +96,7 @@ def geometric(
     target, chance = integer_dtype(dtype, "geometric"), _probability(p, "geometric")
     sizes = shape_of(shape, "geometric", chance)
     u = uniform(checked(key, "geometric"), sizes, chance.dtype)
-    u = select(u == 0, full_like(u, 1), u)  # a logarithm of 0 is none
+    u = select(u == 0, full_like(u, 1), u)  # the logarithm of 0 is infinite
     per_trial = spread(log1p(-chance), sizes, "geometric", "p")
     return convert(floor(log(u) / per_trial) + 1, target)
 
@@ -146,7 +145,7 @@ def poisson(
     return _poisson_when_large(rate.size, target, key, rate)
 
 
-def _poisson(target: np.dtype, key: Any, rate: Any) -> Any:
+def _poisson(target: np.dtype, key: Key, rate: Array) -> Array:
     few = ne(rate, rate) | (rate < 10)
     most = min(int(np.iinfo(target).max), int(np.iinfo(_INT32).max))
     added = _poisson_added(key, select(few, rate, zeros_like(rate)), most)
@@ -158,16 +157,16 @@ def _poisson(target: np.dtype, key: Any, rate: Any) -> Any:
 _poisson_when_large = when_large(_poisson, (0,))
 
 
-def _poisson_added(key: Any, rate: Any, most: int) -> Any:
+def _poisson_added(key: Key, rate: Array, most: int) -> Array:
     """Exponential waiting times are added until they exceed the rate."""
 
-    def wait(state: Any) -> Any:
+    def wait(state: tuple[Array, ...]) -> tuple[Array, ...]:
         turn, count, key, total = state
         key, here = parts(key, 2)
         count = select(total > -rate, count + 1, count)
         return turn + 1, count, key, total + log(uniform(here, rate.shape, rate.dtype))
 
-    def waiting(state: Any) -> Any:
+    def waiting(state: tuple[Array, ...]) -> Array:
         turn, _, _, total = state
         return _any(total > -rate) & (turn < most)
 
@@ -176,15 +175,15 @@ def _poisson_added(key: Any, rate: Any, most: int) -> Any:
     return while_loop(waiting, wait, start)[1] - 1
 
 
-def _poisson_rejected(key: Any, rate: Any, most: int) -> Any:
+def _poisson_rejected(key: Key, rate: Array, most: int) -> Array:
     """PTRS, with the constants of its paper."""
     b = 0.931 + 2.53 * sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse = 1.1239 + 1.1328 / (b - 3.4)
-    surely = 0.9277 - 3.6224 / (b - 2)
+    sure_bound = 0.9277 - 3.6224 / (b - 2)
     log_rate = log(rate)
 
-    def propose(state: Any) -> Any:
+    def propose(state: tuple[Array, ...]) -> tuple[Array, ...]:
         turn, count, accepted, key = state
         key, first, second = parts(key, 3)
         u = uniform(first, rate.shape, rate.dtype) - 0.5
@@ -192,12 +191,12 @@ def _poisson_rejected(key: Any, rate: Any, most: int) -> Any:
         inside = 0.5 - absolute(u)
         k = floor((2 * a / inside + b) * u + rate + 0.43)
         proposed = log(v * inverse / (a / (inside * inside) + b))
-        wanted = -rate + k * log_rate - lgamma(k + 1)
+        log_probability = -rate + k * log_rate - lgamma(k + 1)
         outside = (k < 0) | ((inside < 0.013) & (v > inside))
-        good = ((inside >= 0.07) & (v <= surely)) | (~outside & (proposed <= wanted))
+        good = ((inside >= 0.07) & (v <= sure_bound)) | (~outside & (proposed <= log_probability))
         return turn + 1, select(good, k, count), accepted | good, key
 
-    def missing(state: Any) -> Any:
+    def missing(state: tuple[Array, ...]) -> Array:
         turn, _, accepted, _ = state
         return _any(~accepted) & (turn < most)
 
@@ -248,15 +247,15 @@ def binomial(
     return _binomial_when_large(chance.size, target, key, trials, chance)
 
 
-def _binomial(target: np.dtype, key: Any, trials: Any, chance: Any) -> Any:
+def _binomial(target: np.dtype, key: Key, trials: Array, chance: Array) -> Array:
     # The rarer outcome is counted.
     small = chance < 0.5
     rare = select(small, chance, 1 - chance)
-    unlike = ne(rare, rare) | (rare < 0)
-    uncounted = ne(trials, trials) | (trials < 0)
+    improper = ne(rare, rare) | (rare < 0)
+    unknown = ne(trials, trials) | (trials < 0)
     endless = trials == np.inf
-    rare = select(unlike, full_like(rare, 0.01), rare)
-    few = uncounted | (trials * rare <= 10)
+    rare = select(improper, full_like(rare, 0.01), rare)
+    few = unknown | (trials * rare <= 10)
     trials = floor(trials)
     added = _binomial_added(key, select(few, trials, zeros_like(trials)), rare)
     rejected = _binomial_rejected(
@@ -265,20 +264,20 @@ def _binomial(target: np.dtype, key: Any, trials: Any, chance: Any) -> Any:
         select(few, full_like(rare, 0.5), rare),
     )
     out = convert(select(few, added, rejected), target)
-    out = select(unlike | uncounted, full_like(out, np.nan), out)
-    out = select(endless & ~(unlike | uncounted), full_like(out, np.inf), out)
-    as_drawn = small | uncounted | ne(chance, chance) | endless
+    out = select(improper | unknown, full_like(out, np.nan), out)
+    out = select(endless & ~(improper | unknown), full_like(out, np.inf), out)
+    as_drawn = small | unknown | ne(chance, chance) | endless
     return select(as_drawn, out, convert(trials, target) - out)
 
 
 _binomial_when_large = when_large(_binomial, (0,))
 
 
-def _binomial_added(key: Any, trials: Any, chance: Any) -> Any:
+def _binomial_added(key: Key, trials: Array, chance: Array) -> Array:
     """Geometric waiting times are added until they exceed the trials."""
     per_trial = log1p(-chance)
 
-    def wait(state: Any) -> Any:
+    def wait(state: tuple[Array, ...]) -> tuple[Array, ...]:
         count, total, key = state
         here, key = parts(key, 2)
         count = select(total <= trials, count + 1, count)
@@ -289,18 +288,18 @@ def _binomial_added(key: Any, trials: Any, chance: Any) -> Any:
     return while_loop(lambda state: _any(state[1] <= trials), wait, start)[0] - 1
 
 
-def _binomial_rejected(key: Any, n: Any, p: Any) -> Any:
+def _binomial_rejected(key: Key, n: Array, p: Array) -> Array:
     """BTRS, with the constants of its paper."""
     deviation = sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
     centre = n * p + 0.5
-    surely = 0.92 - 4.2 / b
+    sure_bound = 0.92 - 4.2 / b
     odds = p / (1 - p)
     alpha = (2.83 + 5.1 / b) * deviation
     mode = floor((n + 1) * p)
 
-    def propose(state: Any) -> Any:
+    def propose(state: tuple[Array, ...]) -> tuple[Array, ...]:
         count, accepted, key = state
         key, first, second = parts(key, 3)
         u = uniform(first, n.shape, n.dtype) - 0.5
@@ -309,7 +308,7 @@ def _binomial_rejected(key: Any, n: Any, p: Any) -> Any:
         k = floor((2 * a / inside + b) * u + centre)
         proposed = log(v * alpha / (a / (inside * inside) + b))
         # log of the probability of k over that of the mode, by Stirling's series.
-        wanted = (
+        log_ratio = (
             (mode + 0.5) * log((mode + 1) / (odds * (n - mode + 1)))
             + (n + 1) * log((n - mode + 1) / (n - k + 1))
             + (k + 0.5) * log(odds * (n - k + 1) / (k + 1))
@@ -319,7 +318,7 @@ def _binomial_rejected(key: Any, n: Any, p: Any) -> Any:
             - _stirling_rest(n - k)
         )
         outside = (k < 0) | (k > n)
-        good = ((inside >= 0.07) & (v <= surely)) | (~outside & (proposed <= wanted))
+        good = ((inside >= 0.07) & (v <= sure_bound)) | (~outside & (proposed <= log_ratio))
         return select(good, k, count), accepted | good, key
 
     start = (full_like(p, -1), full(p.shape, False, _BOOL), key)
@@ -343,7 +342,7 @@ _RESTS = np.array(
 """log(k!) less Stirling's formula in k + 1, for k from 0 to 9."""
 
 
-def _stirling_rest(k: Any) -> Any:
+def _stirling_rest(k: Array) -> Array:
     """log(k!) - (log(2 pi)/2 + (k + 1/2) log(k + 1) - (k + 1)), for whole k from 0 on."""
     few = clamp(full((), 0, k.dtype), k, full((), 9, k.dtype))
     square = (few + 1) * (few + 1)
@@ -404,7 +403,7 @@ def multinomial(
     left = cumsum(chances, 0, reverse=True)
     ratios = chances / select(left == 0, full_like(left, 1), left)
 
-    def draw(rest: Any, step: Any) -> Any:
+    def draw(rest: Array, step: tuple[Array, Key]) -> tuple[Array, Array]:
         ratio, key = step
         bounded = clamp(full((), 0, common), ratio, full((), 1, common))
         count = binomial(key, rest, bounded, dtype=common)

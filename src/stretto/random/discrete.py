@@ -6,7 +6,6 @@ By the methods that JAX uses, so that the numbers are JAX's.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -178,7 +177,9 @@ def randint(
     return convert(add(low, convert(wide_remainder(upper, lower, span), drawn)), target)
 
 
-def _bound(x: Any, drawn: np.dtype, target: np.dtype, room: int, name: str) -> tuple[Any, Any]:
+def _bound(
+    x: ArrayLike, drawn: np.dtype, target: np.dtype, room: int, name: str
+) -> tuple[Array, Array | None]:
     """A bound, clipped to the range of ``target`` and ``room`` above it, in the dtype drawn.
 
     Second, whether it was above what that dtype holds; ``None`` where it surely was not.
@@ -189,13 +190,14 @@ def _bound(x: Any, drawn: np.dtype, target: np.dtype, room: int, name: str) -> t
         number = min(max(int(x), least), most)
         beyond = full((), True, np.dtype(bool)) if int(x) > held.max else None
         return full((), number, drawn), beyond
-    x = as_value(x, "random.randint", name)
-    if kind_of(x.dtype) not in ("int", "uint"):
-        x = convert(x, scalar_dtype(int))
-    own = np.iinfo(x.dtype)
-    beyond = gt(x, full_like(x, int(held.max))) if int(own.max) > held.max else None
-    low, high = full_like(x, max(least, int(own.min))), full_like(x, min(most, int(own.max)))
-    return convert(clamp(low, x, high), drawn), beyond
+    value = as_value(x, "random.randint", name)
+    if kind_of(value.dtype) not in ("int", "uint"):
+        value = convert(value, scalar_dtype(int))
+    own = np.iinfo(value.dtype)
+    beyond = gt(value, full_like(value, int(held.max))) if int(own.max) > held.max else None
+    low = full_like(value, max(least, int(own.min)))
+    high = full_like(value, min(most, int(own.max)))
+    return convert(clamp(low, value, high), drawn), beyond
 
 
 def categorical(
@@ -267,7 +269,7 @@ def categorical(
     return reshape(order, sizes)
 
 
-def _static_length(x: Any, caller: str, name: str) -> int:
+def _static_length(x: ArrayLike, caller: str, name: str) -> int:
     return integer(x, f"random.{caller}", name, 0)
 
 
@@ -310,7 +312,7 @@ def permutation(
     return _take(values, order, place)
 
 
-def _shuffle(key: Any, x: Any, axis: int) -> Any:
+def _shuffle(key: Key, x: Array, axis: int) -> Array:
     """Sort by random words, often enough that equal words hardly matter."""
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(0xFFFFFFFF))
     for _ in range(rounds):
@@ -320,7 +322,7 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
     return x
 
 
-def _take(x: Any, indices: Any, axis: int) -> Any:
+def _take(x: Array, indices: Array, axis: int) -> Array:
     """The parts of ``x`` at a line of indices along ``axis``."""
     others = tuple(d for d in range(x.ndim) if d != axis)
     sizes = tuple(1 if d == axis else n for d, n in enumerate(x.shape))
@@ -370,7 +372,7 @@ def choice(
     if not draws:
         return full((*values.shape[:place], *sizes, *values.shape[place + 1 :]), 0, values.dtype)
     if n <= 0:
-        raise ValueError(f"{caller}: there is nothing to choose from: {n} parts")
+        raise ValueError(f"{caller}: a has no parts to choose from")
     if not replace and draws > n:
         raise ValueError(f"{caller}: {draws} draws without replacement from {n} parts are too many")
     if p is None and not replace:
@@ -388,26 +390,26 @@ def choice(
 
 
 def _weighted(
-    key: Any, n: int, shape: tuple[int, ...], replace: bool, p: Any, mode: str | None
-) -> Any:
+    key: Key, n: int, shape: tuple[int, ...], replace: bool, p: ArrayLike, mode: str | None
+) -> Array:
     in_range(p, "choice", "p", whole=True)
-    p = as_value(p, "random.choice", "p")
-    p = convert(p, inexact_dtype(p.dtype))
-    if p.shape != (n,):
+    chances = as_value(p, "random.choice", "p")
+    chances = convert(chances, inexact_dtype(chances.dtype))
+    if chances.shape != (n,):
         raise ValueError(
-            f"random.choice: p must have shape {(n,)}, one number a part; got {p.type}"
+            f"random.choice: p must have shape {(n,)}, one number for each part; got {chances.type}"
         )
     if not replace:  # the greatest of log p + Gumbel noise
-        scores = add(gumbel(key, (n,), p.dtype, mode), log(p))
+        scores = add(gumbel(key, (n,), chances.dtype, mode), log(chances))
         return convert(top_k(scores, math.prod(shape))[1], default_dtype("int"))
-    sums = cumsum(p)
+    sums = cumsum(chances)
     total = spread(slice_in_dim(sums, n - 1, n), (math.prod(shape),), "choice", "p")
-    u = uniform(key, shape, p.dtype)
+    u = uniform(key, shape, chances.dtype)
     u = reshape(subtract(full_like(u, 1), u), (math.prod(shape),))
     return _first_not_below(sums, multiply(total, u))
 
 
-def _first_not_below(line: Any, values: Any) -> Any:
+def _first_not_below(line: Array, values: Array) -> Array:
     """For each value how many elements of a rising line are below it, by halving."""
     index = default_dtype("int")
     (n,) = line.shape

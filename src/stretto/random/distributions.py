@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -59,19 +58,19 @@ __all__ = [
 _STATIC = (int, float, np.integer, np.floating)
 
 
-def uniform_float(key: Any, shape: tuple[int, ...], dtype: np.dtype, caller: str) -> Any:
+def uniform_float(key: Key, shape: tuple[int, ...], dtype: np.dtype, caller: str) -> Array:
     """Floats in [0, 1), as many as the mantissa has values, equally likely."""
     return unit_float(random_bits(key, bits_width(dtype), shape, caller), dtype)
 
 
 def _formula_of_bits(
-    key: Any,
+    key: Key,
     shape: tuple[int, ...],
     dtype: np.dtype,
     caller: str,
-    formula: Callable[..., Any],
+    formula: Callable[..., Array],
     parameters: tuple[float, ...],
-) -> Any:
+) -> Array:
     return formula(uniform_float(key, shape, dtype, caller), *parameters)
 
 
@@ -79,13 +78,13 @@ _formula_when_large = when_large(_formula_of_bits, (1, 2, 3, 4, 5))
 
 
 def _drawn(
-    key: Any,
+    key: Key,
     shape: tuple[int, ...],
     dtype: np.dtype,
     caller: str,
-    formula: Callable[..., Any],
+    formula: Callable[..., Array],
     *parameters: float,
-) -> Any:
+) -> Array:
     """A formula of numbers in [0, 1) and static parameters."""
     size = math.prod(shape)
     return _formula_when_large(size, key, shape, dtype, caller, formula, parameters)
@@ -135,7 +134,7 @@ def uniform(
     return maximum(low, add(multiply(out, subtract(high, low)), low))
 
 
-def between(unit: Any, minval: Any, maxval: Any) -> Any:
+def between(unit: Array, minval: float, maxval: float) -> Array:
     """Numbers in [0, 1) as numbers between two static bounds."""
     if minval == 0 and maxval == 1:
         return unit
@@ -180,7 +179,7 @@ def normal(
     return _drawn(key, sizes, float_dtype(target, "normal"), "normal", normal_of)
 
 
-def normal_of(unit: Any) -> Any:
+def normal_of(unit: Array) -> Array:
     """Numbers in [0, 1) as normal ones: sqrt(2) erf_inv(u), u uniform in (-1, 1)."""
     low = np.nextafter(np.asarray(-1, unit.dtype), np.asarray(0, unit.dtype))
     u = between(unit, float(low), 1.0)
@@ -263,7 +262,7 @@ def exponential(
     return _drawn(key, sizes, target, "exponential", exponential_of)
 
 
-def exponential_of(unit: Any) -> Any:
+def exponential_of(unit: Array) -> Array:
     """Numbers in [0, 1) as exponential ones."""
     return negative(log1p(negative(unit)))
 
@@ -315,11 +314,11 @@ def gumbel(
     return negative(log(negative(log1p(negative(x)))))
 
 
-def _gumbel_of(unit: Any, low: float) -> Any:
+def _gumbel_of(unit: Array, low: float) -> Array:
     return negative(log(negative(log(between(unit, low, 1.0)))))
 
 
-def _gumbel_of_words(words: Any, sizes: tuple[int, ...]) -> Any:
+def _gumbel_of_words(words: Array, sizes: tuple[int, ...]) -> Array:
     """Gumbel numbers of 64 bits each, high and low words: u, seen from the nearer of 0 and 1."""
     high, low = (reshape(slice_in_dim(words, i, i + 1), sizes) for i in range(2))
     near = high < 1 << 31
@@ -330,7 +329,7 @@ def _gumbel_of_words(words: Any, sizes: tuple[int, ...]) -> Any:
     return negative(log(negative(select(near, log1p(negative(x)), log(x)))))
 
 
-def _float_of_words(high: Any, low: Any) -> Any:
+def _float_of_words(high: Array, low: Array) -> Array:
     """The float32 of 64 bits after the binary point, cut off after 24 of them, and never zero."""
     at_high, at_low = _leading_zeros(high), _leading_zeros(low)
     empty = at_high == 32
@@ -342,7 +341,7 @@ def _float_of_words(high: Any, low: Any) -> Any:
     return bitcast_convert_type((126 - zeros) << 23 | (top >> 8) & 0x7FFFFF, np.float32)
 
 
-def _leading_zeros(x: Any) -> Any:
+def _leading_zeros(x: Array) -> Array:
     for step in (1, 2, 4, 8, 16):  # every bit below the highest set
         x = x | x >> step
     return 32 - population_count(x)
@@ -377,7 +376,7 @@ def laplace(
     return _drawn(key, sizes, target, "laplace", _laplace_of, low)
 
 
-def _laplace_of(unit: Any, low: float) -> Any:
+def _laplace_of(unit: Array, low: float) -> Array:
     u = between(unit, low, 1.0)
     return multiply(sign(u), log1p(negative(absolute(u))))
 
@@ -411,7 +410,7 @@ def logistic(
     return _drawn(key, sizes, target, "logistic", _logistic_of, low)
 
 
-def _logistic_of(unit: Any, low: float) -> Any:
+def _logistic_of(unit: Array, low: float) -> Array:
     u = between(unit, low, 1.0)
     return subtract(log(u), log1p(negative(u)))
 
@@ -445,7 +444,7 @@ def cauchy(
     return _drawn(key, sizes, target, "cauchy", _cauchy_of, low)
 
 
-def _cauchy_of(unit: Any, low: float) -> Any:
+def _cauchy_of(unit: Array, low: float) -> Array:
     u = between(unit, low, 1.0)
     return tan(multiply(full_like(u, math.pi), subtract(u, full_like(u, 0.5))))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -43,35 +42,37 @@ __all__ = [
 ]
 
 
-def _split(made: Implementation, words: Any, count: int) -> list[Any]:
-    """New keys of each of many: ``count`` arrays of them."""
-    rows, axis = made.split(words, (count,)), words.ndim - 1
+def _split(scheme: Implementation, words: Array, count: int) -> list[Array]:
+    """New keys of each key: ``count`` arrays of them."""
+    rows, axis = scheme.split(words, (count,)), words.ndim - 1
     return [reshape(slice_in_dim(rows, i, i + 1, axis=axis), words.shape) for i in range(count)]
 
 
-def _unit(made: Implementation, words: Any, dtype: np.dtype) -> Any:
+def _unit(scheme: Implementation, words: Array, dtype: np.dtype) -> Array:
     """A number in [0, 1) from each of many keys."""
-    return unit_float(made.bits(words, bits_width(dtype), ()), dtype)
+    return unit_float(scheme.bits(words, bits_width(dtype), ()), dtype)
 
 
-def _where(pred: Any, new: Any, old: Any) -> Any:
+def _where(pred: Array, new: Array, old: Array) -> Array:
     """Keys or numbers of the elements where ``pred`` holds, else the old ones."""
     if new.ndim > pred.ndim:
         pred = expand_dims(pred, (pred.ndim,)) & full(new.shape, True, pred.dtype)
     return select(pred, new, old)
 
 
-def _any(pred: Any) -> Any:
+def _any(pred: Array) -> Array:
     return reduce_or(pred, tuple(range(pred.ndim)))
 
 
-def _normal_above(made: Implementation, words: Any, slope: Any, going: Any) -> tuple[Any, Any]:
+def _normal_above(
+    scheme: Implementation, words: Array, slope: Array, going: Array
+) -> tuple[Array, Array]:
     """Normal ``x`` for which ``v = 1 + slope x`` is positive, and ``v``, of elements that go on."""
 
-    def again(state: Any) -> Any:
+    def again(state: tuple[Array, ...]) -> tuple[Array, ...]:
         words, x, v, trying = state
-        following, here = _split(made, words, 2)
-        new = normal_of(_unit(made, here, x.dtype))
+        following, here = _split(scheme, words, 2)
+        new = normal_of(_unit(scheme, here, x.dtype))
         moved = _where(trying, new, x)
         v = _where(trying, 1 + new * slope, v)
         return following, moved, v, trying & (v <= 0)
@@ -81,18 +82,18 @@ def _normal_above(made: Implementation, words: Any, slope: Any, going: Any) -> t
     return x, v
 
 
-def _accepted(made: Implementation, words: Any, a: Any) -> tuple[Any, Any]:
+def _accepted(scheme: Implementation, words: Array, a: Array) -> tuple[Array, Array]:
     """``v`` of Marsaglia and Tsang for each key and each ``a`` of at least 1; ``a - 1/3``."""
     d = a - 1 / 3
     slope = (1 / 3) / sqrt(d)
 
-    def again(state: Any) -> Any:
+    def again(state: tuple[Array, ...]) -> tuple[Array, ...]:
         words, _, going = state
         old = state[1]
-        following, normal_words, uniform_words = _split(made, words, 3)
-        x, v = _normal_above(made, normal_words, slope, going)
+        following, normal_words, uniform_words = _split(scheme, words, 3)
+        x, v = _normal_above(scheme, normal_words, slope, going)
         square, cube = x * x, v * v * v
-        u = _unit(made, uniform_words, a.dtype)
+        u = _unit(scheme, uniform_words, a.dtype)
         refused = (u >= 1 - 0.0331 * (square * square)) & (
             log(u) >= square * 0.5 + d * ((1 - cube) + log(cube))
         )
@@ -103,13 +104,13 @@ def _accepted(made: Implementation, words: Any, a: Any) -> tuple[Any, Any]:
     return while_loop(lambda state: _any(state[-1]), again, start)[1], d
 
 
-def _sampled(made: Implementation, in_logs: bool, words: Any, a: Any) -> Any:
+def _sampled(scheme: Implementation, in_logs: bool, words: Array, a: Array) -> Array:
     """A gamma number, or its logarithm, of each key and each ``a``."""
     whole = a >= 1
-    words, boosting = _split(made, words, 2)
-    v, d = _accepted(made, words, select(whole, a, a + 1))
+    words, boosting = _split(scheme, words, 2)
+    v, d = _accepted(scheme, words, select(whole, a, a + 1))
     # Below 1: gamma(a) is gamma(a + 1) u**(1/a).
-    u = _unit(made, boosting, a.dtype)
+    u = _unit(scheme, boosting, a.dtype)
     if in_logs:
         logs = log1p(-u)
         boost = select(whole | (logs == 0), zeros_like(a), logs * (1 / a))
@@ -120,28 +121,38 @@ def _sampled(made: Implementation, in_logs: bool, words: Any, a: Any) -> Any:
 _sampled_when_large = when_large(_sampled, (0, 1))
 
 
-def _gamma(key: Any, a: Any, shape: Any, dtype: Any, caller: str, in_logs: bool) -> Any:
+def _gamma(
+    key: Key,
+    a: ArrayLike,
+    shape: ShapeLike | None,
+    dtype: DTypeLike | None,
+    caller: str,
+    in_logs: bool,
+) -> Array:
     target = float_dtype(dtype, caller)
     a = parameter(a, target, caller, "a", nonnegative=True)
     sizes = shape_of(shape, caller, a)
     a = spread(a, sizes, caller, "a")
     words = key_data(split(checked(key, caller), math.prod(sizes)))
-    made = implementation(key_impl(key))
-    return _differentiable(made, in_logs, reshape(words, (*sizes, made.size)), a)
+    scheme = implementation(key_impl(key))
+    return _differentiable(scheme, in_logs, reshape(words, (*sizes, scheme.size)), a)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _differentiable(made: Implementation, in_logs: bool, words: Any, a: Any) -> Any:
-    return _sampled_when_large(a.size, made, in_logs, words, a)
+def _differentiable(scheme: Implementation, in_logs: bool, words: Array, a: Array) -> Array:
+    return _sampled_when_large(a.size, scheme, in_logs, words, a)
 
 
 @_differentiable.defjvp
 def _implicit(
-    made: Implementation, in_logs: bool, primals: tuple[Any, Any], tangents: tuple[Any, Any]
-) -> tuple[Any, Any]:
+    scheme: Implementation,
+    in_logs: bool,
+    primals: tuple[Array, Array],
+    tangents: tuple[Array, Array],
+) -> tuple[Array, Array]:
     """dx = -(dF(x; a)/da) / (dF(x; a)/dx) da; for logarithms over x."""
     words, a = primals
-    out = _differentiable(made, in_logs, words, a)
+    out = _differentiable(scheme, in_logs, words, a)
     if not in_logs:
         return out, tangents[1] * random_gamma_grad(a, out)
     x = exp(out)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import ArrayLike, Axes
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.layout import canonical_axis
 from stretto.dtypes import prng_key
 from stretto.random.implementations import Implementation
+
+if TYPE_CHECKING:
+    from stretto._engine.core.array_updates import Index
 
 __all__ = ["KeyArray", "KeyDtype"]
 
@@ -37,7 +40,7 @@ class KeyDtype:
     def __init__(self, implementation: Implementation) -> None:
         object.__setattr__(self, "implementation", implementation)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("dtypes are immutable")
 
     @property
@@ -68,8 +71,8 @@ class KeyArray:
 
     Made by ``random.key``, ``random.split``, ``random.wrap_key_data``. It has the shape, the
     indexing and the reshaping of an array, and no arithmetic; ``random.key_data`` gives its words.
-    Functions of trees (``st.stack``, ``st.tree.map``) work on it by way of its words; axes that
-    ``vmap`` is told count the array's own.
+    Functions of trees (``st.stack``, ``st.tree.map``) work on it by way of its words; axes
+    given to ``vmap`` count the array's own.
 
     >>> from stretto import random
     >>> keys = random.split(random.key(42), 3)
@@ -82,14 +85,14 @@ class KeyArray:
     inner_axes: ClassVar[int] = 1
     """How many of the last axes of its child are not its own."""
 
-    _words: Any
+    _words: Array
     _implementation: Implementation
 
-    def __init__(self, words: Any, implementation: Implementation) -> None:
+    def __init__(self, words: Array, implementation: Implementation) -> None:
         object.__setattr__(self, "_words", words)
         object.__setattr__(self, "_implementation", implementation)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("key arrays are immutable; use keys.at[...].set(...)")
 
     def __delattr__(self, name: str) -> None:
@@ -98,7 +101,7 @@ class KeyArray:
     def __reduce__(self) -> tuple[Any, ...]:
         return KeyArray, (self._words, self._implementation)
 
-    def _like(self, words: Any) -> KeyArray:
+    def _like(self, words: Array) -> KeyArray:
         return KeyArray(words, self._implementation)
 
     @property
@@ -155,22 +158,22 @@ class KeyArray:
     def __bool__(self) -> bool:
         raise TypeError("a key array has no truth value")
 
-    def __getitem__(self, index: Any) -> KeyArray:
+    def __getitem__(self, index: Index) -> KeyArray:
         """As an array's, of all keys."""
         return self._like(self._words[self._index(index)])
 
-    def _index(self, index: Any) -> tuple[Any, ...]:
+    def _index(self, index: Index) -> tuple[Any, ...]:
         """The index of the words: whole keys, whatever the index of keys."""
         entries = index if isinstance(index, tuple) else (index,)
         dots = any(entry is Ellipsis for entry in entries)
-        taken = sum(_axes(entry) for entry in entries)
-        if taken > self.ndim:
+        count = sum(_axes(entry) for entry in entries)
+        if count > self.ndim:
             raise IndexError(
-                f"too many indices: {taken} for a key array of {self.ndim} axes, shape {self.shape}"
+                f"too many indices: {count} for a key array of {self.ndim} axes, shape {self.shape}"
             )
         return (*entries, slice(None)) if dots else (*entries, ..., slice(None))
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Array:
         """Where keys are equal; shapes broadcast. ``TypeError`` for another implementation's."""
         if not isinstance(other, KeyArray):
             return NotImplemented
@@ -178,14 +181,14 @@ class KeyArray:
             raise TypeError(f"== of keys of different types: {self.dtype} and {other.dtype}")
         return (self._words == other._words).all(-1)
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> Array:
         """Where keys differ."""
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else ~equal
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         raise TypeError(
             "a typed key is not an array of numbers: random.key_data(keys) gives its words; to "
             "stack or reshape keys use st.stack([...]), st.tree.map or the methods of the key array"
@@ -213,8 +216,8 @@ class KeyArray:
             TypeError: a size is not an integer.
             ValueError: ``order`` is another, or the sizes do not match.
         """
-        given: Any = shape[0] if len(shape) == 1 and hasattr(shape[0], "__len__") else shape
-        sizes = integers(given, "reshape", "shape")
+        entries: Any = shape[0] if len(shape) == 1 and hasattr(shape[0], "__len__") else shape
+        sizes = integers(entries, "reshape", "shape")
         if order != "C":
             raise ValueError(f"reshape: order must be 'C' for keys, got {order!r}")
         return self._like(self._words.reshape((*sizes, self._implementation.size)))
@@ -253,7 +256,8 @@ class KeyArray:
         if axis is None:
             axes = tuple([i for i, n in enumerate(self.shape) if n == 1])
         else:
-            axes = self._own_axes(axis if isinstance(axis, (tuple, list)) else (axis,), "squeeze")
+            entries: Any = axis if isinstance(axis, (tuple, list)) else (axis,)
+            axes = self._own_axes(entries, "squeeze")
         return self._like(self._words.squeeze(axes)) if axes else self
 
     def transpose(self, *axes: Any) -> KeyArray:
@@ -265,8 +269,8 @@ class KeyArray:
         Returns:
             The keys.
         """
-        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        order = self._own_axes(given, "transpose") if given else tuple(range(self.ndim))[::-1]
+        entries = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        order = self._own_axes(entries, "transpose") if entries else tuple(range(self.ndim))[::-1]
         return self._like(self._words.transpose((*order, self.ndim)))
 
     @property
@@ -306,7 +310,7 @@ class KeyArray:
         (place,) = keys._own_axes((axis or 0,), "take")
         return self._like(keys._words.take(indices, axis=place, **options))
 
-    def _own_axes(self, axes: Any, caller: str) -> tuple[int, ...]:
+    def _own_axes(self, axes: Sequence[int], caller: str) -> tuple[int, ...]:
         return tuple([canonical_axis(axis, self.ndim, caller) for axis in axes])
 
     def copy(self) -> KeyArray:
@@ -327,7 +331,7 @@ class KeyArray:
         return self
 
 
-def _axes(entry: Any) -> int:
+def _axes(entry: Index) -> int:
     """How many axes an entry of an index takes."""
     if entry is None or entry is Ellipsis or isinstance(entry, (bool, np.bool_)):
         return 0
@@ -345,7 +349,7 @@ class _At:
     def __init__(self, keys: KeyArray) -> None:
         self._keys = keys
 
-    def __getitem__(self, index: Any) -> _AtIndex:
+    def __getitem__(self, index: Index) -> _AtIndex:
         return _AtIndex(self._keys, index)
 
 
@@ -354,7 +358,7 @@ class _AtIndex:
 
     __slots__ = ("_keys", "_place")
 
-    def __init__(self, keys: KeyArray, index: Any) -> None:
+    def __init__(self, keys: KeyArray, index: Index) -> None:
         self._keys = keys
         self._place = keys._words.at[keys._index(index)]
 

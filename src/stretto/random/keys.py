@@ -2,7 +2,7 @@
 
 Every draw takes a key, and equal keys give equal numbers, whatever transformation the draw is
 under. A key is typed (``key``), or the raw words of one (``PRNGKey``), which are taken to be of
-``config.default_prng_impl``; functions give the kind that they are given. Next, read
+``config.default_prng_impl``; functions return the kind that they take. Next, read
 ``distributions``.
 """
 
@@ -45,7 +45,7 @@ _UINT32 = np.dtype(np.uint32)
 _WORD = 0xFFFFFFFF
 
 
-def _resolved(impl: Any, caller: str) -> Implementation:
+def _resolved(impl: str | KeyDtype | None, caller: str) -> Implementation:
     """The implementation of a name or a dtype, the default for None."""
     if isinstance(impl, KeyDtype):
         return impl.implementation
@@ -57,66 +57,68 @@ def _resolved(impl: Any, caller: str) -> Implementation:
     )
 
 
-def _one_of(impl: Any, dtype: Any, caller: str) -> Implementation:
+def _one_of(impl: str | KeyDtype | None, dtype: KeyDtype | None, caller: str) -> Implementation:
     if impl is not None and dtype is not None:
         raise ValueError(f"random.{caller}: give impl or dtype, and not both")
     return _resolved(dtype if impl is None else impl, caller)
 
 
-def _of_data(keys: Any, caller: str, several: bool = True) -> tuple[Any, Implementation]:
+def _of_data(keys: Key, caller: str, single: bool = False) -> tuple[Array, Implementation]:
     """The words of keys, and their implementation; ``TypeError`` for what is not a key, or one."""
     if isinstance(keys, KeyArray):
-        words, made = keys._words, keys._implementation
-        if several or not keys.shape:
-            return words, made
+        words, scheme = keys._words, keys._implementation
+        if not (single and keys.shape):
+            return words, scheme
         got = f"keys of shape {keys.shape}"
     else:
-        words, made = as_value(keys, f"random.{caller}", "key"), implementation()
-        fits = words.dtype == _UINT32 and words.shape[-1:] == (made.size,)
-        if fits and (several or words.ndim == 1):
-            return words, made
+        words, scheme = as_value(keys, f"random.{caller}", "key"), implementation()
+        fits = words.dtype == _UINT32 and words.shape[-1:] == (scheme.size,)
+        if fits and not (single and words.ndim > 1):
+            return words, scheme
         got = str(words.type)
-    hint = " (for several keys use vmap)" if words.ndim > 1 and words.shape[-1] == made.size else ""
+    batched = words.ndim > 1 and words.shape[-1] == scheme.size
+    hint = " (for several keys use vmap)" if batched else ""
     raise TypeError(
-        f"random.{caller}: expected a key, uint32[{made.size}], got {got}{hint}; make one with "
+        f"random.{caller}: expected a key, uint32[{scheme.size}], got {got}{hint}; make one with "
         f"random.key(seed)"
     )
 
 
-def checked(key: Any, caller: str) -> Any:
+def checked(key: Key, caller: str) -> Key:
     """One key, typed or a value of raw words; refuses what is not one."""
-    words, _ = _of_data(key, caller, several=False)
+    words, _ = _of_data(key, caller, single=True)
     return key if isinstance(key, KeyArray) else words
 
 
-def _typed(words: Any, made: Implementation) -> Any:
+def _typed(words: Array, scheme: Implementation) -> Key:
     """A ``KeyArray``, which annotations call a ``Key``, as they do an array of raw words."""
-    return KeyArray(words, made)
+    keys: Any = KeyArray(words, scheme)
+    return keys
 
 
-def _like(key: Any, words: Any) -> Any:
+def _like(key: Key, words: Array) -> Key:
     """Words as keys of the kind of ``key``."""
-    return KeyArray(words, key._implementation) if isinstance(key, KeyArray) else words
+    return _typed(words, key._implementation) if isinstance(key, KeyArray) else words
 
 
-def _seeded(seed: Any, made: Implementation, caller: str) -> Any:
+def _seeded(seed: ArrayLike, scheme: Implementation, caller: str) -> Array:
     """The words of the key of a seed."""
     if isinstance(seed, (int, np.integer)):
         number = int(seed)
         if not -(1 << 63) <= number < 1 << 64:
             raise OverflowError(f"random.{caller}: the seed {number} has more than 64 bits")
         high = number >> 32 & _WORD if config.enable_x64 else 0
-        return made.seed(constant(np.array([high, number & _WORD], _UINT32)))
+        return scheme.seed(constant(np.array([high, number & _WORD], _UINT32)))
     if isinstance(seed, KeyArray):
         raise TypeError(f"random.{caller}: seed must be one integer, got a key")
-    seed = as_value(seed, f"random.{caller}", "seed")
-    if seed.ndim or kind_of(seed.dtype) not in ("int", "uint"):
-        raise TypeError(f"random.{caller}: seed must be one integer, got {seed.type}")
-    low = convert(seed, _UINT32)
+    value = as_value(seed, f"random.{caller}", "seed")
+    if value.ndim or kind_of(value.dtype) not in ("int", "uint"):
+        raise TypeError(f"random.{caller}: seed must be one integer, got {value.type}")
+    low = convert(value, _UINT32)
     high = zeros_like(low)
-    if seed.dtype.itemsize == 8:
-        high = convert(shift_right_logical(seed, full_like(seed, 32)), _UINT32)
-    return made.seed(concatenate([reshape(high, (1,)), reshape(low, (1,))]))
+    if value.dtype.itemsize == 8:
+        high = convert(shift_right_logical(value, full_like(value, 32)), _UINT32)
+    return scheme.seed(concatenate([reshape(high, (1,)), reshape(low, (1,))]))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
@@ -169,8 +171,8 @@ def key(
     Array((), dtype=key<fry>) overlaying:
     [ 0 42]
     """
-    made = _one_of(impl, dtype, "key")
-    return _typed(_seeded(seed, made, "key"), made)
+    scheme = _one_of(impl, dtype, "key")
+    return _typed(_seeded(seed, scheme, "key"), scheme)
 
 
 def key_data(keys: Key) -> Array:
@@ -214,14 +216,14 @@ def wrap_key_data(
     >>> random.wrap_key_data(snp.zeros((3, 2), dtype=snp.uint32)).shape
     (3,)
     """
-    made = _one_of(impl, dtype, "wrap_key_data")
+    scheme = _one_of(impl, dtype, "wrap_key_data")
     words = as_value(key_bits_array, "random.wrap_key_data", "key_bits_array")
-    if words.dtype != _UINT32 or words.shape[-1:] != (made.size,):
+    if words.dtype != _UINT32 or words.shape[-1:] != (scheme.size,):
         raise TypeError(
-            f"random.wrap_key_data: expected key_bits_array to be uint32[..., {made.size}] for "
-            f"{made.name}, got {words.type}"
+            f"random.wrap_key_data: expected key_bits_array to be uint32[..., {scheme.size}] for "
+            f"{scheme.name}, got {words.type}"
         )
-    return _typed(words, made)
+    return _typed(words, scheme)
 
 
 def key_impl(keys: Key) -> str:
@@ -307,17 +309,17 @@ def split(key: Key, num: int | Sequence[int] = 2) -> Key:
     >>> subkey
     Array([255383827, 267815257], dtype=uint32)
     """
-    words, made = _of_data(key, "split", several=False)
+    words, scheme = _of_data(key, "split", single=True)
     shape = static_shape(num, "split")
-    _check_count(made.size * math.prod(shape), "split")
-    return _like(key, made.split(words, shape))
+    _check_count(scheme.size * math.prod(shape), "split")
+    return _like(key, scheme.split(words, shape))
 
 
-def parts(key: Any, count: int, caller: str = "split") -> list[Any]:
+def parts(key: Key, count: int, caller: str = "split") -> list[Key]:
     """The ``count`` keys of a split, each by itself."""
-    words, made = _of_data(key, caller, several=False)
-    rows = made.split(words, (count,))
-    each = [reshape(slice_in_dim(rows, i, i + 1), (made.size,)) for i in range(count)]
+    words, scheme = _of_data(key, caller, single=True)
+    rows = scheme.split(words, (count,))
+    each = [reshape(slice_in_dim(rows, i, i + 1), (scheme.size,)) for i in range(count)]
     return [_like(key, words) for words in each]
 
 
@@ -339,7 +341,7 @@ def fold_in(key: Key, data: ArrayLike) -> Key:
     >>> random.fold_in(random.key(42), 7).shape
     ()
     """
-    words, made = _of_data(key, "fold_in", several=False)
+    words, scheme = _of_data(key, "fold_in", single=True)
     if isinstance(data, (int, np.integer)):
         number = int(data)
         if not -(1 << 31) <= number < 1 << 32:
@@ -350,14 +352,14 @@ def fold_in(key: Key, data: ArrayLike) -> Key:
         if low.ndim or kind_of(low.dtype) not in ("int", "uint"):
             raise TypeError(f"random.fold_in: data must be one integer, got {low.type}")
         low = convert(low, _UINT32)
-    return _like(key, made.fold_in(words, low))
+    return _like(key, scheme.fold_in(words, low))
 
 
-def random_bits(key: Any, width: int, shape: tuple[int, ...], caller: str = "bits") -> Any:
+def random_bits(key: Key, width: int, shape: tuple[int, ...], caller: str = "bits") -> Array:
     """Unsigned integers of 8, 16, 32 or 64 random bits each."""
-    words, made = _of_data(key, caller, several=False)
+    words, scheme = _of_data(key, caller, single=True)
     _check_count(-(-math.prod(shape) * width // 32), caller)
-    return made.bits(words, width, shape)
+    return scheme.bits(words, width, shape)
 
 
 def bits(

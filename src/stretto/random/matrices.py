@@ -5,8 +5,6 @@ By factorisations of ``stretto.numpy.linalg``. Next, read ``streams``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
@@ -98,7 +96,7 @@ def multivariate_normal(
     return centre + moved
 
 
-def _factored(cov: Any, method: str) -> tuple[Any, Any]:
+def _factored(cov: Array, method: str) -> tuple[Array, Array]:
     if method == "svd":
         return svd(cov)[:2]
     values, vectors = eigh(cov)

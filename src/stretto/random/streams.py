@@ -1,7 +1,7 @@
 """Ambient randomness: streams of keys for layers that are not handed one.
 
 A layer without ``key=`` draws from the innermost stream in force: that of a ``with keys(key):``
-block, else the default stream of the process, which ``manual_seed`` starts anew. The n-th draw of a
+block, else the default stream of the process, which ``manual_seed`` restarts. The n-th draw of a
 stream is its key with n folded in. A stream is drawn from only where it was opened: inside a trace
 or a ``vmap`` that began later, the key would be a constant, or the same for all examples, and that
 is refused.
@@ -33,11 +33,12 @@ class _Stream:
     In place of a key there may be a reason why nothing is drawn.
     """
 
-    def __init__(self, key: Any, why: str = "") -> None:
-        self._key, self._why, self._numbers = key, why, itertools.count()
+    def __init__(self, key: Key | None, why: str = "") -> None:
+        self._key: Any = key
+        self._why, self._numbers = why, itertools.count()
         self._interpreter = state.interpreter
 
-    def draw(self, caller: str) -> Any:
+    def draw(self, caller: str) -> Key:
         """The next key; ``RuntimeError`` where it is refused."""
         why = self.refusal()
         if why:
@@ -86,7 +87,7 @@ class _Default:
 
 
 def manual_seed(seed: ArrayLike) -> None:
-    """Start the default stream anew from a seed, for all threads.
+    """Restart the default stream from a seed, for all threads.
 
     A new process starts with seed 0.
 

@@ -1,4 +1,4 @@
-"""Weighted sums of trees, in one pass: of a list, of a stacked tree, or as a generator gives them.
+"""Weighted sums of trees, in one pass: of a list, of a stacked tree, or of a generator's trees.
 
 Traced, they are ordinary operations, which XLA fuses. At rest, floats are added up in place, block
 by block, at the speed of memory. Next, read ``arithmetic``.
@@ -85,19 +85,19 @@ def _add_scaled(
 
 def _widen_halves(x: np.ndarray, out: np.ndarray) -> None:
     """float16 to float32, by shifting bits, which is several times as fast as NumPy's cast."""
-    bits, made = x.view(np.uint16), out.view(np.uint32)
+    bits, wide_bits = x.view(np.uint16), out.view(np.uint32)
     exponent = np.uint16(0x7C00)
     if np.bitwise_and(bits, exponent).max(initial=0) == exponent:  # infinite, or NaN
         np.copyto(out, x)
         return
     # Exponent and fraction, moved to their places, are the number times 2**-112.
-    np.copyto(made, bits)
-    sign = made & 0x8000
-    made &= 0x7FFF
-    made <<= 13
+    np.copyto(wide_bits, bits)
+    sign = wide_bits & 0x8000
+    wide_bits &= 0x7FFF
+    wide_bits <<= 13
     out *= np.float32(2.0**112)
     sign <<= 16
-    made |= sign
+    wide_bits |= sign
 
 
 def _in_place(x: Array, w: Array) -> bool:
@@ -166,10 +166,10 @@ def of_column(column: Sequence[Any], weights: Sequence[Any]) -> Array:
         scalars = [_scalar(w, wide) for w in weights]
         _add_scaled(total, [x.to_host() for x in column], scalars, True)
         return _finished(constant(total), first.type)
-    made = _Sum(first, weights[0])
+    of_leaf = _Sum(first, weights[0])
     for x, w in zip(column[1:], weights[1:], strict=True):
-        made.add(x, w)
-    return made.result()
+        of_leaf.add(x, w)
+    return of_leaf.result()
 
 
 # Of trees
@@ -270,7 +270,7 @@ def weighted_sum(
             of which one is held at a time beside the sum; or one tree with the members stacked
             along axis 0 of its leaves.
         weights: (members,), or a list of scalars; differentiable.
-        stacked: whether ``trees`` is a stacked tree, where a list leaves that open: by default, one
+        stacked: whether ``trees`` is a stacked tree, where a list leaves that open; by default, one
             with as many entries as weights is a list of trees.
 
     Returns:
@@ -278,8 +278,8 @@ def weighted_sum(
             dtype.
 
     Raises:
-        ValueError: trees differ, with the member and the path; or trees and weights are not as
-            many.
+        ValueError: trees differ, with the member and the path; or the numbers of trees and weights
+            differ.
 
     >>> import stretto.numpy as snp
     >>> weighted_sum([{"w": snp.ones(2)}, {"w": snp.ones(2)}], [0.25, 0.5])

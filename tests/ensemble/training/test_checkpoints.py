@@ -293,7 +293,7 @@ def test_without_a_whole_one_an_error_says_how_to_go_on(two):
     assert said[1].startswith(f"  load: {newest}: it is ")
     assert said[2] == f"  load: {older}: it has no checksum"
     assert said[3] == (
-        "put a copy of one there, or remove them to begin anew, or give another directory"
+        "put a copy of one there, or remove them to start again, or give another directory"
     )
 
 

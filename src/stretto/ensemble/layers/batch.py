@@ -210,11 +210,13 @@ class BatchEnsembleConv2d(BatchEnsemble):
 def around(layer: Module, num_estimators: int, factors: str, key: Key | None) -> BatchEnsemble:
     """A BatchEnsemble of a ``Linear`` or ``Conv2d`` that is there: its weight, and its bias."""
     kind = BatchEnsembleLinear if isinstance(layer, Linear) else BatchEnsembleConv2d
-    made = object.__new__(kind)
-    keys = made._begin(num_estimators, key)
+    layers = object.__new__(kind)
+    keys = layers._begin(num_estimators, key)
     shared = layer.clone()
     shared.bias = None
-    made._set_up(shared, False, factors, keys, None)
+    layers._set_up(shared, False, factors, keys, None)
     if layer.bias is not None:
-        made.bias = Parameter(init.zeros((num_estimators, 1), dtype=layer.bias.dtype) + layer.bias)
-    return made.train(layer.training)
+        layers.bias = Parameter(
+            init.zeros((num_estimators, 1), dtype=layer.bias.dtype) + layer.bias
+        )
+    return layers.train(layer.training)

@@ -50,20 +50,20 @@ def to_batch_ensemble(
     if not isinstance(model, Module):
         raise TypeError(f"to_batch_ensemble: expected a module, got {type(model).__name__}")
     base = next_key("to_batch_ensemble") if key is None else checked(key, "to_batch_ensemble")
-    made: dict[int, Module] = {}
+    copies: dict[int, Module] = {}
     replaced: list[Module] = []
 
     def converted(module: Module) -> Module:
-        if id(module) not in made:
-            made[id(module)] = module
+        if id(module) not in copies:
+            copies[id(module)] = module
             if type(module) in (Linear, Conv2d):
                 layer_key = fold_in(base, len(replaced))
-                made[id(module)] = around(module, num_estimators, factors, layer_key)
+                copies[id(module)] = around(module, num_estimators, factors, layer_key)
                 replaced.append(module)
             elif not isinstance(module, (MultiheadAttention, BatchEnsemble)):
                 for name, child in module.named_children():
                     setattr(module, name, converted(child))
-        return made[id(module)]
+        return copies[id(module)]
 
     out = converted(model.clone())
     if not replaced:

@@ -68,8 +68,8 @@ def mc_dropout(
     positive("mc_dropout", samples=samples)
     if chunk_size not in (None, "auto"):
         chunk_size = positive_chunk(chunk_size, "mc_dropout: chunk_size")
-    made = model.clone().eval()
-    dropping = [module for module in made.modules() if _probability(module) > 0]
+    copy = model.clone().eval()
+    dropping = [module for module in copy.modules() if _probability(module) > 0]
     if not dropping:
         raise ValueError(
             f"mc_dropout: {type(model).__name__} has no dropout, so all runs would be the same"
@@ -77,7 +77,7 @@ def mc_dropout(
     for module in dropping:
         module.training = True
     arguments = args if isinstance(args, tuple) else (args,)
-    return _runs(chunk_size, made, arguments, split(checked(key, "mc_dropout"), samples))
+    return _runs(chunk_size, copy, arguments, split(checked(key, "mc_dropout"), samples))
 
 
 def _probability(module: Module) -> float:

@@ -56,8 +56,8 @@ def packed_width(features: int, alpha: float, num_estimators: int, gamma: int = 
 def _split(x: Array, num_estimators: int, place: int) -> Array:
     """The members in the axis ``place`` along an axis of their own, the first."""
     own = x.shape[place] // num_estimators
-    apart = reshape(x, (*x.shape[:place], num_estimators, own, *x.shape[place + 1 :]))
-    return move_axis(apart, place, 0)
+    members = reshape(x, (*x.shape[:place], num_estimators, own, *x.shape[place + 1 :]))
+    return move_axis(members, place, 0)
 
 
 class PackedLinear(Module):

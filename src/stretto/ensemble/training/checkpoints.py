@@ -1,7 +1,7 @@
 """``Checkpoints``: the whole state in a file now and then, and exact resumption from the last.
 
-A file is complete or not there: it is written beside and renamed. It has a checksum, and one that
-was damaged afterwards is passed over. Next, read ``progress``.
+A file is complete or absent: it is written under another name, and renamed. It has a checksum, and
+one that was damaged afterwards is skipped. Next, read ``progress``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Checkpoints:
 
     A save happens whenever one of the intervals given has passed; by default after every epoch; and
     at the end. Each file has a checksum of all that is in it. A file that is damaged, cut off, or
-    something else is passed over with a warning, and stays until a training that goes on writes its
+    something else is skipped with a warning, and stays until a training that goes on writes its
     step again, or ``keep`` later ones.
 
     Args:
@@ -104,8 +104,8 @@ class Checkpoints:
         """
         if not os.path.isdir(self.directory):
             return []
-        found = [_NAME.fullmatch(name) for name in os.listdir(self.directory)]
-        return sorted(int(m[1]) for m in found if m)
+        matches = [_NAME.fullmatch(name) for name in os.listdir(self.directory)]
+        return sorted(int(m[1]) for m in matches if m)
 
     def path(self, step: int) -> Path:
         """Return the path of a step's file.
@@ -136,10 +136,10 @@ class Checkpoints:
         }
         path = self.path(state.step)
         write(path, _contents(state), {_ENTRY: json.dumps(words)}, with_checksum=True)
-        # Later ones were passed over, and are nothing to fall back on.
+        # Later ones were skipped as damaged, so they are nothing to fall back on.
         steps = [step for step in self.steps() if step <= state.step]
         for step in steps[: -self.keep]:
-            with contextlib.suppress(IsADirectoryError):  # nobody's checkpoint, and passed over
+            with contextlib.suppress(IsADirectoryError):  # not a checkpoint: skipped, too
                 self.path(step).unlink(missing_ok=True)
 
     # Reading
@@ -149,7 +149,7 @@ class Checkpoints:
     ) -> TrainState:
         """Return the state of the last whole file, or the fresh one where there is none.
 
-        Warns of files that are damaged and were passed over.
+        Warns of files that are damaged and were skipped.
 
         Args:
             fresh: the state before the first step, with the ``sums`` that a step has.
@@ -173,7 +173,7 @@ class Checkpoints:
                 f"fit: resume=False, but {self.path(steps[-1])} is there; give another directory, "
                 f"or remove it, or go on from it with resume='auto'"
             )
-        passed: list[str] = []
+        skipped: list[str] = []
         for step in reversed(steps):
             path = self.path(step)
             try:
@@ -181,18 +181,18 @@ class Checkpoints:
             except (Damaged, OSError) as error:
                 if isinstance(error, OSError) and not _is_damage(error):
                     raise
-                passed.append(str(error))
+                skipped.append(str(error))
                 continue
-            if passed:
+            if skipped:
                 message = "\n  ".join(
-                    [f"fit: going on from {path}, as later checkpoints are damaged:", *passed]
+                    [f"fit: going on from {path}, as later checkpoints are damaged:", *skipped]
                 )
                 warnings.warn(message, stacklevel=user_stack_level())
             return state
-        if passed:
-            message = "\n  ".join(["fit: there is no whole checkpoint to go on from:", *passed])
+        if skipped:
+            message = "\n  ".join(["fit: there is no whole checkpoint to go on from:", *skipped])
             raise ValueError(
-                f"{message}\nput a copy of one there, or remove them to begin anew, or give "
+                f"{message}\nput a copy of one there, or remove them to start again, or give "
                 f"another directory"
             )
         if resume is True:
@@ -254,13 +254,13 @@ def _restored(path: Path, fresh: TrainState, configuration: Mapping[str, str]) -
 def _divided_as(state: TrainState, finished: list[list[list[int]]]) -> TrainState:
     """The state with its packs divided as these places of finished members say."""
     packs, others, sums = [], [], []
-    for pack, several, own_sums in zip(state.packs, finished, state.sums, strict=True):
-        mine = []
-        for places in several:
-            pack, gone = divided(pack, [p not in places for p in pack.group.places])
-            mine.append(gone)
+    for pack, finished_packs, own_sums in zip(state.packs, finished, state.sums, strict=True):
+        stopped_packs = []
+        for places in finished_packs:
+            pack, stopped = divided(pack, [p not in places for p in pack.group.places])
+            stopped_packs.append(stopped)
         packs.append(pack)
-        others.append(tuple(mine))
+        others.append(tuple(stopped_packs))
         size = pack.group.size
         sums.append({n: snp.zeros(size, x.dtype) for n, x in own_sums.items()})
     return state.replace(packs=tuple(packs), finished=tuple(others), sums=tuple(sums))
@@ -275,6 +275,6 @@ def _refuse_other(path: Path, theirs: Mapping[str, str], ours: Mapping[str, str]
             for n in names
         )
         raise ValueError(
-            f"fit: {path} is of another configuration, and going on from it would not be the same "
+            f"fit: {path} is of another configuration, and to go on from it would be another "
             f"training; give another directory, or these settings again:\n  {message}"
         )

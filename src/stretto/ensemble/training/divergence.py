@@ -14,14 +14,14 @@ from stretto._engine.core.errors import StrettoError
 from stretto._engine.core.position import user_stack_level
 from stretto.ensemble.training.state import TrainState
 
-__all__ = ["Divergence", "DivergenceError", "DivergenceWarning", "divergences", "remark"]
+__all__ = ["Divergence", "DivergenceError", "DivergenceWarning", "divergences", "report_new"]
 
 
 class DivergenceError(StrettoError, FloatingPointError):
     """A member's loss, gradients or parameters became infinite or NaN.
 
-    ``divergences`` has them by member, ``state`` all that training had reached; the members named
-    are there as they were before that step.
+    ``divergences`` has the faults by member, ``state`` all that training had reached; the members
+    named are in it as they were before that step.
     """
 
     divergences: dict[int, Divergence]
@@ -29,7 +29,7 @@ class DivergenceError(StrettoError, FloatingPointError):
 
 
 class DivergenceWarning(UserWarning):
-    """A member's loss, gradients or parameters became infinite or NaN, and it trains no more."""
+    """A member's loss, gradients or parameters became infinite or NaN, and it no longer trains."""
 
 
 class Divergence(NamedTuple):
@@ -58,7 +58,7 @@ def divergences(state: TrainState) -> dict[int, Divergence]:
     >>> divergences(state)
     {1: Divergence(step=0, path='w')}
     """
-    found = {}
+    faults_by_member = {}
     for pack in state.all_packs():
         failed = np.asarray(pack.rows.failed)
         if (failed < 0).all():
@@ -66,12 +66,16 @@ def divergences(state: TrainState) -> dict[int, Divergence]:
         names = [*pack.trained, "loss"]
         faults = np.asarray(pack.rows.fault)
         for row in np.flatnonzero(failed >= 0):
-            found[pack.group.places[row]] = Divergence(int(failed[row]), names[int(faults[row])])
-    return dict(sorted(found.items()))
+            faults_by_member[pack.group.places[row]] = Divergence(
+                int(failed[row]), names[int(faults[row])]
+            )
+    return dict(sorted(faults_by_member.items()))
 
 
-def remark(state: TrainState, known: dict[int, Divergence], reaction: str) -> dict[int, Divergence]:
-    """All that went wrong so far; raises or warns where some were not known."""
+def report_new(
+    state: TrainState, known: dict[int, Divergence], reaction: str
+) -> dict[int, Divergence]:
+    """All that went wrong so far; raises or warns if any of it was not known."""
     faults = divergences(state)
     new = {m: d for m, d in faults.items() if m not in known}
     if not new:
@@ -91,9 +95,9 @@ def remark(state: TrainState, known: dict[int, Divergence], reaction: str) -> di
 
 def _error(words: str, faults: dict[int, Any], state: TrainState) -> DivergenceError:
     error = DivergenceError(
-        f"fit: {words}. The ensemble has what it had before that step; a lower learning rate, "
-        f"clipping (optim.clip_by_global_norm), or on_divergence='freeze' or 'drop' let the others "
-        f"go on"
+        f"fit: {words}. The ensemble is as it was before that step; a lower learning rate, "
+        f"clipping (optim.clip_by_global_norm), or on_divergence='freeze' or 'drop' lets the "
+        f"others continue"
     )
     error.divergences, error.state = faults, state
     return error

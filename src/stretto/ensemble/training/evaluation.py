@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.arguments import name_of
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar

@@ -35,9 +35,9 @@ def refuse_table(data: Tree, argument: str) -> None:
 
 
 def refuse_list(loss: Callable[..., Any], data: Tree) -> None:
-    """Raise ``TypeError`` for a list of arrays, each of which would be a batch that is too few.
+    """Raise ``TypeError`` for a list of arrays, each of which would be taken for a batch.
 
-    That is where the loss takes several arrays, so that a tuple of them was meant.
+    Only where the loss takes several arrays, so that a tuple of them was meant.
     """
     arrays = isinstance(data, list) and all(isinstance(x, (Value, np.ndarray)) for x in data)
     if not arrays or not data:
@@ -84,7 +84,7 @@ def examples_of(data: Tree, argument: str) -> tuple[Any, int]:
 def batches_of(data: Iterable[Any], skip: int) -> Iterator[tuple[Any, bool]]:
     """The batches of one epoch from number ``skip``, each with whether it is the last.
 
-    Those before are drawn and left.
+    Those before it are drawn and discarded.
     """
     batches = iter(data)
     last: Any = None

@@ -1,6 +1,6 @@
 """``fit``: training an ensemble, as its users call it.
 
-It checks what was asked for, and hands it to ``loop``.
+It checks the arguments, and passes them to ``loop``.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _USUAL_PART = 256
 
 @dataclasses.dataclass(frozen=True)
 class Fitted(Generic[M_co]):
-    """What a training gave."""
+    """The result of a training."""
 
     ensemble: Ensemble[M_co]
     """The ensemble that was trained."""
     history: dict[str, np.ndarray]
     """``step`` and ``epoch`` of each entry; ``loss``, metrics, ``validation_loss``, … of shape
     (entries, members). Losses of training are means since the entry before; NaN for members that
-    trained no more."""
+    no longer trained."""
     stopped: dict[int, int]
     """The step at which members were stopped early, by member."""
     diverged: dict[int, Divergence]
@@ -103,10 +103,10 @@ def fit(
     One compiled program is a step of all members of an architecture; it picks each member's batch
     from data that lie on the device. Members that have stopped are computed beside the others and
     left as they are, until at most half of an architecture's still train: these are then put
-    together, and compiled anew. The ensemble is changed, even where training ends by an error or by
-    Ctrl-C: it has what was reached, all members after the same step. Only where an interruption
-    falls into a step itself, which has taken the arrays, it is as it was given; checkpoints are
-    whole whenever it falls.
+    together, and compiled again. The ensemble is changed, even where training ends by an error or
+    by Ctrl-C: it has what was reached, all members after the same step. Only where an interruption
+    falls into a step itself, which has taken the arrays, is it left as it was before the training;
+    checkpoints are whole in any case.
 
     Args:
         ensemble: the ensemble.
@@ -142,8 +142,8 @@ def fit(
             it, or ``"drop"`` it from the ensemble in the end. ``"ignore"`` checks nothing.
         checkpoint: ``Checkpoints``, or a directory for one after every epoch.
         resume: go on from the last checkpoint of the directory: ``"auto"`` if there is one,
-            ``True`` if there must be one; ``False`` if there must be none. A damaged one is passed
-            over for the one before it, with a warning. The result has the same bits as that of a
+            ``True`` if there must be one; ``False`` if there must be none. A damaged one is
+            skipped for the one before it, with a warning. The result has the same bits as that of a
             run that was never interrupted. An iterable of batches is iterated over again up to
             that place.
         progress: ``True`` shows a bar, and, where there is no terminal, a line for each entry;
@@ -156,7 +156,7 @@ def fit(
     Raises:
         ValueError: data do not match, a batch is larger than the data, the loss is not a scalar, an
             argument is out of range, or a checkpoint is of another configuration.
-        TypeError: ``optimiser`` is not an optimiser, or ``data`` is nothing of the kinds named.
+        TypeError: ``optimiser`` is not an optimiser, or ``data`` is of none of the kinds named.
         DivergenceError: see ``on_divergence``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -277,10 +277,10 @@ def _finished(
 ) -> Fitted[M]:
     """Give the ensemble what was reached, and say what happened."""
     best = early_stopping is not None and early_stopping.restore_best
-    made = state.best if best else state.ensemble
+    result = state.best if best else state.ensemble
     diverged = divergences(state)
     stopped = {m: int(s) for m, s in enumerate(state.each("stopped")) if s >= 0}
-    ensemble._arrays = _copied(made._arrays)
+    ensemble._arrays = _copied(result._arrays)
     if on_divergence == "drop" and diverged:
         ensemble.drop(sorted(diverged))
     return Fitted(ensemble, dict(state.history), stopped, diverged, state)
@@ -349,7 +349,7 @@ def _configuration(
     validation: Tree,
     **settings: Any,
 ) -> dict[str, str]:
-    """What must be equal for a training to be gone on with, in words.
+    """What must be equal for a training to be resumed, in words.
 
     The program of a step stands for the loss, the optimiser and the members.
     """

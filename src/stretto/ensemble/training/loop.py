@@ -1,22 +1,23 @@
 """The loop of ``Ensemble.fit``: steps, evaluations, checkpoints, in an order that can be resumed.
 
-What happens when depends on the number of steps and on arrays of the state, and on no clock, so
-that a run that was killed and resumed is the same, bit for bit.
+When each of them happens depends on the number of steps and on arrays of the state, not on a
+clock, so that a run that was killed and resumed gives the same, bit for bit.
 """
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Array, Tree
 from stretto.ensemble.training.checkpoints import Checkpoints
-from stretto.ensemble.training.divergence import Divergence, remark
+from stretto.ensemble.training.divergence import Divergence, report_new
 from stretto.ensemble.training.evaluation import Evaluator
 from stretto.ensemble.training.examples import batches_of
 from stretto.ensemble.training.history import with_entry
@@ -33,19 +34,19 @@ _SECONDS = 0.5  # between looks for members that diverged
 
 
 class Loop:
-    """What ``fit`` was asked for, beside the state that it is at."""
+    """A training: what ``fit`` was asked for, and the state that it has reached."""
 
     def __init__(
         self,
         trainer: Trainer,
-        data: Any,
+        data: Tree,
         order: DataOrder | None,
         *,
         each: bool,
         epochs: int | None,
         steps: int | None,
         evaluator: Evaluator | None,
-        validation: Any,
+        validation: Tree,
         evaluate_every: int | None,
         validation_batch_size: int,
         early_stopping: EarlyStopping | None,
@@ -66,18 +67,19 @@ class Loop:
         self.state: TrainState
 
     def run(self, state: TrainState) -> TrainState:
-        """From a state to the last. ``self.state`` is the one reached, whatever happens."""
+        """Train from a state to the last; ``self.state`` is the one reached, whatever happens."""
         self.state = state
         self._saved_step = state.step if state.step else -1
         while not self._done():
-            begun = self.state.step
+            first = self.state.step
             for _ in self._epoch():
                 if self._done():
                     break
-            if self.state.step == begun:
+            if self.state.step == first:
                 raise ValueError(
-                    f"fit: data has no batch left for epoch {self.state.epoch}; an iterator can be "
-                    f"gone through once only: give a list, or an object whose __iter__ begins anew"
+                    f"fit: data has no batch left for epoch {self.state.epoch}; an iterator "
+                    f"can be iterated over only once: give a list, or an object whose __iter__ "
+                    f"starts again"
                 )
         state = self.state
         if state.step and (not len(state.history) or state.history["step"][-1] != state.step):
@@ -98,14 +100,14 @@ class Loop:
     # One epoch
 
     def _epoch(self) -> Iterator[None]:
-        """Go on with the epoch that the state is in, a step at a time."""
+        """Continue the epoch that the state is in, a step at a time."""
         number = self.state.step - self.state.first
         if self._order is None:
             for batch, last in batches_of(self._data, number):
                 self._step(functools.partial(self._on_batch, batch), last)
                 yield
             return
-        orders: dict[Any, Any] = {}
+        orders: dict[Any, tuple[Array, Array]] = {}
         first = np.int32(self.state.first)
         for i in range(number, self._order.steps):
             sizes = (self._order.batch_size, self._order.batch_size_of(i))
@@ -116,22 +118,29 @@ class Loop:
             yield
 
     def _in_order(
-        self, orders: dict[Any, Any], first: Any, sizes: tuple[int, int], pack: Pack, sums: Any
-    ) -> Any:
+        self,
+        orders: dict[Any, tuple[Array, Array]],
+        first: np.int32,
+        sizes: tuple[int, int],
+        pack: Pack,
+        sums: dict[str, Array],
+    ) -> tuple[Pack, dict[str, Array]]:
         assert self._order is not None
-        # Of all members, whoever still runs, so that one program serves all epochs.
+        # Of all members, also those that have stopped, so that one program serves all epochs.
         places = pack.group.places
         if not orders:
             orders["all"] = self._order.epoch(self.state.key, self.state.epoch), snp.asarray(first)
         if places not in orders:
-            order, begun = orders["all"]
+            order, start = orders["all"]
             if self._order.each and len(places) < self.state.size:
                 order = snp.take(order, np.asarray(places, np.int32), 0)
-            orders[places] = order, begun
-        order, begun = orders[places]
-        return self._trainer.in_order(pack, sums, self._data, order, begun, self.state.key, sizes)
+            orders[places] = order, start
+        order, start = orders[places]
+        return self._trainer.in_order(pack, sums, self._data, order, start, self.state.key, sizes)
 
-    def _on_batch(self, batch: Any, pack: Pack, sums: Any) -> Any:
+    def _on_batch(
+        self, batch: Tree, pack: Pack, sums: dict[str, Array]
+    ) -> tuple[Pack, dict[str, Array]]:
         if self._each and pack.group.size != self.state.size:
             places = np.asarray(pack.group.places, np.int32)
             batch = tree.map(lambda x: snp.take(x, places, 0), batch)
@@ -139,7 +148,7 @@ class Loop:
 
     # One step, and what comes after it
 
-    def _step(self, run: Any, last: bool) -> None:
+    def _step(self, run: Callable[..., tuple[Pack, dict[str, Array]]], last: bool) -> None:
         whole(lambda: self._advance(run, last))
         state = self.state
         self._reporter.step(state)
@@ -152,38 +161,38 @@ class Loop:
             if self._checkpoints.due(self.state, last, seconds):
                 self._save()
 
-    def _advance(self, run: Any, last: bool) -> None:
+    def _advance(self, run: Callable[..., tuple[Pack, dict[str, Array]]], last: bool) -> None:
         state = self.state
         packs, sums = list(state.packs), list(state.sums)
         for g, going in enumerate(state.going):
             if going:
                 packs[g], sums[g] = run(packs[g], sums[g])
         step = state.step + 1
-        now = {"epoch": state.epoch + 1, "first": step} if last else {}
-        self.state = state.replace(packs=tuple(packs), sums=tuple(sums), step=step, **now)
+        ended = {"epoch": state.epoch + 1, "first": step} if last else {}
+        self.state = state.replace(packs=tuple(packs), sums=tuple(sums), step=step, **ended)
 
     def _entry(self) -> None:
-        """Measure, stop members, and set those aside that are not run any more."""
+        """Measure, stop members, and set aside those that no longer run."""
         state = self.state
         entry = means(state)
         if self._evaluator is not None:
             measured = self._evaluator(state, self._validation, self._part)
             entry |= {f"validation_{n}": x for n, x in measured.items()}
             if self._stopping is not None and measured:
-                whole(lambda: self._observe(self._stopping, measured))
+                whole(functools.partial(self._observe, self._stopping, measured))
                 state = self.state
         history = with_entry(state.history, state.step, state.epoch, entry, state.size)
         self.state = settled(state.replace(history=history))
         self._reporter.entry(self.state)
         self._look()
 
-    def _observe(self, stopping: Any, measured: Any) -> None:
+    def _observe(self, stopping: EarlyStopping, measured: dict[str, np.ndarray]) -> None:
         self.state = stopping.observe(self.state, stopping.score(measured))
 
     def _look(self) -> None:
         """Say which members have diverged since the last look."""
         if self._trainer.on_divergence != "ignore":
-            self._known = remark(self.state, self._known, self._trainer.on_divergence)
+            self._known = report_new(self.state, self._known, self._trainer.on_divergence)
         self._looked = time.monotonic()
 
     def _save(self) -> None:
@@ -193,18 +202,18 @@ class Loop:
 
 
 def settled(state: TrainState) -> TrainState:
-    """The state with new sums, and with packs divided where at most half of the members run on.
+    """The state with new sums, and with packs divided where at most half of the members still run.
 
-    So a pack of n is compiled anew at most log₂ n times. Where members train shared parts, one that
-    has stopped leaves at once: what it does must not reach the others.
+    So a pack of n is compiled again at most log₂ n times. Where members train shared parts, one
+    that has stopped leaves at once, since what it does must not reach the others.
     """
     packs, finished, sums, going = [], [], [], []
     for pack, others, own_sums in zip(state.packs, state.finished, state.sums, strict=True):
         active = np.asarray(pack.rows.active)
         count = int(active.sum())
         if 0 < count < len(active) and (2 * count <= len(active) or pack.shared):
-            pack, gone = divided(pack, active.tolist())
-            others = (*others, gone)
+            pack, stopped = divided(pack, active.tolist())
+            others = (*others, stopped)
         packs.append(pack)
         finished.append(others)
         going.append(count > 0)

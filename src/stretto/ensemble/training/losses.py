@@ -1,4 +1,4 @@
-"""The user's loss of one member: its value, what it says beside, and the buffers it leaves.
+"""The user's loss of one member: its value, the metrics beside it, and the buffers it leaves.
 
 Next, read ``step``.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stretto._engine.api.arguments import name_of
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
-from stretto._engine.core.typing import ArrayLike, Key, Tree
+from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto.ensemble.groups import Group, call_module
 from stretto.nn.module import Module
 from stretto.nn.updating import updates_of
@@ -59,19 +59,17 @@ def loss_of(
         if shared and after[name] is not before:
             raise ValueError(
                 f"{caller} updates {name}, which the members share, each in its own way; leave "
-                "it out "
-                f"of shared=, or put that layer in evaluation mode"
+                f"it out of shared=, or put that layer in evaluation mode"
             )
     return value, metrics, after
 
 
-def scalar(x: ArrayLike, caller: str, gives: str, real: bool = False) -> Tree:
+def scalar(x: ArrayLike, caller: str, gives: str, real: bool = False) -> Array:
     """The value, which must be one number for a member."""
     if isinstance(x, (tuple, list, dict)) or x is None:
         raise ValueError(
             f"{caller} {gives} a {type(x).__name__}; expected a scalar for each member, or a "
-            "pair of "
-            f"a scalar and a dictionary of metrics"
+            f"pair of a scalar and a dictionary of metrics"
         )
     value = as_value(x, caller, "the result")
     if value.ndim:

@@ -38,7 +38,7 @@ class DataOrder:
         order: ``"own"``, each member a shuffle of its own, new at every epoch; ``"same"``, one
             shuffle for all members; ``"bootstrap"``, each member shuffles of a sample of its own,
             drawn once with replacement (Efron, 1979; Breiman, "Bagging predictors", 1996);
-            ``"given"``, the examples as they lie.
+            ``"given"``, the examples in the order of the data.
         members: how many there are.
         fraction: the size of a bootstrap sample, relative to ``examples``.
         drop_last: leave out what fills no whole batch (others each time, where it is shuffled);

@@ -25,14 +25,14 @@ from stretto.ensemble.training.state import TrainState
 
 __all__ = ["Reporter", "described"]
 
-_SECONDS = 0.25  # between looks at the device, which make the computation wait
+_SECONDS = 0.25  # between readings from the device, which make the computation wait
 _FEW = 6
 
 
 class Reporter(AbstractContextManager["Reporter"]):
-    """What ``fit`` tells its user while it runs.
+    """What ``fit`` shows its user while it runs.
 
-    ``show`` is whether it does; ``None``: on a terminal only.
+    ``show`` says whether it does; ``None`` shows the bar on a terminal only.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ def entry_text(last: Mapping[str, Any]) -> str:
 
 
 def described(values: np.ndarray) -> str:
-    """The numbers of a few members, or of many their range; of those that are not NaN.
+    """The numbers of a few members, or the range of those of many; NaN is left out of the range.
 
     >>> described(np.array([0.5, np.nan, 0.25]))
     '0.5 – 0.25'
@@ -104,11 +104,11 @@ def described(values: np.ndarray) -> str:
     """
     if len(values) <= _FEW:
         return " ".join("–" if np.isnan(x) else f"{x:.4g}" for x in values)
-    known = values[~np.isnan(values)]
-    if not len(known):
+    numbers = values[~np.isnan(values)]
+    if not len(numbers):
         return "–"
-    low, middle, high = np.min(known), np.median(known), np.max(known)
-    return f"{low:.4g} … {middle:.4g} … {high:.4g} ({len(known)} members)"
+    low, middle, high = np.min(numbers), np.median(numbers), np.max(numbers)
+    return f"{low:.4g} … {middle:.4g} … {high:.4g} ({len(numbers)} members)"
 
 
 def means(state: TrainState) -> dict[str, np.ndarray]:

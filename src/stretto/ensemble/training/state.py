@@ -53,7 +53,7 @@ class Rows:
     """The state of its optimiser, which means nothing once it has stopped; ``None`` where it trains
     nothing of its own."""
     extra: dict[str, Any]
-    """What the loss is given of its own."""
+    """Its own arguments of the loss."""
     active: Any
     """Whether it trains on: bool."""
     failed: Any
@@ -106,7 +106,7 @@ _ROW_FIELDS = {f.name for f in dataclasses.fields(Rows)}
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TrainState(Generic[M_co]):
-    """All that training has reached: a tree, which can be saved, and gone on from.
+    """All that training has reached: a tree, which can be saved and resumed from.
 
     ``state.ensemble`` is the ensemble as it stands, ``state.best`` that of each member's best
     evaluation.
@@ -115,7 +115,7 @@ class TrainState(Generic[M_co]):
     packs: tuple[Pack, ...]
     """One for each architecture: the members that are run."""
     finished: tuple[tuple[Pack, ...], ...]
-    """For each architecture those that are not any more, without what all share."""
+    """For each architecture those that no longer run, without what all share."""
     key: Any
     """The key that the order of the data, and what layers draw, come from."""
     step: int = 0
@@ -133,7 +133,7 @@ class TrainState(Generic[M_co]):
     ensemble_class: Any = dataclasses.field(default=None, metadata=_STATIC)
     """The class of the ensemble."""
     layout: Any = dataclasses.field(default=None, metadata=_STATIC)
-    """What of the ensemble is not arrays."""
+    """All of the ensemble but its arrays."""
 
     def replace(self, **fields: Any) -> TrainState[M_co]:
         """Return a state with other values of some fields.
@@ -205,15 +205,15 @@ def _with_places(group: Group, places: Iterable[int]) -> Group:
 
 
 def divided(pack: Pack, running: Sequence[bool]) -> tuple[Pack, Pack]:
-    """The members of a pack that run on, and the others without what the pack has once."""
+    """The members of a pack that still run, and the others, without what the pack has once."""
     parts = []
-    for wanted in (True, False):
-        rows = np.flatnonzero(np.asarray(running) == wanted).astype(np.int32)
+    for runs in (True, False):
+        rows = np.flatnonzero(np.asarray(running) == runs).astype(np.int32)
         group = _with_places(pack.group, [pack.group.places[r] for r in rows])
-        taken = tree.map(lambda x, rows=rows: snp.take(x, rows, 0), pack.rows)
-        parts.append(dataclasses.replace(pack, group=group, rows=taken))
-    on, off = parts
-    return on, off.replace(shared={}, fixed={}, shared_optimiser=None, step=None)
+        own = tree.map(lambda x, rows=rows: snp.take(x, rows, 0), pack.rows)
+        parts.append(dataclasses.replace(pack, group=group, rows=own))
+    active, stopped = parts
+    return active, stopped.replace(shared={}, fixed={}, shared_optimiser=None, step=None)
 
 
 def united(packs: Sequence[Pack]) -> Pack:

@@ -1,4 +1,4 @@
-"""One step of training for all members of a pack: gradients, optimiser, and who takes it.
+"""One step of training for all members of a pack: gradients, optimiser, and which members take it.
 
 These functions are traced by ``trainer``, which is next to read. A member that has stopped, or
 whose loss, gradients or next parameters are not finite, keeps what it has, bit for bit.
@@ -20,6 +20,7 @@ from stretto._engine.api.derivatives import value_and_grad
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
+from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.training.losses import loss_of
 from stretto.ensemble.training.state import Pack
@@ -34,7 +35,7 @@ _INT32 = np.dtype(np.int32)
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What a step needs beside arrays."""
+    """What a step needs besides arrays."""
 
     loss: Callable[..., Any]
     own: Any
@@ -43,7 +44,7 @@ class Rules:
     """That of what they share."""
     chunk_size: int | str | None
     check: bool
-    """Whether to check members for values that are not finite."""
+    """Whether to check that the values of members are finite."""
 
 
 def settings_of(options: Mapping[str, Any]) -> AbstractContextManager[Any]:
@@ -51,25 +52,25 @@ def settings_of(options: Mapping[str, Any]) -> AbstractContextManager[Any]:
     return config(**options) if options else nullcontext()
 
 
-def noise_key(key: Any, step: Any, member: Any) -> Any:
+def noise_key(key: Key, step: ArrayLike, member: ArrayLike) -> Key:
     """The key that layers of this member draw from at this step, counted from 0."""
     return fold_in(fold_in(fold_in(key, _NOISE), step), member)
 
 
-def batch_at(data: Any, order: Any, start: Any, size: int) -> Any:
+def batch_at(data: Tree, order: Array, start: ArrayLike, size: int) -> Tree:
     """The ``size`` examples from place ``start`` of an order, for each member that has its own."""
     picked = dynamic_slice_in_dim(order, start, size, order.ndim - 1)
     flat = picked.reshape(-1)  # twice as fast on the CPU as rows and columns
 
-    def rows(x: Any) -> Any:
+    def rows(x: Array) -> Array:
         return x.at[flat].get(mode="promise_in_bounds").reshape(*picked.shape, *x.shape[1:])
 
     return tree.map(rows, data)
 
 
 def advanced(
-    rules: Rules, pack: Pack, batch: Any, each: bool, key: Any
-) -> tuple[Pack, dict[str, Any], Any]:
+    rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key
+) -> tuple[Pack, dict[str, Array], Array]:
     """The pack after a step, the loss and metrics of each member, and which of them took it.
 
     With ``each`` the arrays of the batch have the members along axis 0.
@@ -91,9 +92,9 @@ def advanced(
     if rules.check:
         finite, first = _finite(pack, losses, (grads, own), (shared_grads, shared))
         moves = snp.logical_and(rows.active, finite)
-        fell = snp.logical_and(rows.active, snp.logical_not(finite))
-        failed = snp.where(fell, pack.step, failed)
-        fault = snp.where(fell, first, fault)
+        diverged = snp.logical_and(rows.active, snp.logical_not(finite))
+        failed = snp.where(diverged, pack.step, failed)
+        fault = snp.where(diverged, first, fault)
     if pack.shared:
         intact = moves.any()
         if rules.check:
@@ -118,11 +119,13 @@ def advanced(
     return moved, {"loss": losses, **metrics}, moves
 
 
-def _gradients(rules: Rules, pack: Pack, batch: Any, each: bool, key: Any) -> tuple[Any, ...]:
+def _gradients(rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key) -> tuple[Any, ...]:
     """Losses, metrics, buffers, and the gradients of own and of shared parts."""
     rows = pack.rows
 
-    def of_one(own: Any, shared: Any, kept: Any, number: Any, extra: Any, batch: Any) -> Any:
+    def of_one(
+        own: Tree, shared: Tree, kept: Tree, number: Array, extra: Tree, batch: Tree
+    ) -> tuple[Array, Tree]:
         by_name = {**own, **shared, **kept, **pack.fixed}
         value, metrics, after = loss_of(
             rules.loss, pack.group, by_name, batch, extra, noise_key(key, pack.step, number)
@@ -130,16 +133,16 @@ def _gradients(rules: Rules, pack: Pack, batch: Any, each: bool, key: Any) -> tu
         return value, (metrics, {n: after[n] for n in kept})
 
     axes = (0, None, 0, 0, 0, 0 if each else None)
-    given = (rows.kept, rows.number, rows.extra, batch)
-    many = {"axis_size": pack.group.size, "chunk_size": rules.chunk_size}
+    arguments = (rows.kept, rows.number, rows.extra, batch)
+    options: dict[str, Any] = {"axis_size": pack.group.size, "chunk_size": rules.chunk_size}
     if not pack.shared:
         both = value_and_grad(of_one, has_aux=True)
-        (losses, (metrics, after)), grads = vmap(both, axes, **many)(rows.own, {}, *given)
+        (losses, (metrics, after)), grads = vmap(both, axes, **options)(rows.own, {}, *arguments)
         return losses, metrics, after, grads, {}
 
-    # The sum over members, so that the backward pass, too, goes through what they share only once.
-    def total(own: Any, shared: Any) -> Any:
-        losses, rest = vmap(of_one, axes, **many)(own, shared, *given)
+    # The sum over members, so that the backward pass also goes through what they share only once.
+    def total(own: Tree, shared: Tree) -> tuple[Array, Tree]:
+        losses, rest = vmap(of_one, axes, **options)(own, shared, *arguments)
         return snp.where(rows.active, losses, 0).sum(), (losses, rest)
 
     both = value_and_grad(total, argnums=(0, 1), has_aux=True)
@@ -147,10 +150,10 @@ def _gradients(rules: Rules, pack: Pack, batch: Any, each: bool, key: Any) -> tu
     return losses, metrics, after, grads, shared_grads
 
 
-def _finite(pack: Pack, losses: Any, own: Any, shared: Any) -> tuple[Any, Any]:
+def _finite(pack: Pack, losses: Array, own: Tree, shared: Tree) -> tuple[Array, Array]:
     """Which members are finite, and the first part that is not, as a place among those trained.
 
-    Where what they share is not, though no member's own part is to blame, all are.
+    Where what they share is not finite, though no member's own part is to blame, no member is.
     """
     names = pack.trained
     flags = [snp.isfinite(losses)]
@@ -160,39 +163,39 @@ def _finite(pack: Pack, losses: Any, own: Any, shared: Any) -> tuple[Any, Any]:
             flags.append(_finite_rows(*[x[name] for x in own]))
             places.append(place)
     finite = snp.stack(flags)
-    # Of the flags that are down the one of the first part; the loss comes last.
+    # Of the flags that are false, that of the first part; the loss comes last.
     at = np.asarray(places, np.int32)[:, None]
     first = snp.where(finite, np.int32(len(names)), at).min(axis=0)
     good = finite.all(axis=0)
     if pack.shared:
-        which = [i for i, n in enumerate(names) if n in pack.shared]
-        whole = snp.stack([_all_finite([x[names[i]] for x in shared]) for i in which])
+        shared_places = [i for i, n in enumerate(names) if n in pack.shared]
+        whole = snp.stack([_all_finite([x[names[i]] for x in shared]) for i in shared_places])
         blameless = snp.logical_or(good, snp.logical_not(pack.rows.active)).all()
-        nobody = snp.logical_and(blameless, snp.logical_not(whole.all()))
-        part = snp.where(whole, np.int32(len(names)), np.asarray(which, np.int32)).min()
-        good = snp.logical_and(good, snp.logical_not(nobody))
-        first = snp.where(nobody, part, first)
+        shared_only = snp.logical_and(blameless, snp.logical_not(whole.all()))
+        part = snp.where(whole, np.int32(len(names)), np.asarray(shared_places, np.int32)).min()
+        good = snp.logical_and(good, snp.logical_not(shared_only))
+        first = snp.where(shared_only, part, first)
     return good, first.astype(_INT32)
 
 
-def _finite_rows(*arrays: Any) -> Any:
+def _finite_rows(*arrays: Any) -> Array:
     """Whether all elements of each member's part of one array, or the sums of two, are finite."""
-    # So is their sum, scaled such that it cannot overflow; it costs less than testing each element,
-    # and one pass over two arrays less than two.
+    # They are if their sum is, scaled so that it cannot overflow: that costs less than to test each
+    # element, and one pass over both arrays less than two passes.
     total = functools.reduce(lambda x, y: x + y, arrays)
     count = max(1, math.prod(total.shape[1:]))
     scaled = total * 2.0 ** -math.ceil(math.log2(count))
     return snp.isfinite(scaled.sum(axis=tuple(range(1, total.ndim))))
 
 
-def _all_finite(arrays: Any) -> Any:
+def _all_finite(arrays: Tree) -> Array:
     return snp.stack([snp.isfinite(x).all() for x in tree.leaves(arrays)]).all()
 
 
-def _chosen(moves: Any, new: Any, old: Any) -> Any:
+def _chosen(moves: Array, new: Tree, old: Tree) -> Tree:
     """The new rows of the members that took the step, the old ones of the others."""
 
-    def one(x: Any, y: Any) -> Any:
+    def one(x: Array, y: Array) -> Array:
         return snp.where(moves.reshape(-1, *[1] * (x.ndim - 1)), x, y)
 
     return tree.map(one, new, old)

@@ -32,8 +32,8 @@ class EarlyStopping:
         min_delta: by how much a score must be better; NaN is never better.
         monitor: the score: ``"loss"``, the validation loss, or the name of a metric.
         mode: ``"min"`` where smaller is better, ``"max"`` where larger is.
-        restore_best: leave each member in the end as at its best evaluation, also those that never
-            stopped.
+        restore_best: leave each member in the end as it was at its best evaluation, even one that
+            never stopped.
 
     Raises:
         ValueError: ``patience`` is below 1, ``min_delta`` is negative, or ``mode`` is neither.

@@ -1,13 +1,13 @@
 """``Trainer``: the compiled step of training, and the state that it begins with.
 
-For training loops of your own; ``loop`` is that of ``Ensemble.fit``.
+For training loops of your own; the loop of ``Ensemble.fit`` is in ``loop``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,16 +16,20 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import eval_shape
 from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.spelling import refuse_unknown
-from stretto._engine.core.typing import Array, Key
+from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
 from stretto.ensemble.training.losses import modes_of
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
-from stretto.optim.base import GradientTransformation, as_transformation
-from stretto.optim.hyperparameters import name_of
+from stretto.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    as_transformation,
+)
 from stretto.optim.members import per_member as of_members
 from stretto.random.keys import PRNGKey, checked
 from stretto.random.streams import next_key
@@ -54,8 +58,8 @@ class _Steps(NamedTuple):
 class Trainer:
     """The step of training for all members of an ensemble: compiled once for an architecture.
 
-    A member whose loss, gradients or next parameters are not finite takes no step from there on.
-    What members share gets the mean of the gradients of those that train on.
+    A member whose loss, gradients or next parameters are not finite takes no more steps. What
+    members share gets the mean of the gradients of those that still train.
 
     Args:
         loss: ``loss(member, *batch)``, a scalar, or a scalar and a dictionary of scalar metrics.
@@ -87,11 +91,11 @@ class Trainer:
     def __init__(
         self,
         loss: Callable[..., Any],
-        optimiser: Any,
+        optimiser: GradientTransformation | Callable[..., GradientTransformation],
         *,
         hyperparams: Mapping[str, Any] | None = None,
         per_member: Mapping[str, Any] | None = None,
-        shared_optimiser: Any = None,
+        shared_optimiser: GradientTransformation | None = None,
         on_divergence: str = "raise",
         early_stopping: bool = False,
     ) -> None:
@@ -159,10 +163,10 @@ class Trainer:
         for group, arrays in zip(layout.groups, ensemble._arrays, strict=True):
             self._refuse(group)
             begin = jit(functools.partial(self._begin, group))
-            mine = lambda given, group=group: {
-                n: snp.take(x, np.asarray(group.places, np.int32), 0) for n, x in given.items()
+            rows_of = lambda columns, group=group: {
+                n: snp.take(x, np.asarray(group.places, np.int32), 0) for n, x in columns.items()
             }
-            packs.append(begin(list(arrays), mine(hyperparams), mine(extra)))
+            packs.append(begin(list(arrays), rows_of(hyperparams), rows_of(extra)))
         return TrainState(
             tuple(packs),
             tuple(() for _ in packs),
@@ -177,26 +181,32 @@ class Trainer:
         if not any(group.trained):
             raise ValueError(
                 f"fit: member {group.places[0]} has nothing to train: all of "
-                f"{', '.join(group.names)} are frozen, buffers, or of no inexact dtype"
+                f"{', '.join(group.names)} are frozen, buffers, or not of an inexact dtype"
             )
         modes = modes_of(group)
         if modes and not any(modes):
             raise ValueError(
-                f"fit: member {group.places[0]} is in evaluation mode; call ensemble.train() before"
+                f"fit: member {group.places[0]} is in evaluation mode; call ensemble.train() first"
             )
 
-    def _begin(self, group: Group, arrays: Any, hyperparams: Any, extra: Any) -> Pack:
+    def _begin(
+        self,
+        group: Group,
+        arrays: Sequence[Array],
+        hyperparams: Mapping[str, Array],
+        extra: dict[str, Array],
+    ) -> Pack:
         parts: dict[tuple[bool, bool], dict[str, Any]] = {
             (s, t): {} for s in (True, False) for t in (True, False)
         }
         for n, x, s, t in zip(group.names, arrays, group.shared, group.trained, strict=True):
-            parts[s, t][n] = convert(x, x.dtype)  # of a dtype that does not give way
+            parts[s, t][n] = convert(x, x.dtype)  # of a strong dtype
         own, kept, shared = parts[False, True], parts[False, False], parts[True, True]
         if shared and self._early_stopping:
             raise ValueError(
                 f"fit: early stopping of members that train {', '.join(shared)} together: these "
-                f"would go on changing under a member that has stopped. Freeze them, or stop all "
-                f"by epochs"
+                f"would still change after a member has stopped. Freeze them, or stop all members "
+                f"by epochs="
             )
         size = group.size
         rows = Rows(
@@ -218,26 +228,26 @@ class Trainer:
         together = self._together().init(shared) if shared else None
         return Pack(group, rows, shared, parts[True, False], together, snp.zeros((), np.int32))
 
-    def _own(self, rows: Mapping[str, Any]) -> Any:
+    def _own(self, rows: Mapping[str, Any]) -> GradientTransformationExtraArgs:
         """The transformation of all members of a pack, with their rows of hyperparameters."""
         if not self.hyperparams:
             return of_members(self.optimiser)
         return of_members(self.optimiser, **{**self.hyperparams, **rows})
 
-    def _together(self) -> Any:
+    def _together(self) -> GradientTransformationExtraArgs:
         """The transformation of what members share."""
         if self._shared_optimiser is None and self.hyperparams:
             raise TypeError(
                 "fit: members share parts that are trained, and hyperparams may differ between "
                 "members; give shared_optimiser=, which is for the shared parts"
             )
-        chosen = self.optimiser if self._shared_optimiser is None else self._shared_optimiser
-        return _checked(chosen, "shared_optimiser")
+        optimiser = self.optimiser if self._shared_optimiser is None else self._shared_optimiser
+        return _checked(optimiser, "shared_optimiser")
 
     # Steps
 
     def step(
-        self, state: TrainState[M], batch: Any, *, each: bool = False
+        self, state: TrainState[M], batch: Tree, *, each: bool = False
     ) -> tuple[TrainState[M], dict[str, Array]]:
         """Take a step on a batch.
 
@@ -249,19 +259,18 @@ class Trainer:
 
         Returns:
             The state after it; and by name, of shape (members,), the loss before it and the
-                metrics,
-            NaN for members that no longer run.
+                metrics, NaN for members that no longer run.
         """
         size = state.size
         batch = tree.map(lambda x: as_value(x, "Trainer.step", "the batch"), batch)
         packs, results = [], []
         for pack in state.packs:
-            mine = batch
+            own = batch
             if each and pack.group.size != size:
                 places = np.asarray(pack.group.places, np.int32)
-                mine = tree.map(lambda x, places=places: snp.take(x, places, 0), batch)
+                own = tree.map(lambda x, places=places: snp.take(x, places, 0), batch)
             with settings_of(self._options):
-                pack, metrics, _ = self._steps(pack).batch(pack, mine, each, state.key)
+                pack, metrics, _ = self._steps(pack).batch(pack, own, each, state.key)
             packs.append(pack)
             results.append(metrics)
         state = state.replace(packs=tuple(packs), step=state.step + 1)
@@ -280,12 +289,14 @@ class Trainer:
             self.on_divergence != "ignore",
         )
 
-    def _batch_step(self, pack: Pack, batch: Any, each: bool, key: Any) -> Any:
+    def _batch_step(
+        self, pack: Pack, batch: Tree, each: bool, key: Key
+    ) -> tuple[Pack, dict[str, Array], Array]:
         return advanced(self._rules(pack), pack, batch, each, key)
 
     # The steps of ``loop``, which keeps sums on the device
 
-    def no_sums(self, pack: Pack, batch: Any, each: bool) -> dict[str, Any]:
+    def no_sums(self, pack: Pack, batch: Tree, each: bool) -> dict[str, Array]:
         """Return zeros for the sums of what steps on such a batch give, and for their count.
 
         Args:
@@ -301,7 +312,7 @@ class Trainer:
         zeros = {n: snp.zeros(x.shape, np.float32) for n, x in shapes.items()}
         return {**zeros, "count": snp.zeros(pack.group.size, np.int32)}
 
-    def program(self, pack: Pack, sums: Any, batch: Any, each: bool) -> str:
+    def program(self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool) -> str:
         """Return the typed program of a step on such a batch, as text.
 
         Args:
@@ -317,7 +328,9 @@ class Trainer:
         with settings_of(self._options):
             return str(self._steps(pack).batch_sums.trace(pack, sums, batch, each, key))
 
-    def on_batch(self, pack: Pack, sums: Any, batch: Any, each: bool, key: Key) -> Any:
+    def on_batch(
+        self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool, key: Key
+    ) -> tuple[Pack, dict[str, Array]]:
         """Take a step on a batch, and add up what it gave.
 
         Args:
@@ -334,8 +347,15 @@ class Trainer:
             return self._steps(pack).batch_sums(pack, sums, batch, each, key)
 
     def in_order(
-        self, pack: Pack, sums: Any, data: Any, order: Any, first: Any, key: Key, sizes: Any
-    ) -> Any:
+        self,
+        pack: Pack,
+        sums: dict[str, Array],
+        data: Tree,
+        order: Array,
+        first: ArrayLike,
+        key: Key,
+        sizes: tuple[int, int],
+    ) -> tuple[Pack, dict[str, Array]]:
         """Take a step on the next examples of an epoch's order.
 
         Args:
@@ -353,38 +373,40 @@ class Trainer:
         with settings_of(self._options):
             return self._steps(pack).order_sums(pack, sums, data, order, first, key, *sizes)
 
-    def _sums(self, pack: Pack, sums: Any, batch: Any, each: bool, key: Any) -> Any:
-        pack, metrics, taken = advanced(self._rules(pack), pack, batch, each, key)
-        more = {n: sums[n] + snp.where(taken, x, 0) for n, x in metrics.items()}
-        return pack, {**more, "count": sums["count"] + convert(taken, sums["count"].dtype)}
+    def _sums(
+        self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool, key: Key
+    ) -> tuple[Pack, dict[str, Array]]:
+        pack, metrics, moves = advanced(self._rules(pack), pack, batch, each, key)
+        more = {n: sums[n] + snp.where(moves, x, 0) for n, x in metrics.items()}
+        return pack, {**more, "count": sums["count"] + convert(moves, sums["count"].dtype)}
 
     def _next_in_order(
         self,
         pack: Pack,
-        sums: Any,
-        data: Any,
-        order: Any,
-        first: Any,
-        key: Any,
+        sums: dict[str, Array],
+        data: Tree,
+        order: Array,
+        first: ArrayLike,
+        key: Key,
         usual: int,
         size: int,
-    ) -> Any:
+    ) -> tuple[Pack, dict[str, Array]]:
         batch = batch_at(data, order, (pack.step - first) * usual, size)
         return self._sums(pack, sums, batch, order.ndim == 2, key)
 
 
-def _checked(optimiser: Any, argument: str) -> Any:
+def _checked(optimiser: object, argument: str) -> GradientTransformationExtraArgs:
     return as_transformation(optimiser, f"fit: {argument}")
 
 
-def _is_row(x: Any) -> bool:
+def _is_row(x: object) -> bool:
     """Whether a hyperparameter has an entry for each member."""
     return isinstance(x, (list, tuple)) or (isinstance(x, (Value, np.ndarray)) and bool(x.ndim))
 
 
 def _of_members(
     arguments: Mapping[str, Any], size: int, argument: str, every: bool = False
-) -> dict[str, Any]:
+) -> dict[str, Array]:
     """Those of the arguments that have an entry for each member, as arrays."""
     columns = {}
     for name, x in arguments.items():
@@ -400,7 +422,9 @@ def _of_members(
     return columns
 
 
-def in_places(packs: Any, results: Any, size: int) -> dict[str, Any]:
+def in_places(
+    packs: Sequence[Pack], results: Sequence[Mapping[str, Array]], size: int
+) -> dict[str, Array]:
     """What each pack gives for its members, as one array by name in the order of all members."""
     if len(packs) == 1 and packs[0].group.size == size:
         return dict(results[0])

@@ -1,7 +1,7 @@
 """Steps that Ctrl-C does not cut in two.
 
 A step takes the arrays of the state, and gives others. An interrupt between the two would leave
-none, and with them lose all that was trained.
+neither, and lose all that was trained.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ __all__ = ["whole"]
 
 
 def whole(work: Callable[[], Any]) -> None:
-    """Do the work to its end, and only then what Ctrl-C asks for; if it asks twice, at once.
+    """Do the work to its end, and handle Ctrl-C only then; a second Ctrl-C is handled at once.
 
-    In the main thread, where Python handles signals; in others nothing comes between.
+    This holds in the main thread, where Python handles signals; others are not interrupted.
     """
     handler: Any = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         work()
         return
-    asked: list[tuple[int, FrameType | None]] = []
+    interrupts: list[tuple[int, FrameType | None]] = []
 
     def later(number: int, frame: FrameType | None) -> None:
-        if asked:
+        if interrupts:
             handler(number, frame)
-        asked.append((number, frame))
+        interrupts.append((number, frame))
 
     try:
         signal.signal(signal.SIGINT, later)
         work()
     finally:
         signal.signal(signal.SIGINT, handler)
-    if asked:
-        handler(*asked[0])
+    if interrupts:
+        handler(*interrupts[0])

@@ -1,19 +1,6 @@
-"""The laws that every operation obeys, and one call that checks them.
+"""The laws of operations, checked for a function and the types of its arguments.
 
-Layer 9, above all others: for tests. For a function and the types (or values) of its arguments:
-
-1. the inferred types are the real ones;
-2. the compiled program gives what eager evaluation gives;
-3. the jvp is the limit of differences (taken in 64 bits), and close to it in the dtype asked for;
-4. the transpose is the adjoint: Re⟨ct, J v⟩ = Re⟨Jᵀ ct, v⟩;
-5. ``vmap`` is the loop, for each mix of mapped arguments and axes, eagerly and compiled;
-6. ``vmap`` of the derivative is the loop of derivatives; derivatives of derivatives exist.
-
-Where a test run compiles with few optimisations, ``FULLY`` has the options that restore them: the
-function's own program, in each dtype, and all programs of float32 are compiled as users' are.
-
-``check_special`` checks the second of these where it most often fails: at zeros, infinities,
-NaN and the ends of the range.
+Next, read ``special``.
 """
 
 from __future__ import annotations
@@ -23,7 +10,6 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from stretto._engine.api.derivatives import jvp, vjp
@@ -36,100 +22,12 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.program import check as check_program
-from stretto._engine.core.types import float0, is_complex, is_inexact, kind_of, real_dtype
+from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto.laws.arguments import TypeOf
+from stretto.laws.comparing import FULLY, as_wide, check_close, tolerance_of
 
-__all__ = [
-    "FULLY",
-    "Law",
-    "TypeOf",
-    "b1",
-    "bf16",
-    "c64",
-    "c128",
-    "check",
-    "check_special",
-    "f16",
-    "f32",
-    "f64",
-    "i8",
-    "i32",
-    "law",
-    "special_pairs",
-    "special_values",
-    "u32",
-]
-
-FULLY: dict[str, Any] = {}
-"""Options of the compiler for code as users get it; none where all code is compiled so."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TypeOf:
-    """An argument drawn at random: shape, dtype, and the range to draw from."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    low: float = -2.0
-    high: float = 2.0
-
-    def within(self, low: float, high: float) -> TypeOf:
-        """The same, drawn from another range."""
-        return dataclasses.replace(self, low=low, high=high)
-
-    def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """An array of this type."""
-        kind = kind_of(self.dtype)
-        if kind == "bool":
-            return rng.random(self.shape) < 0.5
-        if kind in ("int", "uint"):
-            low = max(int(self.low), 0) if kind == "uint" else int(self.low)
-            return np.asarray(rng.integers(low, int(self.high) + 4, self.shape)).astype(self.dtype)
-        x = rng.uniform(self.low, self.high, self.shape)
-        if kind == "complex":
-            x = x + 1j * rng.uniform(self.low, self.high, self.shape)
-        return np.asarray(x).astype(self.dtype)
-
-    def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)}"
-
-
-def _maker(name: str) -> Callable[..., TypeOf]:
-    dtype = np.dtype(getattr(ml_dtypes, name, name))
-
-    def make(*shape: int) -> TypeOf:
-        return TypeOf(dtype, shape)
-
-    make.__doc__ = f"A random argument of dtype {name} and this shape."
-    return make
-
-
-b1, i8, i32, u32 = _maker("bool"), _maker("int8"), _maker("int32"), _maker("uint32")
-bf16, f16, f32, f64 = _maker("bfloat16"), _maker("float16"), _maker("float32"), _maker("float64")
-c64, c128 = _maker("complex64"), _maker("complex128")
-
-
-def _tolerance(dtype: np.dtype) -> float:
-    """A few units in the last place: XLA and NumPy round transcendental functions differently."""
-    if not is_inexact(dtype):
-        return 0.0
-    part = real_dtype(dtype)
-    return (64 if part.itemsize >= 4 else 4) * float(ml_dtypes.finfo(part).eps)
-
-
-def _close(got: Any, want: Any, what: str, factor: float = 1.0) -> None:
-    got_leaves, want_leaves = tree.leaves(got), tree.leaves(want)
-    assert len(got_leaves) == len(want_leaves), f"{what}: another number of results"
-    for g, w in zip(got_leaves, want_leaves, strict=True):
-        x, y = np.asarray(g), np.asarray(w)
-        if x.dtype == float0:
-            continue
-        assert x.shape == y.shape, f"{what}: shapes {x.shape} and {y.shape}"
-        assert x.dtype == y.dtype, f"{what}: dtypes {x.dtype} and {y.dtype}"
-        tolerance = _tolerance(x.dtype) * factor
-        wide = x.dtype if x.dtype.kind in "biuc" else np.dtype(np.float64)
-        x, y = x.astype(wide), y.astype(wide)
-        scale = np.max(np.abs(y), where=np.isfinite(y), initial=0) if tolerance else 0
-        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * scale, err_msg=what)
+__all__ = ["Law", "check", "law"]
 
 
 class _Compiled(NamedTuple):
@@ -137,7 +35,7 @@ class _Compiled(NamedTuple):
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
-    want: Any
+    want: Tree
     what: str
     factor: float
 
@@ -153,7 +51,7 @@ def _check_compiled(parts: Sequence[_Compiled], options: Mapping[str, Any] | Non
     with config(interpret_small=False):
         results = together([part.args for part in parts])
     for part, got in zip(parts, results, strict=True):
-        _close(got, part.want, part.what, part.factor)
+        check_close(got, part.want, part.what, part.factor)
 
 
 def _primitives(program: Program) -> set[type[Primitive]]:
@@ -168,7 +66,21 @@ def _primitives(program: Program) -> set[type[Primitive]]:
 
 
 def check(fun: Callable[..., Any], cases: Sequence[Any], **options: Any) -> None:
-    """Check all laws for a function at each case: a type, or a tuple of types and arrays."""
+    """Check all laws for a function, at each of several arguments.
+
+    Args:
+        fun: the function.
+        cases: for each call its argument, or a tuple of its arguments: a ``TypeOf``, drawn at
+            random, or a NumPy array, taken as it is.
+        **options: those of ``Law``.
+
+    Raises:
+        AssertionError: a law is broken; the message names it.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.laws import check, f32
+    >>> check(snp.sin, [f32(3)])
+    """
     for case in cases:
         Law(None, fun, case if isinstance(case, tuple) else (case,), options).check()
 
@@ -176,22 +88,52 @@ def check(fun: Callable[..., Any], cases: Sequence[Any], **options: Any) -> None
 def law(
     primitive: type[Primitive] | None, fun: Callable[..., Any], *args: Any, **options: Any
 ) -> Law:
-    """The law check of a primitive through a function at these arguments; see ``Law``."""
+    """Make a law check of a primitive, through a function that uses it; see ``Law``.
+
+    Args:
+        primitive: the class of the primitive, which the function must use; ``None`` for any.
+        fun: the function.
+        *args: its arguments: a ``TypeOf``, drawn at random, or a NumPy array, taken as it is.
+        **options: those of ``Law``.
+
+    Returns:
+        The check, which its method ``check`` runs.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.laws import f32, law
+    >>> str(law(None, snp.sin, f32(3)))
+    'sin(float32[3])'
+    """
     return Law(primitive, fun, args, options)
 
 
 @dataclasses.dataclass(frozen=True)
 class Law:
-    """A law check to run: a primitive, a function that uses it, arguments.
+    """A law check to run: a primitive, a function that uses it, and arguments.
 
-    Arguments are ``TypeOf`` (drawn at random) or NumPy arrays taken as they are; integers and
-    booleans are not differentiated. Options: ``derivative=False`` for functions that have none;
-    ``reverse=False`` where only forward derivatives exist; ``second=False`` to leave out second
-    derivatives; ``difference=False`` where values are too coarse for difference quotients, as those
-    of a conversion to fewer bits; ``mapped=False`` to leave out vmap; ``factor`` to widen
-    tolerances, with its reason at the call; ``seed``; ``along="name"`` for a function of one
-    example that uses an axis of this name: arguments have their examples along axis 0, and what is
-    checked is its ``vmap``.
+    The options are:
+
+    - ``derivative=False`` for functions that have none;
+    - ``reverse=False`` where only forward derivatives exist;
+    - ``second=False`` to leave out second derivatives;
+    - ``difference=False`` where values are too coarse for difference quotients, as those of a
+      conversion to fewer bits are;
+    - ``mapped=False`` to leave out ``vmap``;
+    - ``factor`` to widen tolerances, with the reason at the call;
+    - ``seed`` of the random arguments, 0 by default;
+    - ``along="name"`` for a function of one example that uses an axis of this name: arguments have
+      their examples along axis 0, and what is checked is the ``vmap`` of the function.
+
+    Args:
+        primitive: the class of the primitive, which the function must use; ``None`` for any.
+        fun: the function.
+        args: its arguments: a ``TypeOf``, drawn at random, or a NumPy array, taken as it is;
+            integers and booleans are not differentiated.
+        options: the options, by name.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.laws import Law, f32
+    >>> Law(None, snp.multiply, (f32(3), f32(3)), {"second": False}).check()
     """
 
     primitive: type[Primitive] | None
@@ -207,14 +149,25 @@ class Law:
         )
         return f"{name}({', '.join(kinds)})"
 
-    def call(self, *args: Any) -> Any:
-        """The function, called with values of any kind; mapped, if there is ``along``."""
+    def call(self, *args: Any) -> Tree:
+        """Call the function; with the option ``along``, its ``vmap``.
+
+        Args:
+            *args: arrays of any kind, or numbers.
+
+        Returns:
+            What the function returns.
+        """
         along = self.options.get("along")
         fun = self.fun if along is None else vmap(self.fun, axis_name=along)
         return fun(*[as_value(a) for a in args])
 
     def check(self) -> None:
-        """Check all laws; ``AssertionError`` names the one broken."""
+        """Check all laws.
+
+        Raises:
+            AssertionError: a law is broken; the message names it.
+        """
         wide = any(a.dtype.name in ("float64", "complex128", "int64", "uint64")
                    for a in self.args if hasattr(a, "dtype"))  # fmt: skip
         with enable_x64(wide):
@@ -259,8 +212,10 @@ class Law:
     def _factor(self) -> float:
         return self.options.get("factor", 1.0)
 
-    def _of_active(self, values: Sequence[Any], active: Sequence[int]) -> Callable[..., Any]:
-        def fun(*moving: Any) -> Any:
+    def _of_active(
+        self, values: Sequence[Array | np.ndarray], active: Sequence[int]
+    ) -> Callable[..., list[Array]]:
+        def fun(*moving: Any) -> list[Array]:
             args = list(values)
             for i, x in zip(active, moving, strict=True):
                 args[i] = x
@@ -269,10 +224,14 @@ class Law:
 
         return fun
 
-    def _tangents(self, values: Any, active: Any, rng: Any) -> list[np.ndarray]:
+    def _tangents(
+        self, values: Sequence[np.ndarray], active: Sequence[int], rng: np.random.Generator
+    ) -> list[np.ndarray]:
         return [TypeOf(values[i].dtype, values[i].shape).within(-1, 1).draw(rng) for i in active]
 
-    def _adjoint(self, values: list[np.ndarray], active: list[int], rng: Any) -> list[_Compiled]:
+    def _adjoint(
+        self, values: list[np.ndarray], active: list[int], rng: np.random.Generator
+    ) -> list[_Compiled]:
         fun = self._of_active(values, active)
         primals = [values[i] for i in active]
         tangents = self._tangents(values, active, rng)
@@ -300,20 +259,22 @@ class Law:
             4 * self._factor,
         )
         ahead, back = _pair(cts, dout), _pair(pulled, tangents)
-        scale = 1e-30 + _pair([np.abs(_wide(c)) for c in cts], [np.abs(_wide(d)) for d in dout])
-        worst = max((_tolerance(np.asarray(p).dtype) for p in [*primals, *out]), default=0.0)
+        scale = 1e-30 + _pair([np.abs(as_wide(c)) for c in cts], [np.abs(as_wide(d)) for d in dout])
+        worst = max((tolerance_of(np.asarray(p).dtype) for p in [*primals, *out]), default=0.0)
         slack = 16 * worst * self._factor * max(scale, abs(back))
         assert abs(ahead - back) <= slack or not np.isfinite(ahead), (
             f"{self}: not the adjoint: <ct, J v> = {ahead}, <J^T ct, v> = {back}"
         )
         return [forward, backward]
 
-    def _difference(self, values: list[np.ndarray], active: list[int], rng: Any) -> None:
+    def _difference(
+        self, values: list[np.ndarray], active: list[int], rng: np.random.Generator
+    ) -> None:
         with enable_x64():
-            wide = [_wide(v) if i in active else v for i, v in enumerate(values)]
+            wide = [as_wide(v) if i in active else v for i, v in enumerate(values)]
             fun = self._of_active(wide, active)
             primals = [wide[i] for i in active]
-            tangents = [_wide(t) for t in self._tangents(wide, active, rng)]
+            tangents = [as_wide(t) for t in self._tangents(wide, active, rng)]
             _, dout = jvp(fun, primals, tangents)
             step = 1e-6
             up = fun(*[p + step * t for p, t in zip(primals, tangents, strict=True)])
@@ -341,7 +302,12 @@ class Law:
                     self._reverse_over_forward(again, primals, second, tangents, rng)
 
     def _reverse_over_forward(
-        self, again: Any, primals: Any, second: Any, tangents: Any, rng: Any
+        self,
+        again: Callable[..., list[Array]],
+        primals: Sequence[np.ndarray],
+        second: Sequence[Array],
+        tangents: Sequence[np.ndarray],
+        rng: np.random.Generator,
     ) -> None:
         cts = [TypeOf(np.asarray(s).dtype, s.shape).within(-1, 1).draw(rng) for s in second]
         pulled = vjp(again, *primals)[1](cts)
@@ -350,7 +316,9 @@ class Law:
             f"{self}: reverse over forward: {ahead} and {back}"
         )
 
-    def _mapped(self, values: list[np.ndarray], active: list[int], rng: Any) -> list[_Compiled]:
+    def _mapped(
+        self, values: list[np.ndarray], active: list[int], rng: np.random.Generator
+    ) -> list[_Compiled]:
         size = 3
         compiled = []
         mixes = list(itertools.product((False, True), repeat=len(values)))[1:]
@@ -382,7 +350,7 @@ class Law:
     def _derivative_of(self, active: list[int]) -> Callable[..., Any]:
         reverse = self.options.get("reverse", True)
 
-        def derivative(*args: Any) -> Any:
+        def derivative(*args: Any) -> Tree:
             values = [as_value(a) for a in args]
             fun = self._of_active(values, active)
             primals = [values[i] for i in active]
@@ -394,7 +362,9 @@ class Law:
 
         return derivative
 
-    def _stacks(self, values: list[np.ndarray], size: int, rng: Any) -> list[np.ndarray]:
+    def _stacks(
+        self, values: list[np.ndarray], size: int, rng: np.random.Generator
+    ) -> list[np.ndarray]:
         """For each argument, ``size`` examples on axis 0: drawn at random if the argument was."""
         stacks = []
         for argument, v in zip(self.args, values, strict=True):
@@ -405,7 +375,12 @@ class Law:
         return stacks
 
     def _same_as_loop(
-        self, fun: Any, axes: Sequence[int | None], args: Any, rows: Any, where: str
+        self,
+        fun: Callable[..., Tree],
+        axes: Sequence[int | None],
+        args: Sequence[np.ndarray],
+        rows: Sequence[Sequence[np.ndarray]],
+        where: str,
     ) -> _Compiled:
         """Check that it gives mapped what the loop gives; return what it must give compiled."""
         mapped = vmap(fun, in_axes=tuple(axes))
@@ -413,83 +388,10 @@ class Law:
         loop = [tree.leaves(fun(*row)) for row in rows]
         want = [np.stack([np.asarray(x) for x in leaf]) for leaf in zip(*loop, strict=True)]
         factor = 4 * self._factor
-        _close(got, want, where, factor)
+        check_close(got, want, where, factor)
         return _Compiled(mapped, tuple(args), want, f"{where}, compiled", factor)
 
 
-def special_values(dtype: Any) -> np.ndarray:
-    """Numbers of a dtype at which functions err; complex ones are finite, with no -0."""
-    dtype = np.dtype(dtype)
-    kind = kind_of(dtype)
-    if kind == "bool":
-        return np.array([False, True])
-    if kind in ("int", "uint"):
-        bounds = ml_dtypes.iinfo(dtype)
-        low, high = int(bounds.min), int(bounds.max)
-        numbers = (0, 1, 2, 3, 7, -1, -2, -3, high, high - 1, low, low + 1)
-        return np.array([(n - low) % (high - low + 1) + low for n in numbers], object).astype(dtype)
-    if kind == "complex":
-        parts = np.array([0, 1, -1, 0.5, -0.5, 2, -2, 1e-5, -1e-5, 3], dtype)
-        return (parts[:, None] + parts * dtype.type(1j)).ravel()
-    f = ml_dtypes.finfo(dtype)
-    ends = [float(f.max), float(f.tiny), float(f.eps), 1 + float(f.eps), 1 - float(f.eps) / 2]
-    plain = [0, 1, 0.5, 2, 3, 1.5, 2.5, 10, 20, 88, 100, 1e-5, 0.1, 1e4, np.inf, *ends]
-    with np.errstate(all="ignore"):
-        return np.array([*plain, *(-x for x in plain), np.nan]).astype(dtype)
-
-
-def special_pairs(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of special values of a dtype."""
-    values = special_values(dtype)
-    return np.repeat(values, values.size), np.tile(values, values.size)
-
-
-def check_special(functions: Mapping[str, Callable[..., Any]], *args: np.ndarray) -> None:
-    """Check that each function, compiled with the others, gives what it gives eagerly.
-
-    Elements are compared up to rounding, with the sign of zeros. Numbers below the least normal one
-    count as zero, since compiled programs flush them.
-    """
-    wide = any(x.dtype.itemsize >= 8 and x.dtype != np.complex64 for x in args)
-    with enable_x64(wide):
-        values = [as_value(x) for x in args]
-        each = lambda *xs: {name: f(*xs) for name, f in functions.items()}
-        with config(interpret_small=False):
-            together = jit(each, compiler_options=FULLY)(*values)
-        broken = []
-        for name, got in together.items():
-            compiled, eager = np.asarray(got), np.asarray(functions[name](*values))
-            assert (compiled.dtype, compiled.shape) == (eager.dtype, eager.shape), name
-            for place in np.argwhere(~_alike(compiled, eager)):
-                at = tuple(place)
-                arguments = ", ".join(str(x[at] if x.ndim else x) for x in args)
-                broken.append(f"{name}({arguments}): compiled {compiled[at]}, eager {eager[at]}")
-        assert not broken, "\n".join(broken)
-
-
-def _alike(x: np.ndarray, y: np.ndarray) -> Any:
-    if not is_inexact(x.dtype):
-        return x == y
-    tolerance = _tolerance(x.dtype)
-    flushed = 4 * float(ml_dtypes.finfo(np.real(x).dtype).tiny)
-    x, y = _wide(x), _wide(y)
-    with np.errstate(all="ignore"):
-        near = np.abs(x - y) <= tolerance * np.abs(y) + flushed
-        if np.iscomplexobj(x):
-            return near | (_same(np.real(x), np.real(y)) & _same(np.imag(x), np.imag(y)))
-        return _same(x, y) | (near & (np.signbit(x) == np.signbit(y)))
-
-
-def _same(x: np.ndarray, y: np.ndarray) -> Any:
-    """Whether they are equal, with the sign of zeros, or both NaN."""
-    return (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
-
-
-def _wide(x: Any) -> np.ndarray:
-    host = np.asarray(x)
-    return host.astype(np.complex128 if is_complex(host.dtype) else np.float64)
-
-
-def _pair(xs: Sequence[Any], ys: Sequence[Any]) -> float:
+def _pair(xs: Sequence[ArrayLike], ys: Sequence[ArrayLike]) -> float:
     """The real part of the sum of products."""
-    return float(sum(np.real(np.sum(_wide(x) * _wide(y))) for x, y in zip(xs, ys, strict=True)))
+    return float(sum(np.real(np.sum(as_wide(x) * as_wide(y))) for x, y in zip(xs, ys, strict=True)))
