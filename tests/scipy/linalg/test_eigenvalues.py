@@ -77,11 +77,11 @@ def test_forms_turn_back():
 
 
 def test_refusals():
-    with pytest.raises(NotImplementedError, match=r"eigh: eigvals=\.\.\. cannot be given"):
+    with pytest.raises(NotImplementedError, match=r"eigh: eigvals must be None"):
         linalg.eigh(np.eye(2), eigvals=(0, 1))
     with pytest.raises(ValueError, match="eigh: type must be 1, 2 or 3"):
         linalg.eigh(np.eye(2), type=4)
-    with pytest.raises(ValueError, match="eigh: a and b must have one size"):
+    with pytest.raises(ValueError, match="eigh: a and b must have the same size"):
         linalg.eigh(np.eye(2), np.eye(3))
     with pytest.raises(TypeError, match="eigh_tridiagonal: d and e must be real"):
         linalg.eigh_tridiagonal(np.ones(2) * 1j, np.ones(1))
@@ -93,7 +93,7 @@ def test_refusals():
         linalg.eigh_tridiagonal(np.ones((2, 2)), np.ones(1), select="v", select_range=(0, 1))
     with pytest.raises(ValueError, match="schur: output must be 'real' or 'complex'"):
         linalg.schur(np.eye(2), "triangular")
-    with pytest.raises(ValueError, match="rsf2csf: T and Z must have one size"):
+    with pytest.raises(ValueError, match="rsf2csf: T and Z must have the same size"):
         linalg.rsf2csf(np.eye(2), np.eye(3))
     with pytest.raises(MissingRuleError, match="order of eigenvalues are LAPACK's choice"):
         st.grad(lambda x: snp.sum(snp.real(linalg.schur(x, "complex")[0])))(snp.eye(2))

@@ -1,19 +1,18 @@
-"""Complex numbers for those functions of matrices that are found by the complex Schur form.
+"""Conversion to complex numbers, for functions of matrices computed by the complex Schur form.
 
 Next, read ``factorisations``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.convert import convert
 
 __all__ = ["as_complex"]
 
 
-def as_complex(x: Any) -> Any:
-    """The same floating numbers, complex of the same precision."""
+def as_complex(x: Array) -> Array:
+    """Floating-point numbers as complex ones of the same precision."""
     return convert(x, np.result_type(x.dtype, np.complex64))

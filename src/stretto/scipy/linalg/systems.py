@@ -1,12 +1,10 @@
 """Linear systems, inverses and determinants with SciPy's arguments.
 
-``overwrite_a``, ``overwrite_b``, ``debug`` and ``check_finite`` are taken, as SciPy takes them, and
-have no effect. Next, read ``eigenvalues``.
+``overwrite_a``, ``overwrite_b``, ``debug`` and ``check_finite`` are accepted, as in SciPy, and have
+no effect. Next, read ``eigenvalues``.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
@@ -62,7 +60,7 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """Solve ``a x = b``, for matrices of which something may be known.
+    """Solve ``a x = b``, for matrices whose structure may be known.
 
     Args:
         a: square matrices, ``[..., n, n]``.
@@ -71,7 +69,7 @@ def solve(
         overwrite_a: has no effect.
         overwrite_b: has no effect.
         debug: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
         assume_a: ``"gen"`` for nothing; ``"sym"``, ``"her"`` or ``"pos"`` for symmetric, Hermitian,
             or Hermitian positive definite matrices, of which one triangle is read; ``"upper
             triangular"`` or ``"lower triangular"``.
@@ -108,7 +106,7 @@ def solve(
     return squeeze(x, -1) if vector else x
 
 
-def _symmetric_from_lower(x: Any) -> Any:
+def _symmetric_from_lower(x: Array) -> Array:
     strict = lower_part(x, -1)
     return strict + matrix_transpose(strict) + keep_diagonal(x)
 
@@ -127,7 +125,7 @@ def lu_solve(
         b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
         trans: 0 for ``a`` itself, 1 for its transpose, 2 for its adjoint.
         overwrite_b: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The solution, of the shape of ``b``.
@@ -145,13 +143,13 @@ def lu_solve(
     Array([0.5 , 0.25], dtype=float32)
     """
     form = _form("lu_solve", trans)
-    both, right, vector = systems("lu_solve", lu_and_piv[0], b)
-    order = PivotsToPermutation(both.shape[-1])(as_value(lu_and_piv[1], "lu_solve", "piv"))
-    if both.ndim > 2 or right.ndim > 2:
-        batch = broadcast_shapes("lu_solve", both.shape[:-2], right.shape[:-2])
-        both, right = (broadcast_to(m, (*batch, *m.shape[-2:])) for m in (both, right))
+    packed, right, vector = systems("lu_solve", lu_and_piv[0], b)
+    order = PivotsToPermutation(packed.shape[-1])(as_value(lu_and_piv[1], "lu_solve", "piv"))
+    if packed.ndim > 2 or right.ndim > 2:
+        batch = broadcast_shapes("lu_solve", packed.shape[:-2], right.shape[:-2])
+        packed, right = (broadcast_to(m, (*batch, *m.shape[-2:])) for m in (packed, right))
         order = broadcast_to(order, (*batch, order.shape[-1]))
-    x = solve_factored(both, order, right, form)
+    x = solve_factored(packed, order, right, form)
     return squeeze(x, -1) if vector else x
 
 
@@ -162,7 +160,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    debug: Any = None,
+    debug: bool | None = None,
     check_finite: bool = True,
 ) -> Array:
     """Solve ``op(a) x = b`` for triangular matrices.
@@ -176,7 +174,7 @@ def solve_triangular(
         unit_diagonal: whether the diagonal counts as ones.
         overwrite_b: has no effect.
         debug: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The solution, of the shape of ``b``.
@@ -213,7 +211,7 @@ def cho_solve(
         c_and_lower: the factor, and whether it is the lower triangle.
         b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
         overwrite_b: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The solution, of the shape of ``b``.
@@ -243,7 +241,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     Args:
         a: square matrices, ``[..., n, n]``.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The inverses; infinite or NaN where a matrix is singular.
@@ -269,7 +267,7 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     Args:
         a: square matrices, ``[..., n, n]``.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The determinants, ``[...]``.
