@@ -1,4 +1,4 @@
-"""``stretto.scipy.cluster.vq``: vectors replaced by the nearest one of a book."""
+"""``stretto.scipy.cluster.vq``: vector quantisation, by the nearest code of a book."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     Args:
         obs: the observations, ``[m, d]``, or ``[m]`` for ``d = 1``.
         code_book: the codes, ``[k, d]``, or ``[k]``.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
-        The places of the codes, ``[m]``, the first of equally near ones, and the distances,
-            ``[m]``, where 0 has a derivative of 0.
+        The indices of the codes, ``[m]``, the first of equally near ones, and the distances,
+            ``[m]``; the derivative of a distance of 0 is 0.
 
     Raises:
-        ValueError: the shapes are others, or there is no code.
+        ValueError: the shapes do not match, or there is no code.
 
     As SciPy's ``vq``.
 
@@ -50,5 +50,5 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     squares = snp.sum(snp.square(x[:, None, :] - book[None]), -1)
     code = snp.argmin(squares, -1)
     nearest = snp.min(squares, -1)
-    far = nearest > 0
-    return code, snp.where(far, snp.sqrt(snp.where(far, nearest, 1)), 0)
+    apart = nearest > 0
+    return code, snp.where(apart, snp.sqrt(snp.where(apart, nearest, 1)), 0)
