@@ -162,7 +162,7 @@ def test_refuses():
     square = lambda x: snp.sum(x**2)
     with pytest.raises(ValueError, match="method must be 'BFGS' or 'L-BFGS'; got 'CG'"):
         minimize(square, snp.zeros(2), method="CG")
-    with pytest.raises(ValueError, match="bounds are not supported, without them use L-BFGS"):
+    with pytest.raises(ValueError, match="bounds are not supported, use L-BFGS without them"):
         minimize(square, snp.zeros(2), method="L-BFGS-B")
     with pytest.raises(ValueError, match="maxcor must be 1 or more; got 0"):
         minimize(square, snp.zeros(2), method="L-BFGS", options={"maxcor": 0})
