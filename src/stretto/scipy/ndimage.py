@@ -38,7 +38,7 @@ _INDICES: dict[str, Callable[[Array, int], Array]] = {
 
 
 def _round(x: Array) -> Array:
-    """The nearest whole number; halves away from zero."""
+    """The nearest integer; halves are rounded away from zero."""
     return sign(x) * floor(absolute(x) + 0.5)
 
 

@@ -96,8 +96,8 @@ def _far(active: Number, n: Number, x: Number) -> Number:
     # cos and sin of x - nπ/2 - π/4, times √2
     quarter = n - 4.0 * floor(0.25 * n)
     cosine, sine = cos(x) + sin(x), sin(x) - cos(x)
-    turned = (quarter == 1.0) | (quarter == 3.0)
-    cosine, sine = where(turned, sine, cosine), where(turned, -cosine, sine)
+    is_swapped = (quarter == 1.0) | (quarter == 3.0)
+    cosine, sine = where(is_swapped, sine, cosine), where(is_swapped, -cosine, sine)
     sign = where(quarter >= 2.0, -1.0, 1.0)
     return sign * (even * cosine - odd * sine) / sqrt(math.pi * x)
 

@@ -80,10 +80,10 @@ def _poch_formula(z: Number, m: Number) -> Number:
     by_gamma = gamma_formula(where(both, high, 1.0)) / gamma_formula(where(both, low, 1.0))
     # Where both are large: z log(1 + m / z) + m (log(z + m) - 1), corrected by Stirling's series
     far = (low > 8.0) & (high > 8.0)
-    least, most = where(far, low, 8.0), where(far, high, 8.0)
-    step = most - least
-    exponent = (least - 0.5) * log1p(step / least) + step * (log(most) - 1.0)
-    by_series = exp(exponent + stirling_remainder(most) - stirling_remainder(least))
+    lower, upper = where(far, low, 8.0), where(far, high, 8.0)
+    step = upper - lower
+    exponent = (lower - 0.5) * log1p(step / lower) + step * (log(upper) - 1.0)
+    by_series = exp(exponent + stirling_remainder(upper) - stirling_remainder(lower))
     size = exp(log_gamma_formula(high) - log_gamma_formula(low))
     by_log = size * _sign(high) * _sign(low)
     out = where(both, by_gamma, where(far, by_series, by_log))
@@ -141,8 +141,8 @@ def _riemann_slope(s: Array) -> Array:
     value = RIEMANN(beyond)
     angle = half_pi * select(mirrored, s, zeros_like(s))
     sine, cosine = sin_of(angle), cos_of(angle)
-    turned = sine * (full_like(s, math.log(2 * math.pi)) - digamma(beyond)) + half_pi * cosine
-    below = turned * value - sine * slope
+    factor_slope = sine * (full_like(s, math.log(2 * math.pi)) - digamma(beyond)) + half_pi * cosine
+    below = factor_slope * value - sine * slope
     scale = full_like(s, 2) * exp_of(-beyond * full_like(s, math.log(2 * math.pi)))
     return select(mirrored, scale * gamma_ops.gamma(beyond) * below, slope)
 

@@ -42,7 +42,7 @@ def _nodes() -> tuple[tuple[float, float], ...]:
 def _integral(h: Number, a: Number) -> Number:
     """T(h, a) for h >= 0 and 0 <= a <= 1: ∫ exp(-h^2 (1 + x^2) / 2) / (1 + x^2) dx / 2π.
 
-    Beyond x = 9 / h the integrand is negligible beside its value at 0.
+    Beyond x = 9 / h the integrand is negligible compared with its value at 0.
     """
     end = where(a * h > 9.0, 9.0 / where(h > 1.0, h, 1.0), a)
     total = 0.0

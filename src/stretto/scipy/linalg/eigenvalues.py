@@ -101,7 +101,7 @@ def eigh(
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such type.
+        ValueError: the sizes do not match, or there is no such type.
         NotImplementedError: ``eigvals`` is not None: slice the result, or see ``lax.linalg.eigh``.
 
     As SciPy's ``eigh``.
@@ -207,7 +207,7 @@ def eigh_tridiagonal(
 
     Raises:
         TypeError: the numbers are complex, or float16 or narrower.
-        ValueError: the sizes or the selection do not fit.
+        ValueError: the sizes or the selection do not match.
 
     As SciPy's ``eigh_tridiagonal``. The full matrix is formed; the eigenvalues are accurate to
     rounding.
@@ -233,13 +233,13 @@ def eigh_tridiagonal(
     low, high = (0, 0) if select_range is None else select_range
     n = main.shape[-1]
     batch = broadcast_shapes(caller, main.shape[:-1], off.shape[:-1])
-    whole = diagonal_matrix(broadcast_to(main, (*batch, n)))
+    matrix = diagonal_matrix(broadcast_to(main, (*batch, n)))
     if n > 1:  # only the lower triangle is read
-        beside = diagonal_matrix(broadcast_to(off, (*batch, n - 1)))
+        below = diagonal_matrix(broadcast_to(off, (*batch, n - 1)))
         widths = [(0, 0, 0)] * len(batch)
-        whole = whole + pad(beside, full((), 0, off.dtype), [*widths, (1, 0, 0), (0, 1, 0)])
-    matrices(caller, whole, "d")
-    *vectors, w = Eigh(not eigvals_only)(whole)
+        matrix = matrix + pad(below, full((), 0, off.dtype), [*widths, (1, 0, 0), (0, 1, 0)])
+    matrices(caller, matrix, "d")
+    *vectors, w = Eigh(not eigvals_only)(matrix)
     results = [w, *vectors]
     if select == "i":
         if not 0 <= low <= high < n:
@@ -301,7 +301,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit.
+        ValueError: the sizes do not match.
 
     As SciPy's ``rsf2csf``. There are no derivatives.
 

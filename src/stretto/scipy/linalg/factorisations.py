@@ -240,7 +240,7 @@ def qr_multiply(
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such mode.
+        ValueError: the sizes do not match, or there is no such mode.
 
     As SciPy's ``qr_multiply``. To multiply by the square ``q`` see ``lax.linalg.ormqr``.
 

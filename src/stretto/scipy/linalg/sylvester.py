@@ -45,7 +45,7 @@ def solve_sylvester(
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such method.
+        ValueError: the sizes do not match, or there is no such method.
 
     By the Schur forms of ``A`` and ``B``. Source: Bartels and Stewart, Solution of the matrix
     equation AX + XB = C (1972).

@@ -80,7 +80,7 @@ def solve(
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such assumption.
+        ValueError: the sizes do not match, or there is no such assumption.
 
     As SciPy's ``solve``.
 
@@ -132,7 +132,7 @@ def lu_solve(
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such ``trans``.
+        ValueError: the sizes do not match, or there is no such ``trans``.
 
     As SciPy's ``lu_solve``.
 
@@ -181,7 +181,7 @@ def solve_triangular(
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such ``trans``.
+        ValueError: the sizes do not match, or there is no such ``trans``.
 
     As SciPy's ``solve_triangular``.
 
@@ -218,7 +218,7 @@ def cho_solve(
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit.
+        ValueError: the sizes do not match.
 
     As SciPy's ``cho_solve``.
 

@@ -103,8 +103,8 @@ def segments(x: Array, size: int, step: int) -> Array:
     skewed = reshape(flat, (*outer, wide, blocks + 1, step))
     columns = slice_in_dim(skewed, 0, count, axis=len(outer) + 1)
     columns = move_axis(columns, len(outer), len(outer) + 1)
-    whole = reshape(columns, (*outer, count, wide * step))
-    return slice_in_dim(whole, 0, size, axis=-1)
+    joined = reshape(columns, (*outer, count, wide * step))
+    return slice_in_dim(joined, 0, size, axis=-1)
 
 
 def overlapped(x: Array, step: int) -> Array:

@@ -143,15 +143,17 @@ def _by_gmres(restart: int) -> Method:
         def arnoldi(j: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
             basis, projected = state
             w = a(m(dynamic_index_in_dim(basis, j, 0, keepdims=False)))
-            whole = _norm(w)
+            before = _norm(w)
             h = full((size + 1,), 0, b.dtype)
             for _ in range(2):
                 part = matmul(conj(basis) if is_complex(b.dtype) else basis, w)
                 w, h = w - matmul(part, basis), h + part
             rest = _norm(w)
-            ended = rest <= eps * whole
-            w = where(ended, 0, w / convert(where(ended, 1, rest), b.dtype))
-            h = dynamic_update_index_in_dim(h, convert(where(ended, 0, rest), b.dtype), j + 1, 0)
+            is_exhausted = rest <= eps * before
+            w = where(is_exhausted, 0, w / convert(where(is_exhausted, 1, rest), b.dtype))
+            h = dynamic_update_index_in_dim(
+                h, convert(where(is_exhausted, 0, rest), b.dtype), j + 1, 0
+            )
             basis = dynamic_update_index_in_dim(basis, w, j + 1, 0)
             return basis, dynamic_update_index_in_dim(projected, h, j, 1)
 

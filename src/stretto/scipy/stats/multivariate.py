@@ -138,7 +138,7 @@ class MultivariateNormal:
             The logarithms; NaN where a covariance is not positive definite.
 
         Raises:
-            ValueError: the shapes do not fit.
+            ValueError: the shapes do not match.
             NotImplementedError: ``allow_singular`` is not None.
         """
         caller = "multivariate_normal.logpdf"

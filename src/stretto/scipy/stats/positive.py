@@ -229,8 +229,8 @@ class GenNorm(Continuous):
         """1/2, plus or minus half the gamma integral."""
         # At 0 the sign has no derivative: there, a half plus y times the density.
         middle = 0.5 + y * exp(self.logpdf_formula(y, beta))
-        beside = (1 + sign(y) * gammainc(1 / beta, self._power(y, beta))) / 2
-        return where(y == 0, middle, beside)
+        away = (1 + sign(y) * gammainc(1 / beta, self._power(y, beta))) / 2
+        return where(y == 0, middle, away)
 
     def sf_formula(self, y: Array, beta: Array) -> Array:
         """By symmetry."""
