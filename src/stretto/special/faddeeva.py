@@ -12,7 +12,8 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like, zeros_like
 from stretto._engine.ops.complex_parts import complex_
-from stretto._engine.ops.elementwise import COMPLEX, promote_values
+from stretto._engine.ops.convert import as_inexact
+from stretto._engine.ops.elementwise import COMPLEX
 from stretto._engine.ops.written import (
     Number,
     Written,
@@ -139,5 +140,5 @@ def wofz(z: ArrayLike) -> Array:
     >>> st.special.wofz(st.numpy.array([0.0, 1j]))
     Array([1.        +0.j, 0.42758358+0.j], dtype=complex64)
     """
-    (value,) = promote_values("wofz", z, inexact=True)
+    value = as_inexact(z, "wofz", "z")
     return WOFZ(value if is_complex(value.dtype) else complex_(value, zeros_like(value)))

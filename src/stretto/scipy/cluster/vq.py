@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stretto.numpy as snp
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -35,7 +36,9 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     (Array([0, 1], dtype=int32), Array([1., 0.], dtype=float32))
     """
     del check_finite
-    x, book = promote_dtypes("vq", obs, code_book)
+    x, book = promote_dtypes(
+        "vq", as_value(obs, "vq", "obs"), as_value(code_book, "vq", "code_book")
+    )
     x, book = (convert(v, inexact_dtype(v.dtype)) for v in (x, book))
     check_kind("vq", FLOAT, x.type)
     if x.ndim != book.ndim or x.ndim not in (1, 2) or x.shape[1:] != book.shape[1:]:

@@ -1,4 +1,4 @@
-"""Conversion to complex numbers, for functions of matrices computed by the complex Schur form.
+"""Arguments as values, under their names in errors; and as complex numbers, for Schur forms.
 
 Next, read ``factorisations``.
 """
@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto._engine.core.typing import Array
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 
-__all__ = ["as_complex"]
+__all__ = ["as_complex", "values_of"]
+
+
+def values_of(caller: str, **arguments: ArrayLike) -> list[Array]:
+    """The arguments as values; errors name the one that is not an array."""
+    return [as_value(x, caller, name) for name, x in arguments.items()]
 
 
 def as_complex(x: Array) -> Array:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Literal, overload
 
-from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import broadcast_to
@@ -24,7 +23,7 @@ from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.linalg.arguments import matrices, same_floats
 from stretto.numpy.searching import flatnonzero
-from stretto.scipy.linalg.arguments import as_complex
+from stretto.scipy.linalg.arguments import as_complex, values_of
 
 __all__ = ["eigh", "eigh_tridiagonal", "hessenberg", "rsf2csf", "schur"]
 
@@ -123,7 +122,7 @@ def eigh(
     if b is None:
         *vectors, w = Eigh(not eigvals_only)(triangle(matrices("eigh", a, square=True)))
         return w if eigvals_only else (w, vectors[0])
-    matrix, metric = same_floats("eigh", a, b)
+    matrix, metric = same_floats("eigh", *values_of("eigh", a=a, b=b))
     matrices("eigh", matrix, square=True)
     if matrices("eigh", metric, "b", square=True).shape[-1] != matrix.shape[-1]:
         raise ValueError(
@@ -219,7 +218,7 @@ def eigh_tridiagonal(
     Array([0.5858, 2.    , 3.4142], dtype=float32)
     """
     caller = "eigh_tridiagonal"
-    main, off = same_floats(caller, as_value(d, caller, "d"), as_value(e, caller, "e"))
+    main, off = same_floats(caller, *values_of(caller, d=d, e=e))
     if is_complex(main.dtype):
         raise TypeError(f"{caller}: d and e must be real, got {main.type} and {off.type}")
     if main.ndim < 1 or off.ndim < 1 or off.shape[-1] != max(main.shape[-1] - 1, 0):
@@ -311,7 +310,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     >>> snp.round(snp.sort(snp.imag(snp.diagonal(t))), 4)
     Array([-1.,  1.], dtype=float32)
     """
-    t, z = same_floats("rsf2csf", T, Z)
+    t, z = same_floats("rsf2csf", *values_of("rsf2csf", T=T, Z=Z))
     matrices("rsf2csf", t, "T", square=True)
     if matrices("rsf2csf", z, "Z", square=True).shape[-1] != t.shape[-1]:
         raise ValueError(f"rsf2csf: T and Z must have the same size, got {t.type} and {z.type}")

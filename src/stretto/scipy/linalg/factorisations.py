@@ -29,6 +29,7 @@ from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort
 from stretto.lax.polar import polar_factor
 from stretto.numpy.linalg.arguments import matrices, same_floats
+from stretto.scipy.linalg.arguments import values_of
 
 __all__ = ["cho_factor", "cholesky", "lu", "lu_factor", "polar", "qr", "qr_multiply", "svd"]
 
@@ -249,7 +250,7 @@ def qr_multiply(
     >>> st.scipy.linalg.qr_multiply(snp.array([[3.0], [4.0]]), snp.array([3.0, 4.0]))[0]
     Array([-5.], dtype=float32)
     """
-    matrix, other = same_floats("qr_multiply", a, c)
+    matrix, other = same_floats("qr_multiply", *values_of("qr_multiply", a=a, c=c))
     matrices("qr_multiply", matrix)
     if mode not in ("left", "right"):
         raise ValueError(f"qr_multiply: mode must be 'left' or 'right'; got {mode!r}")

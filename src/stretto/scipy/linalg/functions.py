@@ -42,7 +42,7 @@ from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_min
 from stretto.numpy.linalg.arguments import matrices, same_floats
-from stretto.scipy.linalg.arguments import as_complex
+from stretto.scipy.linalg.arguments import as_complex, values_of
 from stretto.scipy.linalg.eigenvalues import rsf2csf
 from stretto.scipy.linalg.sylvester import solve_sylvester
 
@@ -161,7 +161,7 @@ def expm_frechet(
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    x, direction = same_floats("expm_frechet", A, E)
+    x, direction = same_floats("expm_frechet", *values_of("expm_frechet", A=A, E=E))
     matrices("expm_frechet", x, "A", square=True)
     if x.shape != direction.shape:
         raise ValueError(

@@ -23,7 +23,7 @@ from stretto._engine.ops.linalg.schur import Schur
 from stretto._engine.ops.linalg.sylvester import TriangularSylvester
 from stretto._engine.ops.reducing.reduce import reduce_min
 from stretto.numpy.linalg.arguments import floats, matrices, same_floats
-from stretto.scipy.linalg.arguments import as_complex
+from stretto.scipy.linalg.arguments import as_complex, values_of
 
 __all__ = ["solve_sylvester"]
 
@@ -59,7 +59,7 @@ def solve_sylvester(
     caller = "solve_sylvester"
     if method not in ("schur", "eigen"):
         raise ValueError(f"{caller}: method must be 'schur' or 'eigen'; got {method!r}")
-    a, b = same_floats(caller, A, B)
+    a, b = same_floats(caller, *values_of(caller, A=A, B=B))
     c = floats(caller, C, "C")
     dtype = promote_dtypes_of(a, b, c)
     a, b, c = (convert(x, dtype) for x in (a, b, c))

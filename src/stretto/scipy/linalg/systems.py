@@ -24,6 +24,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
 )
 from stretto._engine.ops.linalg.triangular import TriangularSolve, solve_triangles
 from stretto.numpy.linalg.arguments import matrices, systems
+from stretto.scipy.linalg.arguments import values_of
 from stretto.scipy.linalg.factorisations import cho_factor
 
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_triangular"]
@@ -93,7 +94,7 @@ def solve(
     if assume_a not in _KINDS:
         raise ValueError(f"solve: assume_a must be one of {', '.join(_KINDS)}; got {assume_a!r}")
     kind = _KINDS[assume_a]
-    matrix, right, vector = systems("solve", a, b)
+    matrix, right, vector = systems("solve", *values_of("solve", a=a, b=b))
     if kind == "pos":
         return cho_solve(cho_factor(a, lower), b)
     if kind in ("upper", "lower"):
@@ -143,7 +144,7 @@ def lu_solve(
     Array([0.5 , 0.25], dtype=float32)
     """
     form = _form("lu_solve", trans)
-    packed, right, vector = systems("lu_solve", lu_and_piv[0], b)
+    packed, right, vector = systems("lu_solve", *values_of("lu_solve", lu=lu_and_piv[0], b=b))
     order = PivotsToPermutation(packed.shape[-1])(as_value(lu_and_piv[1], "lu_solve", "piv"))
     if packed.ndim > 2 or right.ndim > 2:
         batch = broadcast_shapes("lu_solve", packed.shape[:-2], right.shape[:-2])
@@ -193,7 +194,7 @@ def solve_triangular(
     Array([1., 2.], dtype=float32)
     """
     form = _form("solve_triangular", trans)
-    matrix, right, vector = systems("solve_triangular", a, b)
+    matrix, right, vector = systems("solve_triangular", *values_of("solve_triangular", a=a, b=b))
     step = TriangularSolve(True, bool(lower), form, bool(unit_diagonal))
     x = solve_triangles("solve_triangular", step, matrix, right)
     return squeeze(x, -1) if vector else x
@@ -229,7 +230,7 @@ def cho_solve(
     Array([1.  , 0.25], dtype=float32)
     """
     c, lower = c_and_lower
-    c, x, vector = systems("cho_solve", c, b)
+    c, x, vector = systems("cho_solve", *values_of("cho_solve", c=c, b=b))
     for form in "NC" if lower else "CN":
         x = solve_triangles("cho_solve", TriangularSolve(True, bool(lower), form, False), c, x)
     return squeeze(x, -1) if vector else x
