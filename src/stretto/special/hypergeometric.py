@@ -218,7 +218,7 @@ class Hyp1f1Slope(Written):
     """The derivative of 1F1 in its parameter number ``which``."""
 
     which: int
-    partials = (refused_partial("hyp1f1 has no second derivatives that involve a or b"),) * 3
+    partials = (refused_partial("the derivatives of hyp1f1 in a and b have no derivatives"),) * 3
 
     def formula(self, a: Number, b: Number, x: Number) -> Number:
         """The derivative alone."""
@@ -247,7 +247,7 @@ class Hyp2f1Slope(Written):
     """The derivative of 2F1 in its parameter number ``which``."""
 
     which: int
-    partials = (refused_partial("hyp2f1 has no second derivatives that involve a, b or c"),) * 4
+    partials = (refused_partial("the derivatives of hyp2f1 in a, b and c have no derivatives"),) * 4
 
     def formula(self, a: Number, b: Number, c: Number, x: Number) -> Number:
         """The derivative alone."""
