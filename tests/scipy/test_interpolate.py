@@ -45,10 +45,10 @@ def test_differentiates_in_coordinates_values_and_points():
 
 
 def test_vmap_over_values_is_the_loop():
-    several = RNG.normal(size=(3, *VALUES.shape)).astype(np.float32)
+    grids = RNG.normal(size=(3, *VALUES.shape)).astype(np.float32)
     f = lambda v: RegularGridInterpolator((X, Y), v, fill_value=None)(AT)
-    out = st.jit(st.vmap(f))(several)
-    np.testing.assert_allclose(out, np.stack([f(v) for v in several]), rtol=1e-5, atol=1e-6)
+    out = st.jit(st.vmap(f))(grids)
+    np.testing.assert_allclose(out, np.stack([f(v) for v in grids]), rtol=1e-5, atol=1e-6)
 
 
 def test_refuses():

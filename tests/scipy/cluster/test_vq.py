@@ -1,4 +1,4 @@
-"""Vectors replaced by the nearest: what the table of functions cannot say."""
+"""Vector quantisation: what the table of functions cannot say."""
 
 import numpy as np
 import pytest

@@ -53,8 +53,8 @@ def test_tridiagonal_vectors_and_selections():
     some, vectors = linalg.eigh_tridiagonal(d, e, select="v", select_range=(low, high))
     np.testing.assert_array_equal(some, w[1:3])
     np.testing.assert_array_equal(vectors, v[:, 1:3])
-    many = linalg.eigh_tridiagonal(np.stack([d, d]), e, eigvals_only=True)
-    np.testing.assert_allclose(many, np.stack([w, w]), atol=1e-6)
+    batch = linalg.eigh_tridiagonal(np.stack([d, d]), e, eigvals_only=True)
+    np.testing.assert_allclose(batch, np.stack([w, w]), atol=1e-6)
     assert linalg.eigh_tridiagonal(snp.zeros(0), snp.zeros(0), eigvals_only=True).shape == (0,)
     g = st.grad(lambda e: linalg.eigh_tridiagonal(d, e, eigvals_only=True)[0])(snp.array(e))
     # dw = 2 v_i v_i+1 de

@@ -1,4 +1,4 @@
-"""Lines and means removed: SciPy's values, pieces, axes, laws, refusals."""
+"""Removal of lines and means: SciPy's values, pieces, axes, laws, refusals."""
 
 import numpy as np
 import pytest

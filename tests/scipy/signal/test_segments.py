@@ -1,4 +1,4 @@
-"""Signals cut and put together: by slices, adjoint to each other, windows, refusals."""
+"""Cutting signals and putting them together: slices, adjoints, windows, refusals."""
 
 import numpy as np
 import pytest

@@ -77,8 +77,8 @@ def test_angles_that_are_not_unique_give_the_rotation_back(middle):
 
 def test_derivatives_exist_at_the_identity():
     v = snp.array([1.0, 2.0, 3.0])
-    turned = st.jit(st.jacrev(lambda w: Rotation.from_rotvec(w).apply(v)))(snp.zeros(3))
-    np.testing.assert_allclose(turned, [[0, 3, -2], [-3, 0, 1], [2, -1, 0]], atol=1e-6)
+    slope = st.jit(st.jacrev(lambda w: Rotation.from_rotvec(w).apply(v)))(snp.zeros(3))
+    np.testing.assert_allclose(slope, [[0, 3, -2], [-3, 0, 1], [2, -1, 0]], atol=1e-6)
     there_and_back = st.jacfwd(lambda w: Rotation.from_rotvec(w).as_rotvec())
     for w in (snp.zeros(3), snp.array([0.005, 0, 0]), snp.array([0.5, -1.0, 1.0])):
         np.testing.assert_allclose(there_and_back(w), np.eye(3), atol=1e-5)

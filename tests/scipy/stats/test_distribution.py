@@ -97,9 +97,9 @@ def test_vectors_that_do_not_fit():
             f(snp.ones(2), [2], snp.ones(2) / 2)
     assert float(stats.dirichlet.logpdf(snp.array([0.5, 0.6]), snp.ones(2))) == -np.inf
     assert float(stats.dirichlet.pdf(snp.array([0.5]), snp.ones(2))) == 1
-    many = stats.multivariate_normal.logpdf(snp.zeros((4, 2)), snp.zeros(2), 2.0)
+    batch = stats.multivariate_normal.logpdf(snp.zeros((4, 2)), snp.zeros(2), 2.0)
     one = stats.multivariate_normal.logpdf(snp.zeros(2), snp.zeros(2), 2 * snp.eye(2))
-    np.testing.assert_allclose(many, np.full(4, one), rtol=1e-6)
+    np.testing.assert_allclose(batch, np.full(4, one), rtol=1e-6)
 
 
 def test_statistics_refuse():

@@ -43,8 +43,8 @@ def test_integrals():
 
 
 def test_estimates_are_trees():
-    several = st.vmap(gaussian_kde)(snp.asarray(np.stack([ONE, ONE + 1])))
-    out = st.vmap(lambda k: k(snp.array([0.5])))(several)
+    estimates = st.vmap(gaussian_kde)(snp.asarray(np.stack([ONE, ONE + 1])))
+    out = st.vmap(lambda k: k(snp.array([0.5])))(estimates)
     close(out[1], gaussian_kde(ONE + 1)(np.array([0.5], np.float32)))
     slope = st.grad(lambda p: gaussian_kde(ONE).logpdf(p).sum())(snp.array([0.5]))
     step = 1e-2

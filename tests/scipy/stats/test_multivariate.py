@@ -16,9 +16,9 @@ def test_dirichlet():
         np.testing.assert_allclose(ours.dirichlet.logpdf(x, alpha), want, rtol=1e-12)
         # The last proportion may be left out.
         np.testing.assert_allclose(ours.dirichlet.logpdf(x[:2], alpha), want, rtol=1e-12)
-        many = np.stack([x, x[::-1]], 1)
-        got = ours.dirichlet.pdf(many, alpha)
-        np.testing.assert_allclose(got, [stats.dirichlet.pdf(v, alpha) for v in many.T])
+        columns = np.stack([x, x[::-1]], 1)
+        got = ours.dirichlet.pdf(columns, alpha)
+        np.testing.assert_allclose(got, [stats.dirichlet.pdf(v, alpha) for v in columns.T])
         for off in ([0.2, 0.3, 0.6], [0.0, 0.5, 0.5], [-0.1, 0.6, 0.5]):
             assert float(ours.dirichlet.logpdf(np.array(off), alpha)) == -np.inf
     for bad in (np.ones(5) / 5, np.float32(1.0)):
