@@ -23,9 +23,12 @@ def test_refuses():
         dct(x, norm="unit")
     with pytest.raises(ValueError, match=r"idct: type 1 needs at least 2 points.*float32\[2,1\]"):
         idct(x, 1)
-    with pytest.raises(ValueError, match=r"dct: type 2 needs at least 1 points.*float32\[0\]"):
+    with pytest.raises(ValueError, match=r"dct: type 2 needs at least 1 point,.*float32\[0\]"):
         dct(st.numpy.ones(0))
     with pytest.raises(ValueError, match="the number of points must be at least 1, got 0"):
         dct(x, n=0)
-    with pytest.raises(ValueError, match=r"dctn: s \(2, 2\) and axes \(0,\) must be as many"):
+    with pytest.raises(
+        ValueError,
+        match=r"dctn: s and axes must have the same length, got s \(2, 2\) and axes \(0,\)",
+    ):
         dctn(x, s=(2, 2), axes=(0,))

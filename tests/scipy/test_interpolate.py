@@ -45,16 +45,16 @@ def test_differentiates_in_coordinates_values_and_points():
 
 
 def test_vmap_over_values_is_the_loop():
-    several = RNG.normal(size=(3, *VALUES.shape)).astype(np.float32)
+    grids = RNG.normal(size=(3, *VALUES.shape)).astype(np.float32)
     f = lambda v: RegularGridInterpolator((X, Y), v, fill_value=None)(AT)
-    out = st.jit(st.vmap(f))(several)
-    np.testing.assert_allclose(out, np.stack([f(v) for v in several]), rtol=1e-5, atol=1e-6)
+    out = st.jit(st.vmap(f))(grids)
+    np.testing.assert_allclose(out, np.stack([f(v) for v in grids]), rtol=1e-5, atol=1e-6)
 
 
 def test_refuses():
     with pytest.raises(NotImplementedError, match="method must be 'linear' or 'nearest'; got 'cub"):
         RegularGridInterpolator((X, Y), VALUES, "cubic")
-    with pytest.raises(NotImplementedError, match="leave bounds_error False"):
+    with pytest.raises(NotImplementedError, match="bounds_error must be False"):
         RegularGridInterpolator((X, Y), VALUES, bounds_error=True)
     with pytest.raises(ValueError, match=r"points\[1\] must have rank 1.*axis 1 of values"):
         RegularGridInterpolator((X, Y[:-1]), VALUES)
@@ -62,5 +62,5 @@ def test_refuses():
         RegularGridInterpolator((X[::-1], Y), VALUES)
     with pytest.raises(ValueError, match="3 axes of points, but values"):
         RegularGridInterpolator((X, Y, X), VALUES[..., 0])
-    with pytest.raises(ValueError, match="the grid has 2 axes, but the points of xi 3"):
+    with pytest.raises(ValueError, match="the grid has 2 axes, but the points of xi have 3"):
         RegularGridInterpolator((X, Y), VALUES)(np.ones((2, 3)))

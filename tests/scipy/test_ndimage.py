@@ -1,4 +1,4 @@
-"""Arrays read between their elements: what the table of functions cannot say."""
+"""Interpolation in arrays: what the table of functions cannot say."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Error functions of complex numbers: values about the border of the series, both sides."""
+"""Error functions of complex numbers: values on both sides of the border of the series."""
 
 import numpy as np
 import pytest

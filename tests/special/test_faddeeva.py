@@ -1,6 +1,7 @@
 """The Faddeeva function: values in each quadrant, far out, on the axes; its derivative."""
 
 import numpy as np
+import pytest
 from scipy import special as sp
 
 from stretto import grad, jit, special
@@ -60,3 +61,8 @@ def test_derivative():
     with enable_x64():
         want = -2 * z * sp.wofz(z) + 2j / np.sqrt(np.pi)
         np.testing.assert_allclose(grad(special.wofz, holomorphic=True)(z), want, rtol=1e-14)
+
+
+def test_errors_name_the_argument():
+    with pytest.raises(TypeError, match="wofz: z must be an array or a number"):
+        special.wofz([1.0])

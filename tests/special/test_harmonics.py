@@ -1,4 +1,4 @@
-"""Spherical harmonics: values of high degree, poles, what is no harmonic, derivatives."""
+"""Spherical harmonics: values of high degree, poles, undefined orders, derivatives."""
 
 import numpy as np
 from scipy import special as sp

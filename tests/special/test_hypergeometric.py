@@ -6,6 +6,7 @@ from scipy import special as sp
 
 from stretto import grad, jit, special
 from stretto._engine.core.config import enable_x64
+from stretto._engine.core.errors import MissingRuleError
 from tests.special.values import check_values
 
 INF, NAN = np.inf, np.nan
@@ -79,3 +80,10 @@ def test_derivatives():
             ends = [sp.hyp1f1(*(args + s * step * (np.arange(3) == i))) for s in (1, -1)]
             slope = grad(special.hyp1f1, i)(*args)
             np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=1e-8)
+
+
+def test_derivatives_in_parameters_have_none_themselves():
+    with pytest.raises(MissingRuleError, match="derivatives of hyp1f1 in a and b have no deriv"):
+        grad(grad(special.hyp1f1))(0.7, 1.9, 0.4)
+    with pytest.raises(MissingRuleError, match="derivatives of hyp2f1 in a, b and c have no deriv"):
+        grad(grad(special.hyp2f1, 2))(0.7, 0.2, 1.9, 0.4)

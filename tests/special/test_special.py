@@ -99,7 +99,7 @@ def test_derivatives_by_rules_of_their_own():
 
 
 def test_errors():
-    with pytest.raises(NotImplementedError, match=r"factorial: exact=True needs integers of any"):
+    with pytest.raises(NotImplementedError, match=r"factorial: exact=True needs integers of arb"):
         special.factorial(3, exact=True)
     with pytest.raises(ValueError, match=r"bernoulli: n must not be negative, got -1"):
         special.bernoulli(-1)
@@ -109,7 +109,7 @@ def test_errors():
         special.log_ndtr(1.0, 0)
     with pytest.raises(TypeError, match=r"log_ndtr: series_order must be an integer, got 2.5"):
         special.log_ndtr(1.0, 2.5)
-    with pytest.raises(NotImplementedError, match=r"sph_harm_y: diff_n=1 is not taken"):
+    with pytest.raises(NotImplementedError, match=r"sph_harm_y: diff_n must be None, got 1"):
         special.sph_harm_y(1, 0, 0.1, 0.2, diff_n=1)
     with pytest.raises(MissingRuleError, match="expn has no derivative in its order n"):
         grad(special.expn)(1.0, 2.0)

@@ -1,4 +1,4 @@
-"""Sums of exponentials: great and small ones, infinities, signs, factors of zero."""
+"""Sums of exponentials: large and small ones, infinities, signs, factors of zero."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_factors_and_signs():
         want, want_sign = sp.logsumexp(x, b=b, return_sign=True)
         np.testing.assert_allclose([size, sign], [want, want_sign], rtol=1e-14)
         assert np.isnan(float(special.logsumexp(x, b=b)))  # the sum is negative
-        # A factor of zero counts for nothing, whatever it stands beside.
+        # A factor of zero counts for nothing, whatever it multiplies.
         assert float(special.logsumexp(np.array([INF, 0.0]), b=np.array([0.0, 1.0]))) == 0
         kept = special.logsumexp(np.ones((2, 3)), axis=(0, 1), keepdims=True)
         assert kept.shape == (1, 1)

@@ -1,4 +1,4 @@
-"""Chebyshev coefficients: their sums at a middle and both ends, and that no more would count."""
+"""Chebyshev coefficients: their sums in the middle and at both ends; no more would count."""
 
 import numpy as np
 import pytest

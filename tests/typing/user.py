@@ -17,6 +17,7 @@ import stretto.numpy as snp
 from stretto import func, lax, nn, optim, random, special, tree
 from stretto.ensemble import Fitted
 from stretto.nn import functional as F
+from stretto.scipy import linalg, optimize, signal, sparse, stats
 from stretto.typing import Array, ArrayLike, DType, Key, Shape
 
 if TYPE_CHECKING:
@@ -234,6 +235,25 @@ def of_lax(x: Array) -> None:
     assert_type(lax.dynamic_slice(x, (0,), (2,)), Array)
     assert_type(lax.top_k(x, 2), tuple[Array, Array])
     assert_type(lax.select(x > 0, x, x), Array)
+
+
+def of_scipy(x: Array) -> None:
+    assert_type(linalg.eigh(x), tuple[Array, Array])
+    assert_type(linalg.eigh(x, eigvals_only=True), Array)
+    assert_type(linalg.eigh_tridiagonal(x, x), tuple[Array, Array])
+    assert_type(linalg.hessenberg(x), Array)
+    assert_type(linalg.hessenberg(x, calc_q=True), tuple[Array, Array])
+    assert_type(linalg.svd(x), tuple[Array, Array, Array])
+    assert_type(linalg.svd(x, compute_uv=False), Array)
+    assert_type(linalg.expm_frechet(x, x, compute_expm=False), Array)
+    assert_type(linalg.funm(x, snp.sqrt), Array)
+    assert_type(linalg.funm(x, snp.sqrt, disp=False), tuple[Array, Array])
+    assert_type(stats.norm.logpdf(x, 1.0, scale=2.0), Array)
+    assert_type(stats.gaussian_kde(x, "scott").pdf(x), Array)
+    assert_type(signal.welch(x, window=("kaiser", 3.0), detrend=False), tuple[Array, Array])
+    assert_type(signal.convolve(x, x, precision="highest"), Array)
+    assert_type(sparse.linalg.cg(lambda v: v, {"x": x}, M=x)[1], Array)
+    assert_type(optimize.minimize(snp.sum, x, method="BFGS").jac, Array)
 
 
 def of_nn(x: Array, key: Key) -> None:

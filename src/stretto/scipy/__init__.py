@@ -1,4 +1,4 @@
-"""``stretto.scipy``: SciPy's functions for arrays that are compiled, differentiated, vectorised.
+"""``stretto.scipy``: SciPy's functions, which can be compiled, differentiated and vectorised.
 
 Each module is imported when it is first used.
 

@@ -1,6 +1,6 @@
 """``stretto.scipy.fft``: the discrete cosine transforms of types 1 to 4.
 
-Each by one Fourier transform. Source: Makhoul, A fast cosine transform in one and two dimensions
+Each takes one Fourier transform. Source: Makhoul, A fast cosine transform in one and two dimensions
 (1980), for types 2 and 3.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Axes, ShapeLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
@@ -30,22 +30,22 @@ _INVERSES = {1: 1, 2: 3, 3: 2, 4: 4}
 _NORMS = (None, "backward", "ortho", "forward")
 
 
-def _turn(x: Any, angles: np.ndarray) -> Any:
+def _turn(x: Array, angles: np.ndarray) -> Array:
     """The complex numbers ``x exp(i angle)`` along the last axis."""
     dtype = complex_dtype(x.dtype)
     return convert(x, dtype) * of_rank(np.exp(1j * angles).astype(dtype), x.ndim)
 
 
-# Along the last axis, of real numbers, without a norm
+# Along the last axis, for real numbers, without normalisation
 
 
-def _type_1(x: Any) -> Any:
+def _type_1(x: Array) -> Array:
     """y[k] = x[0] + (-1)^k x[N-1] + 2 sum of x[n] cos(pi k n / (N - 1)) over the n between."""
     inner = rev(slice_in_dim(x, 1, x.shape[-1] - 1, axis=-1), (-1,))
     return real(rfft(concatenate([x, inner], -1)))
 
 
-def _type_2(x: Any) -> Any:
+def _type_2(x: Array) -> Array:
     """y[k] = 2 sum of x[n] cos(pi k (2n + 1) / 2N)."""
     # z[k] = exp(-i pi k / 2N) times the transform of x[0], x[2], ..., x[3], x[1]; then
     # y[k] - i y[N-k] = 2 z[k].
@@ -57,43 +57,43 @@ def _type_2(x: Any) -> Any:
     return 2 * concatenate([real(z), -high], -1)
 
 
-def _type_3(x: Any) -> Any:
+def _type_3(x: Array) -> Array:
     """y[k] = x[0] + 2 sum of x[n] cos(pi (2k + 1) n / 2N) over the n > 0."""
     # The inverse of the steps of type 2, times 2N.
     n = x.shape[-1]
     half = n // 2 + 1
-    none = [(0, 0, 0)] * (x.ndim - 1)
-    beyond = rev(pad(slice_in_dim(x, n - half + 1, n, axis=-1), 0, [*none, (0, 1, 0)]), (-1,))
+    unpadded = [(0, 0, 0)] * (x.ndim - 1)
+    beyond = rev(pad(slice_in_dim(x, n - half + 1, n, axis=-1), 0, [*unpadded, (0, 1, 0)]), (-1,))
     halves = complex_(slice_in_dim(x, 0, half, axis=-1), -beyond)
     v = n * irfft(_turn(halves, math.pi / (2 * n) * np.arange(half)), n)
     odd = rev(slice_in_dim(v, (n + 1) // 2, n, axis=-1), (-1,))
     even = slice_in_dim(v, 0, (n + 1) // 2, axis=-1)
-    # Put between each other: zeros at the other places, and the sum.
-    return pad(even, 0, [*none, (0, 1 - n % 2, 1)]) + pad(
-        odd, 0, [*none, (min(n - 1, 1), n % 2, 1)]
+    # Interleaved: each with zeros at the positions of the other, and added.
+    return pad(even, 0, [*unpadded, (0, 1 - n % 2, 1)]) + pad(
+        odd, 0, [*unpadded, (min(n - 1, 1), n % 2, 1)]
     )
 
 
-def _type_4(x: Any) -> Any:
+def _type_4(x: Array) -> Array:
     """y[k] = 2 sum of x[n] cos(pi (2k + 1) (2n + 1) / 4N)."""
     # (2k + 1)(2n + 1) / 4N = 2 k n / 2N + n / 2N + (2k + 1) / 4N
     n = x.shape[-1]
-    places = np.arange(n)
-    turned = fft(_turn(x, -math.pi / (2 * n) * places), 2 * n)
-    first = slice_in_dim(turned, 0, n, axis=-1)
-    return 2 * real(_turn(first, -math.pi / (4 * n) * (2 * places + 1)))
+    k = np.arange(n)
+    transform = fft(_turn(x, -math.pi / (2 * n) * k), 2 * n)
+    first = slice_in_dim(transform, 0, n, axis=-1)
+    return 2 * real(_turn(first, -math.pi / (4 * n) * (2 * k + 1)))
 
 
 _TYPES = {1: _type_1, 2: _type_2, 3: _type_3, 4: _type_4}
 
 
-def _applied(caller: str, x: Any, type: int, axis: int, factor: str) -> Any:
+def _transform_axis(caller: str, x: Array, type: int, axis: int, factor: str) -> Array:
     """Along one axis; ``factor``: ``"ortho"``, or ``"mean"`` to divide by twice the points."""
     x = move_axis(x, axis, x.ndim - 1)
     points = x.shape[-1] - (type == 1)
     if points < 1:
-        least = 1 + (type == 1)
-        raise ValueError(f"{caller}: type {type} needs at least {least} points, got {x.type}")
+        needed = "2 points" if type == 1 else "1 point"
+        raise ValueError(f"{caller}: type {type} needs at least {needed}, got {x.type}")
     if factor == "ortho":
         x = x * _ends(x, type in (1, 3), type == 1, math.sqrt(2))
     if is_complex(x.dtype):
@@ -107,15 +107,18 @@ def _applied(caller: str, x: Any, type: int, axis: int, factor: str) -> Any:
     return move_axis(out, x.ndim - 1, axis)
 
 
-def _ends(x: Any, first: bool, last: bool, factor: float) -> Any:
-    """Along the last axis 1, but ``factor`` at the ends that are named."""
+def _ends(x: Array, first: bool, last: bool, factor: float) -> np.ndarray:
+    """Ones along the last axis, but ``factor`` for the ``first`` or the ``last`` element."""
     out = np.ones(x.shape[-1], x.dtype)
     out[0] = factor if first else 1
     out[-1] = factor if last else out[-1]
     return of_rank(out, x.ndim)
 
 
-def _prepared(caller: str, x: Any, type: Any, sizes: Sequence[Any], axes: Sequence[int]) -> Any:
+def _resized(
+    caller: str, x: Array, type: int, sizes: Sequence[int | None], axes: Sequence[int]
+) -> Array:
+    """Floats, truncated or padded with zeros to these sizes along the axes."""
     if type not in _TYPES:
         raise ValueError(f"{caller}: type must be 1, 2, 3 or 4; got {type!r}")
     dtype = complex_dtype(x.dtype)
@@ -127,32 +130,41 @@ def _prepared(caller: str, x: Any, type: Any, sizes: Sequence[Any], axes: Sequen
     return pad(x, 0, config) if any(high for _, high, _ in config) else x
 
 
-def _along_several(s: Any) -> Any:
-    """The sizes along several axes, None for all or for each; -1 stands for that at hand."""
+def _sizes(s: ShapeLike | None) -> list[int | None] | None:
+    """The sizes along the axes, None for those that keep theirs, which -1 says as well."""
     if s is None:
         return None
-    return [None if n == -1 else n for n in (s if isinstance(s, (tuple, list)) else [s])]
+    sizes: Any = s if isinstance(s, (tuple, list)) else [s]
+    return [None if n == -1 else n for n in sizes]
 
 
-def _transformed(
-    caller: str, x: Any, type: Any, s: Any, axes: Any, norm: Any, inverse: bool
-) -> Any:
-    x = as_value(x, caller)
+def _transform(
+    caller: str,
+    x: ArrayLike,
+    type: int,
+    s: Sequence[int | None] | None,
+    axes: Axes,
+    norm: str | None,
+    inverse: bool,
+) -> Array:
+    value = as_value(x, caller)
     if norm not in _NORMS:
         raise ValueError(
             f"{caller}: norm must be None, 'backward', 'ortho' or 'forward'; got {norm!r}"
         )
     if axes is None and s is not None:
-        axes = tuple(range(x.ndim - len(s), x.ndim))
-    places = canonical_axes(axes, x.ndim, caller)
-    sizes = [None] * len(places) if s is None else s
-    if len(sizes) != len(places):
-        raise ValueError(f"{caller}: s {tuple(s or ())} and axes {axes} must be as many")
-    x = _prepared(caller, x, type, sizes, places)
+        axes = tuple(range(value.ndim - len(s), value.ndim))
+    positions = canonical_axes(axes, value.ndim, caller)
+    sizes = [None] * len(positions) if s is None else s
+    if len(sizes) != len(positions):
+        raise ValueError(
+            f"{caller}: s and axes must have the same length, got s {tuple(sizes)} and axes {axes}"
+        )
+    value = _resized(caller, value, type, sizes, positions)
     factor = "ortho" if norm == "ortho" else "mean" if inverse != (norm == "forward") else ""
-    for axis in places:
-        x = _applied(caller, x, _INVERSES[type] if inverse else type, axis, factor)
-    return x
+    for axis in positions:
+        value = _transform_axis(caller, value, _INVERSES[type] if inverse else type, axis, factor)
+    return value
 
 
 def dct(
@@ -163,7 +175,7 @@ def dct(
     Args:
         x: an array.
         type: the type, 1 to 4.
-        n: the number of points: the array is cut off there, or filled up with zeros.
+        n: the number of points, to which the array is truncated or padded with zeros.
         axis: the axis, negative from the end.
         norm: ``"ortho"`` for an orthogonal transform; ``"backward"``, the default, leaves the
             factor ``1 / 2n`` to the inverse, ``"forward"`` puts it here (for type 1, ``1 / 2(n -
@@ -174,7 +186,8 @@ def dct(
 
     Raises:
         TypeError: ``n`` is not an integer.
-        ValueError: there is no such type or norm, no point, or the axis is out of bounds.
+        ValueError: there is no such type or norm, there are too few points, or the axis is out of
+            bounds.
 
     As SciPy's ``dct``.
 
@@ -193,7 +206,7 @@ def idct(
     Args:
         x: an array.
         type: the type, 1 to 4.
-        n: the number of points: the array is cut off there, or filled up with zeros.
+        n: the number of points, to which the array is truncated or padded with zeros.
         axis: the axis, negative from the end.
         norm: ``"ortho"`` for an orthogonal transform; ``"backward"``, the default, leaves the
             factor ``1 / 2n`` to the inverse, ``"forward"`` puts it here (for type 1, ``1 / 2(n -
@@ -204,7 +217,8 @@ def idct(
 
     Raises:
         TypeError: ``n`` is not an integer.
-        ValueError: there is no such type or norm, no point, or the axis is out of bounds.
+        ValueError: there is no such type or norm, there are too few points, or the axis is out of
+            bounds.
 
     As SciPy's ``idct``.
 
@@ -215,11 +229,18 @@ def idct(
     return _along("idct", x, type, n, axis, norm, True)
 
 
-def _along(caller: str, x: Any, type: Any, n: Any, axis: int, norm: Any, inverse: bool) -> Any:
-    x = as_value(x, caller)
-    return _transformed(
-        caller, x, type, [n], (canonical_axis(axis, x.ndim, caller),), norm, inverse
-    )
+def _along(
+    caller: str,
+    x: ArrayLike,
+    type: int,
+    n: int | None,
+    axis: int,
+    norm: str | None,
+    inverse: bool,
+) -> Array:
+    value = as_value(x, caller)
+    place = canonical_axis(axis, value.ndim, caller)
+    return _transform(caller, value, type, [n], (place,), norm, inverse)
 
 
 def dctn(
@@ -229,12 +250,12 @@ def dctn(
     axes: Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
-    """Compute the discrete cosine transform along several axes.
+    """Compute the discrete cosine transform along axes.
 
     Args:
         x: an array.
         type: the type, 1 to 4.
-        s: the numbers of points: the array is cut off there, or filled up with zeros.
+        s: the numbers of points, to which the array is truncated or padded with zeros.
         axes: the axes; by default all, or the last ``len(s)``.
         norm: as in ``dct``.
 
@@ -243,7 +264,8 @@ def dctn(
 
     Raises:
         TypeError: a number in ``s`` is not an integer.
-        ValueError: there is no such type or norm, no point, or the axes do not fit.
+        ValueError: there is no such type or norm, there are too few points, or ``s`` and ``axes``
+            do not match.
 
     As SciPy's ``dctn``.
 
@@ -252,7 +274,7 @@ def dctn(
     Array([[16.,  0.],
            [ 0.,  0.]], dtype=float32)
     """
-    return _transformed("dctn", x, type, _along_several(s), axes, norm, False)
+    return _transform("dctn", x, type, _sizes(s), axes, norm, False)
 
 
 def idctn(
@@ -262,12 +284,12 @@ def idctn(
     axes: Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
-    """Compute the inverse of ``dctn`` of the same type and norm, along several axes.
+    """Compute the inverse of ``dctn`` of the same type and norm, along axes.
 
     Args:
         x: an array.
         type: the type, 1 to 4.
-        s: the numbers of points: the array is cut off there, or filled up with zeros.
+        s: the numbers of points, to which the array is truncated or padded with zeros.
         axes: the axes; by default all, or the last ``len(s)``.
         norm: as in ``dct``.
 
@@ -276,7 +298,8 @@ def idctn(
 
     Raises:
         TypeError: a number in ``s`` is not an integer.
-        ValueError: there is no such type or norm, no point, or the axes do not fit.
+        ValueError: there is no such type or norm, there are too few points, or ``s`` and ``axes``
+            do not match.
 
     As SciPy's ``idctn``.
 
@@ -285,4 +308,4 @@ def idctn(
     Array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
-    return _transformed("idctn", x, type, _along_several(s), axes, norm, True)
+    return _transform("idctn", x, type, _sizes(s), axes, norm, True)

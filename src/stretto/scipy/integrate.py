@@ -1,6 +1,6 @@
 """``stretto.scipy.integrate``: integrals of samples.
 
-NumPy's function, under SciPy's name for it too.
+NumPy's function, also under SciPy's name.
 """
 
 from stretto.numpy import trapezoid

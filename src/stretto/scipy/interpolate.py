@@ -1,4 +1,4 @@
-"""``stretto.scipy.interpolate``: functions between the points of a grid."""
+"""``stretto.scipy.interpolate``: interpolation between the points of a grid."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _METHODS = ("linear", "nearest")
 class RegularGridInterpolator:
     """A function known at the points of a grid, at any point between them.
 
-    Points and values may be traced, and are differentiated, as the coordinates are.
+    Points, values and coordinates may be traced, and are differentiable.
 
     Args:
         points: for each axis of the grid its coordinates, ascending.
         values: the function's values, ``[n0, n1, ..., *outputs]``.
         method: ``"linear"`` or ``"nearest"``.
         bounds_error: must be False.
-        fill_value: the value outside the grid; None for what the method gives there.
+        fill_value: the value outside the grid; None to extrapolate.
 
     Raises:
-        ValueError: the points are not ascending, or do not fit the values.
+        ValueError: the points are not ascending, or do not match the values.
         NotImplementedError: there is no such method, or ``bounds_error`` is True: values raise no
             exceptions.
 
@@ -59,21 +59,22 @@ class RegularGridInterpolator:
         caller = "RegularGridInterpolator"
         if bounds_error:
             raise NotImplementedError(
-                f"{caller}: values raise no exceptions; leave bounds_error False, and give a "
+                f"{caller}: bounds_error must be False, as values raise no exceptions; pass a "
                 f"fill_value, or None to extrapolate"
             )
-        self.method = _checked(method)
-        known = as_value(values, caller, "values")
-        self.values = convert(known, inexact_dtype(known.dtype))
+        self.method = _check_method(method)
+        samples = as_value(values, caller, "values")
+        self.values = convert(samples, inexact_dtype(samples.dtype))
         self.grid = tuple(as_value(p, caller, f"points[{i}]") for i, p in enumerate(points))
-        if len(self.grid) > known.ndim:
-            raise ValueError(f"{caller}: {len(self.grid)} axes of points, but values {known.type}")
+        if len(self.grid) > samples.ndim:
+            raise ValueError(
+                f"{caller}: {len(self.grid)} axes of points, but values {samples.type}"
+            )
         for i, p in enumerate(self.grid):
-            if p.ndim != 1 or p.size != known.shape[i] or p.size < 2:
+            if p.ndim != 1 or p.size != samples.shape[i] or p.size < 2:
                 raise ValueError(
-                    f"{caller}: points[{i}] must have rank 1, and at least 2 points, as many as "
-                    "axis "
-                    f"{i} of values {known.type}; got {p.type}"
+                    f"{caller}: points[{i}] must have rank 1 and at least 2 points, as many as "
+                    f"axis {i} of values {samples.type}; got {p.type}"
                 )
             if not isinstance(p, Tracer) and not np.all(np.asarray(p)[1:] > np.asarray(p)[:-1]):
                 raise ValueError(f"{caller}: points[{i}] must be ascending")
@@ -93,7 +94,7 @@ class RegularGridInterpolator:
             ValueError: the grid does not have ``d`` axes.
             NotImplementedError: there is no such method.
         """
-        kind = self.method if method is None else _checked(method)
+        kind = self.method if method is None else _check_method(method)
         points = self._coordinates(xi)
         corners = [self._along(p, g, kind) for p, g in zip(points, self.grid, strict=True)]
         outputs = (1,) * (self.values.ndim - len(self.grid))
@@ -111,7 +112,7 @@ class RegularGridInterpolator:
             inside = (p >= g[0]) & (p <= g[-1]) & inside
         return snp.where(inside.reshape(*inside.shape, *outputs), total, self.fill_value)
 
-    def _coordinates(self, xi: Any) -> list[Any]:
+    def _coordinates(self, xi: ArrayLike | tuple[ArrayLike, ...]) -> list[Array]:
         caller = "RegularGridInterpolator"
         if isinstance(xi, tuple):
             points = promote_values(caller, *xi, inexact=True)
@@ -123,24 +124,24 @@ class RegularGridInterpolator:
             points = [x[..., i] for i in range(x.shape[-1])]
         if len(points) != len(self.grid):
             raise ValueError(
-                f"{caller}: the grid has {len(self.grid)} axes, but the points of xi {len(points)} "
-                f"coordinates"
+                f"{caller}: the grid has {len(self.grid)} axes, but the points of xi have "
+                f"{len(points)} coordinates"
             )
         return points
 
     @staticmethod
-    def _along(p: Any, grid: Any, kind: str) -> list[tuple[Any, Any]]:
-        """The places to read along one axis, and their weights."""
+    def _along(p: Array, grid: Array, kind: str) -> list[tuple[Array, Array | None]]:
+        """The indices to read along one axis, and their weights."""
         low = snp.clip(snp.searchsorted(grid, p, side="right") - 1, 0, grid.size - 2)
         left = grid.at[low].get(mode="promise_in_bounds")
         right = grid.at[low + 1].get(mode="promise_in_bounds")
-        part = (p - left) / (right - left)
+        fraction = (p - left) / (right - left)
         if kind == "nearest":
-            return [(snp.where(part <= 0.5, low, low + 1), None)]
-        return [(low, 1 - part), (low + 1, part)]
+            return [(snp.where(fraction <= 0.5, low, low + 1), None)]
+        return [(low, 1 - fraction), (low + 1, fraction)]
 
 
-def _checked(method: Any) -> str:
+def _check_method(method: str) -> str:
     if method not in _METHODS:
         raise NotImplementedError(
             f"RegularGridInterpolator: method must be 'linear' or 'nearest'; got {method!r}"

@@ -1,4 +1,4 @@
-"""``stretto.scipy.ndimage``: arrays read between their elements."""
+"""``stretto.scipy.ndimage``: interpolation between the elements of arrays."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from stretto._engine.ops.elementwise import promote_values
 __all__ = ["map_coordinates"]
 
 
-def _mirrored(i: Any, n: int) -> Any:
-    """0 1 ... n-1 n-2 ... 1 again and again: the ends come once."""
+def _mirrored(i: Array, n: int) -> Array:
+    """0 1 ... n-1 n-2 ... 1, repeated: each end occurs once."""
     last = max(n - 1, 1)
     return snp.minimum(absolute((i + last) % (2 * last) - last), n - 1)
 
 
-# Which element stands for the one at i, of n along an axis. Of "constant" those outside are
+# Where the element at index i is read, of n along an axis. For "constant", those outside are
 # replaced afterwards.
-_PLACES: dict[str, Callable[[Any, int], Any]] = {
+_INDICES: dict[str, Callable[[Array, int], Array]] = {
     "constant": lambda i, n: snp.clip(i, 0, n - 1),
     "nearest": lambda i, n: snp.clip(i, 0, n - 1),
     "wrap": lambda i, n: i % n,
     "mirror": _mirrored,
-    # 0 0 1 1 ... n-1 n-1 n-1 n-1 ... : the ends come twice.
+    # 0 0 1 1 ... n-1 n-1 n-1 n-1 ...: each end occurs twice.
     "reflect": lambda i, n: _mirrored(2 * i + 1, 2 * n + 1) // 2,
 }
 
 
-def _round(x: Any) -> Any:
-    """To the nearest whole number; halves away from zero."""
+def _round(x: Array) -> Array:
+    """The nearest integer; halves are rounded away from zero."""
     return sign(x) * floor(absolute(x) + 0.5)
 
 
@@ -53,12 +53,12 @@ def map_coordinates(
 
     Args:
         input: an array.
-        coordinates: an array of them for each axis; they broadcast.
+        coordinates: for each axis an array of coordinates; they broadcast.
         order: 0 for the nearest element, 1 to interpolate linearly.
-        mode: what is outside: ``"constant"`` has ``cval`` there, ``"nearest"`` the nearest element,
-            ``"wrap"`` the elements again, ``"mirror"`` them mirrored about the middle of the last
-            one, ``"reflect"`` about its edge. SciPy calls the first and the third
-            ``"grid-constant"`` and ``"grid-wrap"``.
+        mode: what lies outside: ``"constant"`` for ``cval``, ``"nearest"`` for the nearest element,
+            ``"wrap"`` for the elements repeated, ``"mirror"`` for their mirror image about the
+            centre of the last one, ``"reflect"`` for that about its edge. SciPy calls the first and
+            the third ``"grid-constant"`` and ``"grid-wrap"``.
         cval: a scalar.
 
     Returns:
@@ -67,8 +67,8 @@ def map_coordinates(
 
     Raises:
         TypeError: ``cval`` is not a scalar.
-        ValueError: there are not coordinates for each axis, or ``input`` is empty.
-        NotImplementedError: the order is greater, or there is no such mode.
+        ValueError: there are not as many coordinates as axes, or ``input`` is empty.
+        NotImplementedError: ``order`` is neither 0 nor 1, or there is no such mode.
 
     As SciPy's ``map_coordinates``.
 
@@ -79,9 +79,9 @@ def map_coordinates(
     """
     caller = "map_coordinates"
     x = as_value(input, caller, "input")
-    if mode not in _PLACES:
+    if mode not in _INDICES:
         raise NotImplementedError(
-            f"{caller}: mode must be one of {', '.join(_PLACES)}; got {mode!r}"
+            f"{caller}: mode must be one of {', '.join(_INDICES)}; got {mode!r}"
         )
     if order not in (0, 1):
         raise NotImplementedError(f"{caller}: order must be 0 or 1; got {order!r}")
@@ -91,45 +91,44 @@ def map_coordinates(
         )
     if not x.size:
         raise ValueError(f"{caller}: expected elements to read, got {x.type}")
-    given = coordinates if isinstance(coordinates, (list, tuple)) else list(coordinates)
-    points = promote_values(caller, *given)
+    points = promote_values(caller, *coordinates)
     outside = as_value(cval, caller, "cval")
     if outside.ndim:
         raise TypeError(f"{caller}: cval must be a scalar, got {outside.type}")
     value = convert(outside, x.dtype)
-    whole = points[0].shape
     total: Any = None
     for corner in itertools.product(*(_along(p, order) for p in points)):
-        part = _read(x, [place for place, _ in corner], mode, value)
+        part = _read(x, [index for index, _ in corner], mode, value)
         for _, weight in corner:
             part = part if weight is None else part * weight
         total = part if total is None else total + part
     if not is_inexact(x.dtype) and is_inexact(total.dtype):
         total = _round(total)
-    return convert(snp.broadcast_to(total, whole), x.dtype)
+    return convert(snp.broadcast_to(total, points[0].shape), x.dtype)
 
 
-def _along(point: Any, order: int) -> list[tuple[Any, Any]]:
-    """The places to read along one axis, and their weights."""
+def _along(point: Array, order: int) -> list[tuple[Array, Array | None]]:
+    """The indices to read along one axis, and their weights."""
     if not is_inexact(point.dtype):
         return [(point, None)]
     if order == 0:
         return [(convert(_round(point), _INT), None)]
     low = floor(point)
-    part = point - low
-    place = convert(low, _INT)
-    return [(place, 1 - part), (place + 1, part)]
+    fraction = point - low
+    index = convert(low, _INT)
+    return [(index, 1 - fraction), (index + 1, fraction)]
 
 
 _INT = np.dtype(np.int32)
 
 
-def _read(x: Any, places: Sequence[Any], mode: str, value: Any) -> Any:
-    at = tuple([_PLACES[mode](i, n) for i, n in zip(places, x.shape, strict=True)])
+def _read(x: Array, indices: Sequence[Array], mode: str, value: Array) -> Array:
+    """The elements at these indices; ``value`` outside, in mode ``"constant"``."""
+    at = tuple([_INDICES[mode](i, n) for i, n in zip(indices, x.shape, strict=True)])
     out = x.at[at].get(mode="promise_in_bounds")
     if mode != "constant":
         return out
     inside: Any = True
-    for i, n in zip(places, x.shape, strict=True):
+    for i, n in zip(indices, x.shape, strict=True):
         inside = (i >= 0) & (i < n) & inside
     return snp.where(inside, out, value)

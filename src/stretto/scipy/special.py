@@ -5,6 +5,6 @@
 True
 """
 
-# ruff: noqa: F403 (stretto.special says what it gives)
+# ruff: noqa: F403 (stretto.special lists what it exports)
 
 from stretto.special import *

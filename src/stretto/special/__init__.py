@@ -1,15 +1,15 @@
-"""``stretto.special``: the functions of ``jax.scipy.special``, right to rounding.
+"""``stretto.special``: the functions of ``jax.scipy.special``, accurate to rounding.
 
-One file a family: read ``errors``, ``integrals``, ``gammas`` and so on. A function is one
-operation: at rest it is SciPy's, compiled it is written out in 64 bits whatever the dtype, so that
-float32 results are rounded once.
+One file per family: read ``errors``, ``integrals``, ``gammas`` and so on. Each function is a
+single operation: SciPy's where it runs eagerly; where it is compiled, written out in 64 bits
+whatever the dtype, so that float32 results are rounded once.
 
 >>> import stretto as st
 >>> st.special.ndtr(st.numpy.array([0.0, 1.959964]))
 Array([0.5  , 0.975], dtype=float32)
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
+# ruff: noqa: F403 (each file's __all__ lists what it exports)
 
 from stretto.special.bessel import *
 from stretto.special.betas import *

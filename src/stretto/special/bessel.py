@@ -1,4 +1,4 @@
-"""Bessel functions: the modified ones of orders 0 and 1, and a row of those of the first kind.
+"""Bessel functions: the modified ones of orders 0 and 1, and those of the first kind by order.
 
 Source: DLMF chapter 10. Next, read ``owens``.
 """
@@ -6,7 +6,6 @@ Source: DLMF chapter 10. Next, read ``owens``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -65,18 +64,18 @@ def _series(active: Number, n: Number, x: Number) -> Number:
 def _backwards(active: Number, n: Number, x: Number) -> Number:
     """J_n(x) by Miller's recurrence from an order where J is negligible (DLMF 3.6, 10.6.1)."""
     x = where(active, x, 1.0)
-    most = where(n > x, n, x)
-    start = 2.0 * floor(0.5 * most + 4.0 * power(most, 1 / 3) + 12.0)
+    largest = where(n > x, n, x)
+    start = 2.0 * floor(0.5 * largest + 4.0 * power(largest, 1 / 3) + 12.0)
 
     def step(k: Number, *state: Number) -> list[Number]:
-        m, above, here, total, found = state
+        m, above, here, total, value = state
         below = 2.0 * m / x * here - above
         scale = where(absolute(below) > 1e100, 1e-100, 1.0)
         m = m - 1.0
-        found = where(m == n, below, found) * scale
+        value = where(m == n, below, value) * scale
         even = m == 2.0 * floor(0.5 * m)
         total = total + where(even, where(m == 0.0, below, 2.0 * below), 0.0)
-        return [m, here * scale, below * scale, total * scale, found]
+        return [m, here * scale, below * scale, total * scale, value]
 
     zero = alike(x, 0.0)
     begin = [where(active, start, 0.0), zero, alike(x, 1e-30), zero, zero]
@@ -94,11 +93,11 @@ def _far(active: Number, n: Number, x: Number) -> Number:
             odd = odd + (term if k % 4 == 1 else -term)
         else:
             even = even + (term if k % 4 == 0 else -term)
-    # cos and sin of x - nπ/2 - π/4, but for √2
+    # cos and sin of x - nπ/2 - π/4, times √2
     quarter = n - 4.0 * floor(0.25 * n)
     cosine, sine = cos(x) + sin(x), sin(x) - cos(x)
-    turned = (quarter == 1.0) | (quarter == 3.0)
-    cosine, sine = where(turned, sine, cosine), where(turned, -cosine, sine)
+    is_swapped = (quarter == 1.0) | (quarter == 3.0)
+    cosine, sine = where(is_swapped, sine, cosine), where(is_swapped, -cosine, sine)
     sign = where(quarter >= 2.0, -1.0, 1.0)
     return sign * (even * cosine - odd * sine) / sqrt(math.pi * x)
 
@@ -137,12 +136,12 @@ class BesselJ(Written):
 _scipy_jv = from_scipy("jv")
 
 
-def _bessel_j_slope(n: Any, x: Any) -> Any:
-    """(J_(n - 1) - J_(n + 1)) / 2, of which J_(-1) = -J_1."""
-    one, some = full_like(n, 1), gt(n, zeros_like(n))
+def _bessel_j_slope(n: Array, x: Array) -> Array:
+    """(J_(n - 1) - J_(n + 1)) / 2, where J_(-1) = -J_1."""
+    one, positive = full_like(n, 1), gt(n, zeros_like(n))
     after = BESSEL_J(n + one, x)
-    before = BESSEL_J(select(some, n - one, one), x)
-    return select(some, (before - after) * full_like(x, 0.5), -before)
+    before = BESSEL_J(select(positive, n - one, one), x)
+    return select(positive, (before - after) * full_like(x, 0.5), -before)
 
 
 BESSEL_J = BesselJ()
@@ -226,8 +225,8 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     Args:
         z: real numbers.
         v: the last order, a Python integer.
-        n_iter: has no effect; ``jax.scipy.special`` has it. The recurrence is as long as ``z``
-            needs.
+        n_iter: has no effect, and is there for ``jax.scipy.special``: the recurrence is as long as
+            ``z`` needs.
 
     Returns:
         The values, ``[v + 1, *z.shape]``.

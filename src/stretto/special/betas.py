@@ -1,4 +1,4 @@
-"""The beta function, and the binomial coefficients that it gives.
+"""The beta function, and binomial coefficients computed from it.
 
 Source: DLMF 5.12. Next, read ``entropies``.
 """
@@ -6,7 +6,6 @@ Source: DLMF 5.12. Next, read ``entropies``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bitwise import bitwise_and
@@ -36,52 +35,55 @@ _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
 def _log_beta_positive(a: Number, b: Number) -> Number:
-    """log B(a, b) for positive a and b, of which a is the less; exact too where b is great."""
+    """log B(a, b) for 0 < a <= b, accurate for large b as well."""
     far = b >= 8.0
-    great = where(far, b, 8.0)
+    large = where(far, b, 8.0)
     # log Γ(b) - log Γ(a + b) by Stirling's series
-    total = a + great
-    gap = a * (1.0 - log(total)) - (great - 0.5) * log1p(a / great)
-    gap = gap + stirling_remainder(great) - stirling_remainder(total)
-    gap = where(great < math.inf, gap, -math.inf)
-    # and log Γ(a) too, where it is as great
+    total = a + large
+    gap = a * (1.0 - log(total)) - (large - 0.5) * log1p(a / large)
+    gap = gap + stirling_remainder(large) - stirling_remainder(total)
+    gap = where(large < math.inf, gap, -math.inf)
+    # and log Γ(a) by the same series, where a is large as well
     both = a >= 8.0
-    less = where(both, a, 8.0)
-    ratio = less / great
-    wide = _LOG_ROOT - 0.5 * log(great) - (less - 0.5) * log1p(great / less)
-    wide = wide - great * log1p(ratio) + stirling_remainder(less) + stirling_remainder(great)
-    wide = wide - stirling_remainder(less + great)
+    lesser = where(both, a, 8.0)
+    ratio = lesser / large
+    wide = _LOG_ROOT - 0.5 * log(large) - (lesser - 0.5) * log1p(large / lesser)
+    wide = wide - large * log1p(ratio) + stirling_remainder(lesser) + stirling_remainder(large)
+    wide = wide - stirling_remainder(lesser + large)
     low, high = where(far, 1.0, a), where(far, 1.0, b)
     near = log(gamma_formula(low) * (gamma_formula(high) / gamma_formula(low + high)))
     few = log_gamma_formula(a) + gap
-    return where(both, where(great < math.inf, wide, -math.inf), where(far, few, near))
+    return where(both, where(large < math.inf, wide, -math.inf), where(far, few, near))
 
 
 def _ordered(a: Number, b: Number) -> tuple[Number, Number, Number]:
-    """Whether both are positive; the less and the greater, as 1 where they are not."""
+    """Whether both are positive; the smaller and the larger, or 1 where they are not."""
     positive = (a > 0.0) & (b > 0.0)
     a, b = where(positive, a, 1.0), where(positive, b, 1.0)
     return positive, where(a < b, a, b), where(a < b, b, a)
 
 
-def _whole_below(a: Number) -> Number:
+def _is_pole(a: Number) -> Number:
     return (a <= 0.0) & (floor(a) == a)
 
 
-def _beta_turned(a: Number, b: Number) -> tuple[Number, Number, Number]:
-    """Whether a or b is a pole; there, if the other is whole and at most -a: B(1 - a - b, b)."""
-    pole_a, pole_b = _whole_below(a), _whole_below(b)
+def _turned_from_poles(a: Number, b: Number) -> tuple[Number, Number, Number]:
+    """Where the function is infinite, and the arguments that give its value elsewhere.
+
+    At a pole a, where b is whole and at most -a, it is finite: up to sign, B(1 - a - b, b).
+    """
+    pole_a, pole_b = _is_pole(a), _is_pole(b)
     first, second = where(pole_a, a, b), where(pole_a, b, a)
-    turned = pole_a | pole_b
-    finite = turned & (floor(second) == second) & (second > 0.0) & (1.0 - first - second > 0.0)
-    return turned & ~finite, where(finite, 1.0 - first - second, a), where(finite, second, b)
+    is_pole = pole_a | pole_b
+    finite = is_pole & (floor(second) == second) & (second > 0.0) & (1.0 - first - second > 0.0)
+    return is_pole & ~finite, where(finite, 1.0 - first - second, a), where(finite, second, b)
 
 
 def _log_beta_formula(a: Number, b: Number) -> Number:
-    infinite, a, b = _beta_turned(a, b)
-    positive, less, great = _ordered(a, b)
+    infinite, a, b = _turned_from_poles(a, b)
+    positive, lesser, greater = _ordered(a, b)
     other = log_gamma_formula(a) + log_gamma_formula(b) - log_gamma_formula(a + b)
-    return where(infinite, math.inf, where(positive, _log_beta_positive(less, great), other))
+    return where(infinite, math.inf, where(positive, _log_beta_positive(lesser, greater), other))
 
 
 def _sign(x: Number) -> Number:
@@ -91,24 +93,24 @@ def _sign(x: Number) -> Number:
 
 def _beta_formula(a: Number, b: Number) -> Number:
     given_a, given_b = a, b
-    infinite, a, b = _beta_turned(a, b)
-    turned = (a != given_a) | (b != given_b)
+    infinite, a, b = _turned_from_poles(a, b)
+    is_turned = (a != given_a) | (b != given_b)
     even = floor(0.5 * b) * 2.0 == b
-    sign = where(turned & ~even, -1.0, 1.0)
-    positive, less, great = _ordered(a, b)
+    sign = where(is_turned & ~even, -1.0, 1.0)
+    positive, lesser, greater = _ordered(a, b)
     near = (absolute(a) < 80.0) & (absolute(b) < 80.0)
     x, y = where(near, a, 1.0), where(near, b, 1.0)
     by_gamma = gamma_formula(x) * (gamma_formula(y) / gamma_formula(x + y))
-    by_gamma = where(_whole_below(x + y) & near, 0.0, by_gamma)
+    by_gamma = where(_is_pole(x + y) & near, 0.0, by_gamma)
     log_of = log_gamma_formula(a) + log_gamma_formula(b) - log_gamma_formula(a + b)
     by_log = exp(log_of) * _sign(a) * _sign(b) * _sign(a + b)
-    size = exp(_log_beta_positive(less, great))
+    size = exp(_log_beta_positive(lesser, greater))
     out = where(near, by_gamma, where(positive, size, by_log))
     return where(infinite, math.inf, sign * out)
 
 
 def _binomial_formula(n: Number, k: Number) -> Number:
-    """1 / ((n + 1) B(n - k + 1, k + 1)), of whole numbers rounded while it is exact."""
+    """1 / ((n + 1) B(n - k + 1, k + 1)), rounded for whole n and k as long as that is exact."""
     out = 1.0 / ((n + 1.0) * _beta_formula(n - k + 1.0, k + 1.0))
     whole = (floor(n) == n) & (floor(k) == k) & (out < 2.0**46)
     return where(whole, floor(out + 0.5), out)
@@ -144,7 +146,7 @@ class Binomial(Written):
     )
 
 
-def _psi_after(x: Any) -> Any:
+def _psi_after(x: Array) -> Array:
     return digamma(x + full_like(x, 1))
 
 
@@ -219,12 +221,12 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """Count the ways to take ``k`` things of ``N``; of real numbers, by the gamma function.
+    """Count the ways to choose ``k`` things of ``N``; for real numbers, by the gamma function.
 
     Args:
         N: the numbers of things.
-        k: how many are taken, promoted and broadcast with ``N``.
-        repetition: whether a thing may be taken again.
+        k: how many are chosen, promoted and broadcast with ``N``.
+        repetition: whether a thing may be chosen more than once.
 
     Returns:
         The numbers of ways, floats; 0 where ``N`` or ``k`` is negative, or ``k`` greater than ``N``
@@ -244,10 +246,11 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     n, chosen = promote_values("comb", N, k, inexact=True)
     check_kind("comb", FLOAT, n.type)
     zero = zeros_like(n)
-    some = bitwise_and(ge(n, zero), ge(chosen, zero))
+    possible = bitwise_and(ge(n, zero), ge(chosen, zero))
     if repetition:
-        # none of any is taken in one way, of nothing too
+        # there is one way to choose nothing, even from nothing
         n = select(eq(chosen, zero), zero, n + chosen - full_like(n, 1))
     else:
-        some = bitwise_and(some, ge(n, chosen))
-    return select(some, BINOMIAL(select(some, n, zero), select(some, chosen, zero)), zero)
+        possible = bitwise_and(possible, ge(n, chosen))
+    coefficient = BINOMIAL(select(possible, n, zero), select(possible, chosen, zero))
+    return select(possible, coefficient, zero)

@@ -1,13 +1,13 @@
-"""The error function and its relatives of complex numbers, by the Faddeeva function.
+"""The error function and its relatives for complex numbers, by the Faddeeva function.
 
-``errors`` gives them beside those of real numbers.
+``errors`` puts them beside those for real numbers.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
 from stretto._engine.ops.complex_parts import real
@@ -17,20 +17,20 @@ from stretto.special.faddeeva import wofz
 __all__ = ["erf_complex", "erfc_complex", "erfcx_complex"]
 
 
-def erfcx_complex(z: Any) -> Any:
-    """``exp(z**2) * erfc(z)`` of complex numbers (DLMF 7.2.3)."""
+def erfcx_complex(z: Array) -> Array:
+    """``exp(z**2) * erfc(z)`` for complex numbers (DLMF 7.2.3)."""
     return wofz(z * full_like(z, 1j))
 
 
-def erfc_complex(z: Any) -> Any:
-    """``exp(-z**2)`` times that, on the right; on the left 2 less that of ``-z``."""
+def erfc_complex(z: Array) -> Array:
+    """``exp(-z**2) * erfcx(z)`` in the right half plane; ``2 - erfc(-z)`` in the left."""
     left = lt(real(z), zeros_like(real(z)))
     right = select(left, -z, z)
     out = exp(-(right * right)) * erfcx_complex(right)
     return select(left, full_like(z, 2) - out, out)
 
 
-def erf_complex(z: Any) -> Any:
+def erf_complex(z: Array) -> Array:
     """``1 - erfc(z)``; near zero by its series (DLMF 7.6.1)."""
     size = absolute(z)
     near = lt(size, full_like(size, 1))

@@ -1,13 +1,13 @@
 """Products with logarithms, entropies, and the transformations of statistics.
 
-Written so that values are right where a factor vanishes, with derivatives of their own. Next, read
-``sums``.
+Written so that values are right where a factor vanishes, with derivative rules of their own. Next,
+read ``sums``.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.typing import Array, ArrayLike
@@ -31,81 +31,81 @@ __all__ = [
 ]
 
 
-def _pair(caller: str, x: Any, y: Any) -> list[Any]:
+def _pair(caller: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
     return promote_values(caller, x, y, inexact=True)
 
 
-def _real(caller: str, *arguments: Any) -> list[Any]:
+def _real(caller: str, *arguments: ArrayLike) -> list[Array]:
     """The arguments as floats of one dtype and shape; refuses complex numbers."""
     values = promote_values(caller, *arguments, inexact=True)
     check_kind(caller, FLOAT, values[0].type)
     return values
 
 
-def _none(x: Any, y: Any) -> Any:
-    """Whether x is zero, and y a number."""
+def _is_zero_product(x: Array, y: Array) -> Array:
+    """Whether x is zero and y is not NaN."""
     return bitwise_and(eq(x, zeros_like(x)), eq(y, y))
 
 
-def _product(x: Any, y: Any, logarithm: Any) -> Any:
+def _product(x: Array, y: Array, logarithm: Callable[[Array], Array]) -> Array:
     """x logarithm(y), zero where x is zero."""
-    none = _none(x, y)
-    return select(none, zeros_like(x), x * logarithm(select(none, full_like(y, 1), y)))
+    is_zero = _is_zero_product(x, y)
+    return select(is_zero, zeros_like(x), x * logarithm(select(is_zero, full_like(y, 1), y)))
 
 
-def _ratio(x: Any, y: Any) -> Any:
-    """x / y, zero where both are: where x alone is, the derivative by it is 1 / y."""
-    none = bitwise_and(eq(x, zeros_like(x)), eq(y, zeros_like(y)))
-    return select(none, zeros_like(x), x / select(none, full_like(y, 1), y))
+def _ratio(x: Array, y: Array) -> Array:
+    """x / y, zero where both are; where x alone is zero, the derivative in x is still 1 / y."""
+    is_zero = bitwise_and(eq(x, zeros_like(x)), eq(y, zeros_like(y)))
+    return select(is_zero, zeros_like(x), x / select(is_zero, full_like(y, 1), y))
 
 
-def _both_positive(p: Any, q: Any) -> tuple[Any, Any, Any]:
-    """Whether both are positive; both, as 1 where they are not."""
-    some = bitwise_and(gt(p, zeros_like(p)), gt(q, zeros_like(q)))
-    return some, select(some, p, full_like(p, 1)), select(some, q, full_like(q, 1))
+def _both_positive(p: Array, q: Array) -> tuple[Array, Array, Array]:
+    """Whether both are positive; then both, replaced by 1 where they are not."""
+    positive = bitwise_and(gt(p, zeros_like(p)), gt(q, zeros_like(q)))
+    return positive, select(positive, p, full_like(p, 1)), select(positive, q, full_like(q, 1))
 
 
-def _border(p: Any, q: Any, some: Any, inside: Any, at_zero: Any) -> Any:
-    """The value inside, at p = 0 <= q, infinity elsewhere; NaN of NaN."""
+def _border(p: Array, q: Array, positive: Array, inside: Array, at_zero: Array) -> Array:
+    """``inside`` where both are positive, ``at_zero`` where p = 0 <= q, else inf; NaN for NaN."""
     zero = bitwise_and(eq(p, zeros_like(p)), ge(q, zeros_like(q)))
-    out = select(some, inside, select(zero, at_zero, full_like(p, math.inf)))
+    out = select(positive, inside, select(zero, at_zero, full_like(p, math.inf)))
     return select(bitwise_and(eq(p, p), eq(q, q)), out, p + q)
 
 
 @custom_jvp
-def _xlogy(x: Any, y: Any) -> Any:
+def _xlogy(x: Array, y: Array) -> Array:
     return _product(x, y, log)
 
 
 @custom_jvp
-def _xlog1py(x: Any, y: Any) -> Any:
+def _xlog1py(x: Array, y: Array) -> Array:
     return _product(x, y, log1p)
 
 
 @custom_jvp
-def _entr(x: Any) -> Any:
+def _entr(x: Array) -> Array:
     out = -_product(x, x, log)
     return select(lt(x, zeros_like(x)), full_like(x, -math.inf), out)
 
 
 @custom_jvp
-def _rel_entr(p: Any, q: Any) -> Any:
-    some, p_, q_ = _both_positive(p, q)
-    return _border(p, q, some, p_ * log(p_ / q_), zeros_like(p))
+def _rel_entr(p: Array, q: Array) -> Array:
+    positive, p_, q_ = _both_positive(p, q)
+    return _border(p, q, positive, p_ * log(p_ / q_), zeros_like(p))
 
 
 @custom_jvp
-def _kl_div(p: Any, q: Any) -> Any:
-    some, p_, q_ = _both_positive(p, q)
+def _kl_div(p: Array, q: Array) -> Array:
+    positive, p_, q_ = _both_positive(p, q)
     # p log(p / q) - p + q = p (r - log(1 + r)), r = (q - p) / p, where both are close
     r = (q_ - p_) / p_
     near = lt(absolute(r), full_like(r, 0.5))
     close = p_ * _excess(select(near, r, zeros_like(r)))
     plain = p_ * log(p_ / q_) - p_ + q_
-    return _border(p, q, some, select(near, close, plain), q)
+    return _border(p, q, positive, select(near, close, plain), q)
 
 
-def _excess(r: Any) -> Any:
+def _excess(r: Array) -> Array:
     """r - log(1 + r) for |r| <= 1/2, by 2 artanh(s), s = r / (2 + r): s r - 2 (s^3 / 3 + ...)."""
     s = r / (r + full_like(r, 2))
     square = s * s
@@ -116,7 +116,7 @@ def _excess(r: Any) -> Any:
 
 
 @custom_jvp
-def _logit(p: Any) -> Any:
+def _logit(p: Array) -> Array:
     one, half = full_like(p, 1), full_like(p, 0.5)
     s = (p - half) * full_like(p, 2)
     near = lt(absolute(s), half)
@@ -124,19 +124,22 @@ def _logit(p: Any) -> Any:
     return select(near, log1p(close) - log1p(-close), log(p / (one - p)))
 
 
-def _powered(logarithm: Any, c: Any) -> Any:
-    """(e^(l c) - 1) / c for l and c, l where c is zero."""
-    none = eq(c, zeros_like(c))
-    divisor = select(none, full_like(c, 1), c)
-    return select(none, logarithm, expm1(divisor * logarithm) / divisor)
+def _power_over(logarithm: Array, c: Array) -> Array:
+    """(e^(l c) - 1) / c for the logarithm l; l where c is zero."""
+    is_zero = eq(c, zeros_like(c))
+    divisor = select(is_zero, full_like(c, 1), c)
+    return select(is_zero, logarithm, expm1(divisor * logarithm) / divisor)
 
 
-def _tilted(logarithm: Any, c: Any) -> Any:
-    """Its derivative in c: l^2 (u e^u - (e^u - 1)) / u^2, u = l c; Σ u^k / (k! (k + 2)) near 0."""
+def _power_over_slope(logarithm: Array, c: Array) -> Array:
+    """The derivative of ``_power_over`` in c: l^2 (u e^u - (e^u - 1)) / u^2, u = l c.
+
+    Near u = 0 its series: l^2 Σ u^k / (k! (k + 2)).
+    """
     u = logarithm * c
-    endless = eq(u, full_like(u, -math.inf))  # 1 / c^2
-    logarithm = select(endless, zeros_like(u), logarithm)
-    u = select(endless, zeros_like(u), u)
+    is_infinite = eq(u, full_like(u, -math.inf))  # 1 / c^2
+    logarithm = select(is_infinite, zeros_like(u), logarithm)
+    u = select(is_infinite, zeros_like(u), u)
     near = lt(absolute(u), full_like(u, 0.5))
     close, far = select(near, u, zeros_like(u)), select(near, full_like(u, 1), u)
     series = full_like(u, 1 / (math.factorial(14) * 16))
@@ -144,18 +147,18 @@ def _tilted(logarithm: Any, c: Any) -> Any:
         series = series * close + full_like(u, 1 / (math.factorial(k) * (k + 2)))
     plain = (far * exp(far) - expm1(far)) / (far * far)
     inner = logarithm * logarithm * select(near, series, plain)
-    divisor = select(endless, c, full_like(u, 1))
-    return select(endless, full_like(u, 1) / (divisor * divisor), inner)
+    divisor = select(is_infinite, c, full_like(u, 1))
+    return select(is_infinite, full_like(u, 1) / (divisor * divisor), inner)
 
 
 @custom_jvp
-def _boxcox(x: Any, c: Any) -> Any:
-    return _powered(log(x), c)
+def _boxcox(x: Array, c: Array) -> Array:
+    return _power_over(log(x), c)
 
 
 @custom_jvp
-def _boxcox1p(x: Any, c: Any) -> Any:
-    return _powered(log1p(x), c)
+def _boxcox1p(x: Array, c: Array) -> Array:
+    return _power_over(log1p(x), c)
 
 
 _xlogy.defjvps(
@@ -178,11 +181,11 @@ _kl_div.defjvps(
 _logit.defjvps(lambda dp, out, p: dp / (p * (full_like(p, 1) - p)))
 _boxcox.defjvps(
     lambda dx, out, x, c: dx * power(x, c - full_like(c, 1)),
-    lambda dc, out, x, c: dc * _tilted(log(x), c),
+    lambda dc, out, x, c: dc * _power_over_slope(log(x), c),
 )
 _boxcox1p.defjvps(
     lambda dx, out, x, c: dx * power(full_like(x, 1) + x, c - full_like(c, 1)),
-    lambda dc, out, x, c: dc * _tilted(log1p(x), c),
+    lambda dc, out, x, c: dc * _power_over_slope(log1p(x), c),
 )
 
 

@@ -40,7 +40,7 @@ __all__ = ["dawsn", "erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri
 
 _ROOT_HALF = math.sqrt(0.5)
 
-# Wichura's rational functions, of x - 1/2, and of sqrt(-log x) less 1.6 and less 5.
+# Wichura's rational functions: of x - 1/2, of sqrt(-log x) - 1.6, and of sqrt(-log x) - 5.
 _CENTRE = (
     (3.3871328727963666080, 133.14166789178437745, 1971.5909503065514427, 13731.693765509461125,
      45921.953931549871457, 67265.770927008700853, 33430.575583588128105, 2509.0809287301226727),
@@ -66,7 +66,7 @@ _FAR_TAIL = (
 
 
 def _exp_square(x: Number) -> Number:
-    """exp(x^2) without the error that rounding x^2 makes: x = h + r with h^2 exact."""
+    """exp(x^2) without the error of rounding x^2: x = h + r with h^2 exact."""
     high = floor(x * 64.0) * 0.015625
     high = where(absolute(x) < 1000.0, high, x)
     rest = (x - high) * (x + high)
@@ -290,7 +290,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 
     Args:
         x: real numbers; integers count as floats.
-        series_order: from 1 to 30; has no effect, since no series is cut off here.
+        series_order: from 1 to 30; has no effect, since no series is truncated here.
 
     Returns:
         The values, of the shape of ``x``.

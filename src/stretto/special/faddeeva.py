@@ -1,4 +1,4 @@
-"""The Faddeeva function, the error function of complex numbers.
+"""The Faddeeva function: the scaled error function of complex numbers.
 
 Source: Al Azah, Chandler-Wilde, "Computation of the complex error function using modified
 trapezoidal rules", SIAM J. Numer. Anal. 59, 2021. Next, read ``integrals``.
@@ -12,7 +12,8 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like, zeros_like
 from stretto._engine.ops.complex_parts import complex_
-from stretto._engine.ops.elementwise import COMPLEX, promote_values
+from stretto._engine.ops.convert import as_inexact
+from stretto._engine.ops.elementwise import COMPLEX
 from stretto._engine.ops.written import (
     Number,
     Written,
@@ -37,7 +38,7 @@ _POINTS = [((k + 1.0) * _STEP) ** 2 for k in range(_TERMS - 1)]
 
 
 def _divided(top_x: Number, top_y: Number, x: Number, y: Number) -> tuple[Number, Number]:
-    """(top_x + i top_y) / (x + iy), in parts, for numbers far from overflow."""
+    """(top_x + i top_y) / (x + iy) as real and imaginary parts, for numbers far from overflow."""
     size = x * x + y * y
     return (top_x * x + top_y * y) / size, (top_y * x - top_x * y) / size
 
@@ -51,7 +52,7 @@ def _rule(x: Number, y: Number, squares: list[float], start: float) -> tuple[Num
         total_x, total_y = total_x + part_x, total_y + part_y
     # z Σ + start / 2z
     sum_x, sum_y = x * total_x - y * total_y, x * total_y + y * total_x
-    if start:  # without, z may be zero
+    if start:  # else z may be zero
         start_x, start_y = _divided(start * 0.5, 0.0 * x, x, y)
         sum_x, sum_y = sum_x + start_x, sum_y + start_y
     scale = 2.0 * _STEP / math.pi
@@ -62,7 +63,7 @@ def _pole(x: Number, y: Number, sign: float) -> tuple[Number, Number]:
     """2 exp(-z^2) / (1 + sign exp(-2πi z / h)), what the rule leaves out at its pole."""
     angle, phase = 2.0 * x * y, x / _STEP
     phase = (2.0 * math.pi) * (phase - floor(phase))
-    # exp(-2πi z / h) = exp(2π y / h) (cos - i sin), brought down by its size where that is great
+    # exp(-2πi z / h) = exp(2π y / h) (cos - i sin); the fraction is reduced by its size
     growth = exp(-2.0 * math.pi / _STEP * y)
     below_x, below_y = growth + sign * cos(phase), -sign * sin(phase)
     decay = 2.0 * exp((y - x) * (y + x)) * growth
@@ -70,25 +71,25 @@ def _pole(x: Number, y: Number, sign: float) -> tuple[Number, Number]:
 
 
 def _quadrant(x: Number, y: Number) -> tuple[Number, Number]:
-    """w(x + iy) for x, y >= 0: of three rules the one whose nodes are not near z."""
+    """w(x + iy) for x, y >= 0, by whichever of three rules has no node near z."""
     far = (x > 1e8) | (y > 1e8)
     near_x, near_y = where(far, 1.0, x), where(far, 1.0, y)
     tall = near_y >= where(near_x > math.pi / _STEP, near_x, math.pi / _STEP)
     phase = near_x / _STEP
     phase = phase - floor(phase)
-    middle = (phase >= 0.25) & (phase <= 0.75)  # nearer to the midpoints than to the points
+    middle = (phase >= 0.25) & (phase <= 0.75)  # closer to the midpoints than to the points
     mid_x, mid_y = _rule(near_x, near_y, _MIDPOINTS, 0.0)
     at_x = where(middle, near_x, 1.0)  # the rule has a pole at zero
     end_x, end_y = _rule(at_x, near_y, _POINTS, 1.0)
     plus_x, plus_y = _pole(near_x, near_y, 1.0)
-    less_x, less_y = _pole(near_x, near_y, -1.0)
-    out_x = where(tall, mid_x, where(middle, end_x + less_x, mid_x + plus_x))
-    out_y = where(tall, mid_y, where(middle, end_y + less_y, mid_y + plus_y))
-    # i / (√π z), brought down so that nothing overflows
-    great = where(x > y, x, y)
-    scale = where(far & (great < math.inf), great, 1.0)
+    minus_x, minus_y = _pole(near_x, near_y, -1.0)
+    out_x = where(tall, mid_x, where(middle, end_x + minus_x, mid_x + plus_x))
+    out_y = where(tall, mid_y, where(middle, end_y + minus_y, mid_y + plus_y))
+    # i / (√π z), scaled so that nothing overflows
+    largest = where(x > y, x, y)
+    scale = where(far & (largest < math.inf), largest, 1.0)
     last_x, last_y = _divided(0.0, 1.0 / math.sqrt(math.pi), x / scale, y / scale)
-    infinite = great == math.inf
+    infinite = largest == math.inf
     last_x, last_y = where(infinite, 0.0, last_x / scale), where(infinite, 0.0, last_y / scale)
     return where(far, last_x, out_x), where(far, last_y, out_y)
 
@@ -139,5 +140,5 @@ def wofz(z: ArrayLike) -> Array:
     >>> st.special.wofz(st.numpy.array([0.0, 1j]))
     Array([1.        +0.j, 0.42758358+0.j], dtype=complex64)
     """
-    (value,) = promote_values("wofz", z, inexact=True)
+    value = as_inexact(z, "wofz", "z")
     return WOFZ(value if is_complex(value.dtype) else complex_(value, zeros_like(value)))

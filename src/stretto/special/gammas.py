@@ -6,7 +6,6 @@ Sources: DLMF chapters 5, 8 and 25. Next, read ``betas``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -73,34 +72,34 @@ special = LazyModule("scipy.special")
 def _poch_formula(z: Number, m: Number) -> Number:
     """Γ(z + m) / Γ(z); where both are infinite, (-1)^m Γ(1 - z) / Γ(1 - z - m)."""
     pole = (z <= 0.0) & (floor(z) == z)
-    turned = pole & (floor(m) == m)
+    mirrored = pole & (floor(m) == m)
     odd = m - 2.0 * floor(0.5 * m)
-    low = where(turned, 1.0 - z - m, z)
-    high = where(turned, 1.0 - z, z + m)
+    low = where(mirrored, 1.0 - z - m, z)
+    high = where(mirrored, 1.0 - z, z + m)
     both = (absolute(low) < 170.0) & (absolute(high) < 170.0)
     by_gamma = gamma_formula(where(both, high, 1.0)) / gamma_formula(where(both, low, 1.0))
-    # Far up: z log(1 + m / z) + m (log(z + m) - 1), corrected by Stirling's series
+    # Where both are large: z log(1 + m / z) + m (log(z + m) - 1), corrected by Stirling's series
     far = (low > 8.0) & (high > 8.0)
-    least, most = where(far, low, 8.0), where(far, high, 8.0)
-    step = most - least
-    exponent = (least - 0.5) * log1p(step / least) + step * (log(most) - 1.0)
-    by_series = exp(exponent + stirling_remainder(most) - stirling_remainder(least))
+    lower, upper = where(far, low, 8.0), where(far, high, 8.0)
+    step = upper - lower
+    exponent = (lower - 0.5) * log1p(step / lower) + step * (log(upper) - 1.0)
+    by_series = exp(exponent + stirling_remainder(upper) - stirling_remainder(lower))
     size = exp(log_gamma_formula(high) - log_gamma_formula(low))
     by_log = size * _sign(high) * _sign(low)
     out = where(both, by_gamma, where(far, by_series, by_log))
-    out = where(turned & (low <= 0.0), 0.0, out * where(turned, 1.0 - 2.0 * odd, 1.0))
+    out = where(mirrored & (low <= 0.0), 0.0, out * where(mirrored, 1.0 - 2.0 * odd, 1.0))
     out = where((high <= 0.0) & (floor(high) == high), math.inf, out)
-    return where(m == 0.0, 1.0, where(pole & ~turned, 0.0, out))
+    return where(m == 0.0, 1.0, where(pole & ~mirrored, 0.0, out))
 
 
 def _sign(x: Number) -> Number:
-    """The sign of Γ(x), for x no pole."""
+    """The sign of Γ(x) away from its poles."""
     down = floor(x)
     return where((x < 0.0) & (down != 2.0 * floor(0.5 * down)), -1.0, 1.0)
 
 
 def _riemann_formula(s: Number) -> Number:
-    """ζ(s): by the functional equation (DLMF 25.4.1) where it is mirrored, else the sum."""
+    """ζ(s): by the functional equation (DLMF 25.4.1) where s is mirrored, else by the sum."""
     mirrored = s < LEAST_SUMMED
     t = where(mirrored, 1.0 - s, s)
     out = euler_maclaurin(t, 0.0 * t + 1.0)
@@ -131,8 +130,8 @@ class RiemannZeta(Written):
     partials = (lambda ds, out, s: ds * _riemann_slope(s),)
 
 
-def _riemann_slope(s: Any) -> Any:
-    """ζ'(s): by the functional equation (DLMF 25.4.1) where it is mirrored, else the sum."""
+def _riemann_slope(s: Array) -> Array:
+    """ζ'(s): by the functional equation (DLMF 25.4.1) where s is mirrored, else by the sum."""
     # ζ(s) = 2 (2π)^-t sin(πs/2) Γ(t) ζ(t), t = 1 - s
     one, half_pi = full_like(s, 1), full_like(s, 0.5 * math.pi)
     mirrored = lt(s, full_like(s, LEAST_SUMMED))
@@ -142,8 +141,8 @@ def _riemann_slope(s: Any) -> Any:
     value = RIEMANN(beyond)
     angle = half_pi * select(mirrored, s, zeros_like(s))
     sine, cosine = sin_of(angle), cos_of(angle)
-    turned = sine * (full_like(s, math.log(2 * math.pi)) - digamma(beyond)) + half_pi * cosine
-    below = turned * value - sine * slope
+    factor_slope = sine * (full_like(s, math.log(2 * math.pi)) - digamma(beyond)) + half_pi * cosine
+    below = factor_slope * value - sine * slope
     scale = full_like(s, 2) * exp_of(-beyond * full_like(s, math.log(2 * math.pi)))
     return select(mirrored, scale * gamma_ops.gamma(beyond) * below, slope)
 
@@ -216,7 +215,7 @@ def gammasgn(x: ArrayLike) -> Array:
         x: real numbers; integers count as floats.
 
     Returns:
-        -1 or 1, of the shape of ``x``; at zero that of the zero, NaN at the negative integers.
+        -1 or 1, of the shape of ``x``; at zero the sign of the zero, NaN at the negative integers.
 
     As SciPy's ``gammasgn``.
 
@@ -326,7 +325,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
     Args:
         x: the exponents, real numbers.
-        q: the first terms, promoted and broadcast with ``x``; none for the Riemann zeta function.
+        q: the first terms, promoted and broadcast with ``x``; None for the Riemann zeta function.
 
     Returns:
         The values; with ``q`` NaN for ``x`` below 1.
@@ -356,7 +355,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
         The factorials, floats; 0 for negative ``n``.
 
     Raises:
-        NotImplementedError: ``exact`` is True: arrays have no integers of any length.
+        NotImplementedError: ``exact`` is True, which takes integers of arbitrary size.
 
     As SciPy's ``factorial``.
 
@@ -366,7 +365,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """
     if exact:
         raise NotImplementedError(
-            "factorial: exact=True needs integers of any length; use math.factorial"
+            "factorial: exact=True needs integers of arbitrary size; use math.factorial"
         )
     order = as_inexact(n, "factorial", "n")
     check_kind("factorial", FLOAT, order.type)
@@ -450,7 +449,7 @@ def bernoulli(n: int) -> Array:
     n = integer(n, "bernoulli", "n")
     if n < 0:
         raise ValueError(f"bernoulli: n must not be negative, got {n}")
-    # 64 bits hold them up to B_258; beyond, they are infinite.
+    # float64 holds them up to B_258; beyond, they are infinite.
     numbers = np.zeros(n + 1)
     numbers[:2] = (1.0, -0.5)[: n + 1]
     even = np.arange(2, n + 1, 2)

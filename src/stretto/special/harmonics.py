@@ -6,7 +6,6 @@ Source: DLMF 14.30 (definition), 14.10.3 (recurrence in the degree). Next, read 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
@@ -36,8 +35,8 @@ __all__ = ["sph_harm_y"]
 def _legendre_formula(n: Number, m: Number, theta: Number) -> Number:
     """The factor of Y that depends on theta; zero for |m| > n."""
     order = absolute(m)
-    known = (n >= order) & (floor(n) == n) & (floor(m) == m)
-    n, order = where(known, n, 0.0), where(known, order, 0.0)
+    defined = (n >= order) & (floor(n) == n) & (floor(m) == m)
+    n, order = where(defined, n, 0.0), where(defined, order, 0.0)
     height, width = cos(theta), absolute(sin(theta))  # a function of cos(theta) alone
 
     def across(k: Number, degree: Number, here: Number) -> list[Number]:
@@ -55,7 +54,7 @@ def _legendre_formula(n: Number, m: Number, theta: Number) -> Number:
     state = [degree, zero, here, alike(theta, 1.0)]
     out = loop(lambda degree, *_: degree < n, up, state, 1 << 16)[2]
     odd = (m < 0.0) & (order != 2.0 * floor(0.5 * order))
-    return where(known, where(odd, -out, out), 0.0 * theta)
+    return where(defined, where(odd, -out, out), 0.0 * theta)
 
 
 class NormalisedLegendre(Written):
@@ -69,10 +68,10 @@ class NormalisedLegendre(Written):
     )
 
 
-def _legendre_slope(n: Any, m: Any, theta: Any) -> Any:
+def _legendre_slope(n: Array, m: Array, theta: Array) -> Array:
     """(√((n - m)(n + m + 1)) P^(m + 1) - √((n + m)(n - m + 1)) P^(m - 1)) / 2.
 
-    For theta from 0 to pi; beyond, where the sine is negative, it runs the other way.
+    For theta from 0 to π; where the sine is negative, with the opposite sign.
     """
     one = full_like(m, 1)
     above = sqrt_of((n - m) * (n + m + one)) * LEGENDRE(n, m + one, theta)
@@ -101,7 +100,7 @@ def sph_harm_y(
         theta: the colatitudes, in radians.
         phi: the longitudes, in radians; all four are broadcast together.
         diff_n: must be None.
-        n_max: the greatest degree; those above count as it.
+        n_max: the largest degree; larger ones count as this one.
 
     Returns:
         The values, complex; 0 where ``abs(m) > n``.
@@ -118,7 +117,7 @@ def sph_harm_y(
     """
     if diff_n is not None:
         raise NotImplementedError(
-            f"sph_harm_y: diff_n={diff_n!r} is not taken; use stretto.grad or stretto.jvp"
+            f"sph_harm_y: diff_n must be None, got {diff_n!r}; use stretto.grad or stretto.jvp"
         )
     first, second = promote_values("sph_harm_y", theta, phi, inexact=True)
     values = promote_values("sph_harm_y", n, m, first, second, inexact=True)

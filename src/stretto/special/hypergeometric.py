@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import promote_values
@@ -43,7 +42,7 @@ def _series(
     active: Number,
     top: Sequence[Number],
     bottom: Sequence[Number],
-    moved: Sequence[float],
+    moved: Sequence[Number],
     x: Number,
 ) -> tuple[Number, Number]:
     """Σ (top)_n / (bottom)_n x^n / n!, and its derivative along ``moved``, top then bottom."""
@@ -55,7 +54,7 @@ def _series(
         k = n - 1.0
         ratio, turn = x / n, 0.0
         for a, da in above:
-            turn = turn * (a + k) + ratio * da  # by the product rule: no a + k is divided by
+            turn = turn * (a + k) + ratio * da  # the product rule, without dividing by a + k
             ratio = ratio * (a + k)
         for b, db in below:
             turn = (turn - ratio * db / (b + k)) / (b + k)
@@ -72,22 +71,22 @@ def _series(
     return state[2], state[3]
 
 
-def _whole_below(a: Number) -> Number:
+def _is_pole(a: Number) -> Number:
     return (a <= 0.0) & (floor(a) == a)
 
 
 def _kummer(a: Number, b: Number, x: Number, da: float, db: float) -> tuple[Number, Number]:
     """M(a, b, x) and its derivative: for x < 0 by e^x M(b - a, b, -x), unless it is a polynomial.
 
-    Far to the left by the asymptotic series, whose derivative is not given.
+    For x < -500 by the asymptotic series, whose derivative is not known here: it is NaN.
     """
-    pole = _whole_below(b)
+    pole = _is_pole(b)
     b = where(pole, 1.0, b)
-    mirrored = (x < 0.0) & ~_whole_below(a)
+    mirrored = (x < 0.0) & ~_is_pole(a)
     far = mirrored & (x < -500.0)
     first = where(mirrored, b - a, a)
     active = ~pole & ~far & (absolute(x) < 2000.0)
-    total, slope = _mixed(active, first, b, where(mirrored, -x, x), mirrored, da, db)
+    total, slope = _kummer_series(active, first, b, where(mirrored, -x, x), mirrored, da, db)
     factor = where(mirrored, exp(x), 1.0)
     out, turn = factor * total, factor * slope
     # Γ(b) / Γ(b - a) (-x)^-a Σ (a)_n (a - b + 1)_n / n! (-x)^-n
@@ -98,16 +97,16 @@ def _kummer(a: Number, b: Number, x: Number, da: float, db: float) -> tuple[Numb
         sum_ = sum_ + term
     sign = _gamma_sign(b) * _gamma_sign(b - a)
     lead = sign * exp(log_gamma_formula(b) - log_gamma_formula(b - a) - a * log(size))
-    out = where(far, where(_whole_below(b - a), 0.0, lead * sum_), out)
+    out = where(far, where(_is_pole(b - a), 0.0, lead * sum_), out)
     out = where(pole, math.inf, where(x > 2000.0, math.inf, out))
     undefined = is_nan(a) | is_nan(b) | is_nan(x)
     return where(undefined, math.nan, out), where(undefined | pole | far, math.nan, turn)
 
 
-def _mixed(
+def _kummer_series(
     active: Number, a: Number, b: Number, x: Number, mirrored: Number, da: float, db: float
 ) -> tuple[Number, Number]:
-    """The series, and its derivative where a stands for b - a if it is ``mirrored``."""
+    """The series and its derivative; where ``mirrored``, a stands for b - a."""
     moved = where(mirrored, db - da, da + 0.0 * x)
     return _series(active, (a,), (b,), (moved, db), x)
 
@@ -118,7 +117,7 @@ def _gamma_sign(x: Number) -> Number:
 
 
 def _gauss_series(
-    a: Number, b: Number, c: Number, x: Number, moved: tuple[Any, ...], active: Number
+    a: Number, b: Number, c: Number, x: Number, moved: Sequence[Number], active: Number
 ) -> tuple[Number, Number]:
     return _series(active, (a, b), (c,), moved, x)
 
@@ -128,16 +127,17 @@ def _gauss(
 ) -> tuple[Number, Number]:
     """F(a, b; c; x) and its derivative along (da, db, dc).
 
-    By the series for |x| <= 0.9 and for polynomials; below by (1 - x)^-a F(a, c - b; c; x / (x -
-    1)); above by the connection with 1 - x, unless c - a - b is nearly whole: then by the series.
+    For polynomials, and x from -0.5 to 0.9, by the series; below by (1 - x)^-a F(a, c - b; c;
+    x / (x - 1)); above by the connection with 1 - x, unless c - a - b is nearly whole: then by the
+    series.
     """
-    polynomial = _whole_below(a) | _whole_below(b)
-    pole = _whole_below(c) & ~(polynomial & (where(a > b, a, b) > c))
+    polynomial = _is_pole(a) | _is_pole(b)
+    pole = _is_pole(c) & ~(polynomial & (where(a > b, a, b) > c))
     outside = (x > 1.0) & ~polynomial
     undefined = is_nan(a) | is_nan(b) | is_nan(c) | is_nan(x) | outside | pole
     a_, b_, c_ = (where(undefined, 1.0, v) for v in (a, b, c))
     x_ = where(undefined, 0.0, x)
-    # Pfaff: of both ways the one whose a is the less, as (1 - x)^-a grows
+    # Pfaff: of a and b the smaller becomes the exponent, as (1 - x)^-a grows
     left = (x_ < -0.5) & ~polynomial
     swapped = left & (b_ < a_)
     p, q = where(swapped, b_, a_), where(swapped, a_, b_)
@@ -145,18 +145,22 @@ def _gauss(
     second, dsecond = where(left, c_ - q, q), where(left, dc - dq, dq)
     z = where(left, x_ / (x_ - 1.0), x_)
     gap = c_ - p - second
-    edge = (z > 0.9) & ~polynomial & ~_whole_below(p) & ~_whole_below(second)
+    edge = (z > 0.9) & ~polynomial & ~_is_pole(p) & ~_is_pole(second)
     apart = absolute(gap - floor(gap + 0.5)) > 1e-3
-    one = edge & (z == 1.0)
-    turned = edge & apart & ~one
-    total, slope = _gauss_series(p, second, c_, z, (dp, dsecond, dc), ~turned & ~one & ~undefined)
+    at_1 = edge & (z == 1.0)
+    connected = edge & apart & ~at_1
+    total, slope = _gauss_series(
+        p, second, c_, z, (dp, dsecond, dc), ~connected & ~at_1 & ~undefined
+    )
     # DLMF 15.8.4
-    y = where(turned, 1.0 - z, 0.05)
-    d = where(turned, gap, 0.5)
-    first, dfirst = _gauss_series(p, second, 1.0 - d, y, (dp, dsecond, dp + dsecond - dc), turned)
+    y = where(connected, 1.0 - z, 0.05)
+    d = where(connected, gap, 0.5)
+    first, dfirst = _gauss_series(
+        p, second, 1.0 - d, y, (dp, dsecond, dp + dsecond - dc), connected
+    )
     e, f = c_ - p, c_ - second
     last, dlast = _gauss_series(
-        e, f, 1.0 + d, y, (dc - dp, dc - dsecond, dc - dp - dsecond), turned
+        e, f, 1.0 + d, y, (dc - dp, dc - dsecond, dc - dp - dsecond), connected
     )
     gc = gamma_formula(c_)
     psi_c = digamma_formula(c_)
@@ -167,12 +171,12 @@ def _gauss(
     dv = dc * psi_c - dd * (digamma_formula(-d) - log(y)) - dp * _psi(p) - dsecond * _psi(second)
     joined = u * first + v * last
     turn = u * (dfirst + du * first) + v * (dlast + dv * last)
-    total, slope = where(turned, joined, total), where(turned, turn, slope)
+    total, slope = where(connected, joined, total), where(connected, turn, slope)
     # Gauss's sum at 1
-    at_one = gc * gamma_formula(where(one & (gap > 0.0), gap, 1.0))
+    at_one = gc * gamma_formula(where(at_1 & (gap > 0.0), gap, 1.0))
     at_one = at_one / _finite_gamma(e) / _finite_gamma(f)
-    total = where(one, where(gap > 0.0, at_one, math.inf), total)
-    slope = where(one, at_one * du, slope)
+    total = where(at_1, where(gap > 0.0, at_one, math.inf), total)
+    slope = where(at_1, at_one * du, slope)
     # (1 - x)^-p, and its derivative
     base = where(left, 1.0 - x_, 1.0)
     factor = power(base, -p)
@@ -185,12 +189,12 @@ def _gauss(
 
 def _finite_gamma(x: Number) -> Number:
     """Γ(x), infinite at its poles."""
-    return where(_whole_below(x), math.inf, gamma_formula(x))
+    return where(_is_pole(x), math.inf, gamma_formula(x))
 
 
 def _psi(x: Number) -> Number:
     """ψ(x), 0 at its poles, where 1 / Γ is 0."""
-    return where(_whole_below(x), 0.0, digamma_formula(x))
+    return where(_is_pole(x), 0.0, digamma_formula(x))
 
 
 class Hyp1f1(Written):
@@ -211,10 +215,10 @@ class Hyp1f1(Written):
 
 
 class Hyp1f1Slope(Written):
-    """The derivative of 1F1 in its parameter of this number."""
+    """The derivative of 1F1 in its parameter number ``which``."""
 
     which: int
-    partials = (refused_partial("derivatives of hyp1f1 in a or b have none themselves"),) * 3
+    partials = (refused_partial("the derivatives of hyp1f1 in a and b have no derivatives"),) * 3
 
     def formula(self, a: Number, b: Number, x: Number) -> Number:
         """The derivative alone."""
@@ -240,10 +244,10 @@ class Hyp2f1(Written):
 
 
 class Hyp2f1Slope(Written):
-    """The derivative of 2F1 in its parameter of this number."""
+    """The derivative of 2F1 in its parameter number ``which``."""
 
     which: int
-    partials = (refused_partial("derivatives of hyp2f1 in a, b or c have none themselves"),) * 4
+    partials = (refused_partial("the derivatives of hyp2f1 in a, b and c have no derivatives"),) * 4
 
     def formula(self, a: Number, b: Number, c: Number, x: Number) -> Number:
         """The derivative alone."""
@@ -256,8 +260,8 @@ HYP1F1, HYP2F1 = Hyp1f1(), Hyp2f1()
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Compute Kummer's function 1F1(a; b; x) of each triple.
 
-    Derivatives exist in all three (in ``a`` and ``b`` not far below x = -500, where the asymptotic
-    series serves).
+    Differentiable in all three arguments, except in ``a`` and ``b`` below ``x = -500``, where the
+    asymptotic series is used.
 
     Args:
         a: the first parameters, real numbers.
@@ -280,16 +284,16 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
-    """Compute Gauss's function 2F1(a, b; c; x) of each four numbers.
+    """Compute Gauss's function 2F1(a, b; c; x) of each quadruple.
 
-    Derivatives exist in all four. Slow, and right to fewer digits, for ``x`` above 0.9 where ``c -
-    a - b`` is nearly a whole number.
+    Differentiable in all four arguments. Slow and less accurate for ``x`` above 0.9 where ``c - a -
+    b`` is nearly a whole number.
 
     Args:
         a: the first parameters, real numbers.
         b: the second parameters.
         c: the third parameters.
-        x: the points, at most 1, beyond only for polynomials; all four are promoted and broadcast
+        x: the points, at most 1, or anywhere for polynomials; all four are promoted and broadcast
             together.
 
     Returns:

@@ -6,7 +6,6 @@ Sources: DLMF chapters 6, 7.2 and 8.19, 25.12. Next, read ``gammas``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -99,7 +98,7 @@ def _expn_formula(n: Number, x: Number) -> Number:
     b = top + n_
     start = [alike(x, 1e300), 1.0 / b, 1.0 / b, alike(x, 1.0)]
     fraction = loop(lambda c, d, h, gap: divided & (gap > _EPSILON), step, start, 500)[2]
-    # DLMF 8.19.8; for n = 0 nothing but exp(-x) / x
+    # DLMF 8.19.8; for n = 0 simply exp(-x) / x
     low = where(divided, 0.5, x_)
     order = where(n_ < 1.0, 1.0, n_) - 1.0
 
@@ -143,8 +142,8 @@ def _sici_formulas(x: Number) -> tuple[Number, Number]:
     si = where(small, si, 0.5 * math.pi - f * cos(angle) - g * sin(angle))
     ci = where(small, ci, f * sin(angle) - g * cos(angle))
     ci = where(x == -math.inf, math.nan, ci)
-    keeps = is_nan(x) | (x == 0.0)  # also the sign of zero
-    return where(keeps, x, where(x < 0.0, -si, si)), where(is_nan(x), x, ci)
+    unchanged = is_nan(x) | (x == 0.0)  # with the sign of zero
+    return where(unchanged, x, where(x < 0.0, -si, si)), where(is_nan(x), x, ci)
 
 
 def _fresnel_formulas(x: Number) -> tuple[Number, Number]:
@@ -168,24 +167,24 @@ def _fresnel_formulas(x: Number) -> tuple[Number, Number]:
     s = where(small, s, 0.5 - f * cos(angle) - g * sin(angle))
     c = where(small, c, 0.5 + f * sin(angle) - g * cos(angle))
     s, c = where(x < 0.0, -s, s), where(x < 0.0, -c, c)
-    keeps = is_nan(x) | (x == 0.0)  # also the sign of zero
-    return where(keeps, x, s), where(keeps, x, c)
+    unchanged = is_nan(x) | (x == 0.0)  # with the sign of zero
+    return where(unchanged, x, s), where(unchanged, x, c)
 
 
 def _spence_formula(x: Number) -> Number:
-    """Li_2(1 - x), turned to |1 - z| <= 1/2."""
-    great = x > 1.5
-    y = where(great, 1.0 / x, x)
+    """Li_2(1 - x), by its reflections to an argument of at most 1/2."""
+    large = x > 1.5
+    y = where(large, 1.0 / x, x)
     small = y < 0.5
-    w = where(small, y, where(great, (x - 1.0) / where(great, x, 1.0), 1.0 - y))
+    w = where(small, y, where(large, (x - 1.0) / where(large, x, 1.0), 1.0 - y))
     out = w * chebyshev(tables.SPENCE, 2.0 * w)
     # Li_2(1 - y) + Li_2(y) = π^2 / 6 - log y log(1 - y)
     safe = where(small & (y > 0.0), y, 0.5)
-    turned = math.pi**2 / 6 - where(y > 0.0, log(safe) * log1p(-safe), 0.0) - out
-    out = where(small, turned, out)
+    reflected = math.pi**2 / 6 - where(y > 0.0, log(safe) * log1p(-safe), 0.0) - out
+    out = where(small, reflected, out)
     # Li_2(1 - x) + Li_2(1 - 1 / x) = -log(x)^2 / 2
-    logarithm = log(where(great, x, 1.0))
-    out = where(great, -0.5 * logarithm * logarithm - out, out)
+    logarithm = log(where(large, x, 1.0))
+    out = where(large, -0.5 * logarithm * logarithm - out, out)
     return where(x >= 0.0, where(x < math.inf, out, math.nan), math.nan)
 
 
@@ -223,11 +222,11 @@ class Expn(Written):
 _scipy_expn = from_scipy("expn")
 
 
-def _expn_before(n: Any, x: Any, out: Any) -> Any:
-    """E_(n - 1), of which E_(-1) = (e^-x + E_0) / x."""
+def _expn_before(n: Array, x: Array, out: Array) -> Array:
+    """E_(n - 1), where E_(-1) = (e^-x + E_0) / x."""
     one = full_like(n, 1)
-    some = ge(n, one)
-    return select(some, expn(select(some, n - one, one), x), (exp_of(-x) + out) / x)
+    positive = ge(n, one)
+    return select(positive, expn(select(positive, n - one, one), x), (exp_of(-x) + out) / x)
 
 
 class SineIntegral(Written):
@@ -237,7 +236,7 @@ class SineIntegral(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """The first of both."""
+        """The first of the pair."""
         return _sici_formulas(x)[0]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
@@ -252,7 +251,7 @@ class CosineIntegral(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """The second of both."""
+        """The second of the pair."""
         return _sici_formulas(x)[1]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
@@ -267,11 +266,11 @@ class FresnelSine(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """The first of both."""
+        """The first of the pair."""
         return _fresnel_formulas(x)[0]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's, with the sign of zero; the formula from where that loses the phase."""
+        """SciPy's, with the sign of zero; the formula where SciPy's loses the phase."""
         return _fresnel_exact(x, 0)
 
 
@@ -282,11 +281,11 @@ class FresnelCosine(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """The second of both."""
+        """The second of the pair."""
         return _fresnel_formulas(x)[1]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's, with the sign of zero; the formula from where that loses the phase."""
+        """SciPy's, with the sign of zero; the formula where SciPy's loses the phase."""
         return _fresnel_exact(x, 1)
 
 
@@ -306,8 +305,8 @@ class Spence(Written):
     partials = (lambda dx, out, x: dx * _spence_slope(x),)
 
 
-def _spence_slope(x: Any) -> Any:
-    """log(x) / (1 - x); near 1 its series, for derivatives of derivatives there."""
+def _spence_slope(x: Array) -> Array:
+    """log(x) / (1 - x); near 1 its series, so that higher derivatives exist there."""
     one = full_like(x, 1)
     w = one - x
     near = eq(w, zeros_like(w))

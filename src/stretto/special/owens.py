@@ -1,4 +1,4 @@
-"""Owen's T function, by which bivariate normal probabilities are computed.
+"""Owen's T function, for bivariate normal probabilities.
 
 Next, read ``harmonics``.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ legendre = LazyModule("numpy.polynomial.legendre")
 
 @functools.cache
 def _nodes() -> tuple[tuple[float, float], ...]:
-    """Nodes and weights of Gauss and Legendre on [0, 1]."""
+    """Nodes and weights of Gauss-Legendre quadrature on [0, 1]."""
     nodes, weights = legendre.leggauss(32)
     return tuple(zip((0.5 * nodes + 0.5).tolist(), (0.5 * weights).tolist(), strict=True))
 
@@ -43,7 +42,7 @@ def _nodes() -> tuple[tuple[float, float], ...]:
 def _integral(h: Number, a: Number) -> Number:
     """T(h, a) for h >= 0 and 0 <= a <= 1: ∫ exp(-h^2 (1 + x^2) / 2) / (1 + x^2) dx / 2π.
 
-    Beyond x = 9 / h the integrand is nothing to what it is at 0.
+    Beyond x = 9 / h the integrand is negligible compared with its value at 0.
     """
     end = where(a * h > 9.0, 9.0 / where(h > 1.0, h, 1.0), a)
     total = 0.0
@@ -57,13 +56,13 @@ def _integral(h: Number, a: Number) -> Number:
 def _owens_t_formula(h: Number, a: Number) -> Number:
     """Even in h, odd in a; for a > 1 by T(h, a) + T(ah, 1/a) = (Q(h) + Q(ah)) / 2 - Q(h) Q(ah)."""
     height, slope = absolute(h), absolute(a)
-    great = slope > 1.0
+    steep = slope > 1.0
     product = where(height == 0.0, 0.0, height * slope)
-    low = where(great, product, height)
-    low = where(low < 100.0, low, 100.0)  # where all is zero
-    part = _integral(low, where(great, 1.0 / slope, slope))
+    low = where(steep, product, height)
+    low = where(low < 100.0, low, 100.0)  # beyond, everything is zero
+    part = _integral(low, where(steep, 1.0 / slope, slope))
     q, r = 0.5 * erfc(math.sqrt(0.5) * height), 0.5 * erfc(math.sqrt(0.5) * product)
-    out = where(great, 0.5 * (q + r) - q * r - part, part)
+    out = where(steep, 0.5 * (q + r) - q * r - part, part)
     out = where(is_nan(h) | is_nan(a), math.nan, out)
     return where(a < 0.0, -out, out)
 
@@ -94,7 +93,7 @@ class OwensT(Written):
 _scipy = from_scipy("owens_t")
 
 
-def _integrand(h: Any, a: Any) -> Any:
+def _integrand(h: Array, a: Array) -> Array:
     square = full_like(a, 1) + a * a
     return exp_of(full_like(h, -0.5) * h * h * square) * full_like(a, 0.5 / math.pi) / square
 

@@ -1,11 +1,11 @@
-"""Sums of exponentials, and what they normalise.
+"""Sums of exponentials, and the functions that they normalise.
 
 Next, read ``bessel``.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto.numpy import normalised
@@ -40,7 +40,7 @@ def logsumexp(
     keepdims: bool = False,
     return_sign: bool = False,
     where: ArrayLike | None = None,
-) -> Any: ...
+) -> Array | tuple[Array, Array]: ...
 def logsumexp(
     a: ArrayLike,
     axis: Axes = None,
@@ -48,7 +48,7 @@ def logsumexp(
     keepdims: bool = False,
     return_sign: bool = False,
     where: ArrayLike | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Compute ``log(sum(b * exp(a)))`` over axes, without overflow.
 
     Args:
@@ -60,7 +60,8 @@ def logsumexp(
         where: booleans, broadcast with ``a``: the elements that count; by default all.
 
     Returns:
-        The logarithms; with ``return_sign`` a pair, those of the sums' sizes and the signs.
+        The logarithms; with ``return_sign`` a pair, the logarithms of the sums' absolute
+            values and the signs.
 
     Raises:
         TypeError: ``where`` is not boolean.

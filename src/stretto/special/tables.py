@@ -1,7 +1,7 @@
 """Chebyshev coefficients of special functions, for t from -1 to 1.
 
-Computed from the functions at Chebyshev nodes with forty-five digits, and cut off where they do not
-change a float64 any more. Next, read ``errors``.
+Computed from the functions at Chebyshev nodes with forty-five digits, and truncated where
+further ones would not change a float64. Next, read ``errors``.
 """
 
 # fmt: off

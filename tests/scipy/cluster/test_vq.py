@@ -1,4 +1,4 @@
-"""Vectors replaced by the nearest: what the table of functions cannot say."""
+"""Vector quantisation: what the table of functions cannot say."""
 
 import numpy as np
 import pytest
@@ -19,5 +19,7 @@ def test_gradients_are_finite_on_a_code():
 def test_refuses():
     with pytest.raises(ValueError, match=r"expected obs \[m, d\].*float32\[2\] and float32\[2,2\]"):
         vq(BOOK[0], BOOK)
+    with pytest.raises(TypeError, match="vq: code_book must be an array"):
+        vq(np.ones((2, 2), np.float32), [[1.0, 2.0]])
     with pytest.raises(ValueError, match="at least one code"):
         vq(BOOK, BOOK[:0])

@@ -53,8 +53,8 @@ def test_tridiagonal_vectors_and_selections():
     some, vectors = linalg.eigh_tridiagonal(d, e, select="v", select_range=(low, high))
     np.testing.assert_array_equal(some, w[1:3])
     np.testing.assert_array_equal(vectors, v[:, 1:3])
-    many = linalg.eigh_tridiagonal(np.stack([d, d]), e, eigvals_only=True)
-    np.testing.assert_allclose(many, np.stack([w, w]), atol=1e-6)
+    batch = linalg.eigh_tridiagonal(np.stack([d, d]), e, eigvals_only=True)
+    np.testing.assert_allclose(batch, np.stack([w, w]), atol=1e-6)
     assert linalg.eigh_tridiagonal(snp.zeros(0), snp.zeros(0), eigvals_only=True).shape == (0,)
     g = st.grad(lambda e: linalg.eigh_tridiagonal(d, e, eigvals_only=True)[0])(snp.array(e))
     # dw = 2 v_i v_i+1 de
@@ -77,11 +77,11 @@ def test_forms_turn_back():
 
 
 def test_refusals():
-    with pytest.raises(NotImplementedError, match=r"eigh: eigvals=\.\.\. cannot be given"):
+    with pytest.raises(NotImplementedError, match=r"eigh: eigvals must be None"):
         linalg.eigh(np.eye(2), eigvals=(0, 1))
     with pytest.raises(ValueError, match="eigh: type must be 1, 2 or 3"):
         linalg.eigh(np.eye(2), type=4)
-    with pytest.raises(ValueError, match="eigh: a and b must have one size"):
+    with pytest.raises(ValueError, match="eigh: a and b must have the same size"):
         linalg.eigh(np.eye(2), np.eye(3))
     with pytest.raises(TypeError, match="eigh_tridiagonal: d and e must be real"):
         linalg.eigh_tridiagonal(np.ones(2) * 1j, np.ones(1))
@@ -93,7 +93,7 @@ def test_refusals():
         linalg.eigh_tridiagonal(np.ones((2, 2)), np.ones(1), select="v", select_range=(0, 1))
     with pytest.raises(ValueError, match="schur: output must be 'real' or 'complex'"):
         linalg.schur(np.eye(2), "triangular")
-    with pytest.raises(ValueError, match="rsf2csf: T and Z must have one size"):
+    with pytest.raises(ValueError, match="rsf2csf: T and Z must have the same size"):
         linalg.rsf2csf(np.eye(2), np.eye(3))
     with pytest.raises(MissingRuleError, match="order of eigenvalues are LAPACK's choice"):
         st.grad(lambda x: snp.sum(snp.real(linalg.schur(x, "complex")[0])))(snp.eye(2))

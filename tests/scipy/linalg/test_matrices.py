@@ -1,4 +1,4 @@
-"""Matrices of a certain structure: two given vectors, leading axes, refusals."""
+"""Structured matrices: made from two vectors, leading axes, refusals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Matrices that have a name: exact integers, dtypes, refusals."""
+"""Named matrices: exact integers, dtypes, refusals."""
 
 import numpy as np
 import pytest

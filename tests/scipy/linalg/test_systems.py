@@ -1,4 +1,4 @@
-"""SciPy's systems: factored ones, what is assumed of a matrix, refusals."""
+"""SciPy's systems: factored ones, assumptions about the matrix, refusals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The estimate of BFGS: the secant equation, symmetry, what teaches nothing, quadratics."""
+"""The estimate of BFGS: the secant equation, symmetry, steps that are ignored, quadratics."""
 
 import numpy as np
 

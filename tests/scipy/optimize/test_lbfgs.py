@@ -15,8 +15,8 @@ def empty(memory, n):
 
 def pairs(count, n=4):
     random = np.random.default_rng(1)
-    found = random.normal(size=(count, 2, n))
-    return [(s, y if s @ y > 0 else -y) for s, y in found]
+    pairs = random.normal(size=(count, 2, n))
+    return [(s, y if s @ y > 0 else -y) for s, y in pairs]
 
 
 def dense(steps, n=4):

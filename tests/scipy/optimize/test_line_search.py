@@ -1,4 +1,4 @@
-"""The line search: Wolfe's conditions, failures, how many values it takes, the cubic inside."""
+"""The line search: Wolfe's conditions, failures, the number of evaluations, the cubic."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ def search(f, x, direction=None, tries=30, before=None):
     value, gradient = st.value_and_grad(f)(x)
     direction = -gradient if direction is None else direction
     before = value + 1 if before is None else before
-    found = line_search(st.value_and_grad(f), x, direction, value, gradient, before, tries)
-    return found, float(value), float(gradient @ direction), direction
+    result = line_search(st.value_and_grad(f), x, direction, value, gradient, before, tries)
+    return result, float(value), float(gradient @ direction), direction
 
 
 FUNCTIONS = {
@@ -31,31 +31,31 @@ def test_strong_wolfe_conditions(name):
     f, start = FUNCTIONS[name]
     with st.enable_x64():
         x = snp.array(start)
-        found, value, slope, direction = search(f, x)
-        length = float(found.length)
-        assert not bool(found.failed) and length > 0
+        result, value, slope, direction = search(f, x)
+        length = float(result.length)
+        assert not bool(result.failed) and length > 0
         here, gradient = st.value_and_grad(f)(x + length * direction)
-        np.testing.assert_allclose(found.value, here, rtol=1e-14)
-        np.testing.assert_allclose(found.gradient, gradient, rtol=1e-14)
+        np.testing.assert_allclose(result.value, here, rtol=1e-14)
+        np.testing.assert_allclose(result.gradient, gradient, rtol=1e-14)
         assert float(here) <= value + _DECREASE * length * slope * (1 - 1e-12)
         assert abs(float(gradient @ direction)) <= _FLATTER * abs(slope)
-        assert 1 <= int(found.evaluations) <= 30
+        assert 1 <= int(result.evaluations) <= 30
 
 
 def test_uphill_there_is_nothing():
     with st.enable_x64():
         x = snp.array([3.0, -1.0])
-        found, *_ = search(lambda x: x @ x, x, direction=2 * x, tries=8)
-    assert bool(found.failed) and float(found.length) == 0 and int(found.evaluations) == 8
+        result, *_ = search(lambda x: x @ x, x, direction=2 * x, tries=8)
+    assert bool(result.failed) and float(result.length) == 0 and int(result.evaluations) == 8
 
 
 def test_values_that_are_no_numbers_are_not_low():
     """The first try is beyond the end of the logarithm."""
     with st.enable_x64():
         x = snp.array([1.0])
-        found, *_ = search(lambda x: -snp.sum(snp.log(2 - x)) - 5 * snp.sum(x), x)
-        assert np.isfinite(float(found.value))
-        assert not bool(found.failed) and float(x[0] + found.length * 4) < 2
+        result, *_ = search(lambda x: -snp.sum(snp.log(2 - x)) - 5 * snp.sum(x), x)
+        assert np.isfinite(float(result.value))
+        assert not bool(result.failed) and float(x[0] + result.length * 4) < 2
 
 
 def test_the_last_step_says_how_far_the_first_try_goes():
@@ -63,9 +63,9 @@ def test_the_last_step_says_how_far_the_first_try_goes():
         x = snp.array([3.0])
         f = lambda x: x @ x
         # 2 (f - before) / slope is the exact step where f falls as it did before: 9 - 0 lower.
-        found, *_ = search(f, x, before=snp.array(9.0 + 9.0 / 1.01))
-        np.testing.assert_allclose(found.length, 0.5, rtol=1e-12)
-        assert int(found.evaluations) == 1
+        result, *_ = search(f, x, before=snp.array(9.0 + 9.0 / 1.01))
+        np.testing.assert_allclose(result.length, 0.5, rtol=1e-12)
+        assert int(result.evaluations) == 1
 
 
 def test_the_cubic_has_its_minimum_inside():

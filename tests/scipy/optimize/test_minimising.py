@@ -23,14 +23,14 @@ def bfgs(f, x, **options):
 def test_finds_minima_in_both_precisions():
     for wide, accuracy in ((False, 1e-4), (True, 1e-6)):
         with st.enable_x64(wide):
-            found = st.jit(lambda x: bfgs(rosenbrock, x))(snp.zeros(3))
-            assert isinstance(found, OptimizeResults)
-            assert bool(found.success) and int(found.status) == 0
-            assert found.x.dtype == found.hess_inv.dtype == (np.float64 if wide else np.float32)
-            np.testing.assert_allclose(found.x, np.ones(3), atol=accuracy)
-            assert abs(float(found.fun)) < 1e-6
-            assert float(snp.max(abs(found.jac))) < 1e-5
-            assert int(found.nit) <= int(found.nfev) == int(found.njev) < 80
+            result = st.jit(lambda x: bfgs(rosenbrock, x))(snp.zeros(3))
+            assert isinstance(result, OptimizeResults)
+            assert bool(result.success) and int(result.status) == 0
+            assert result.x.dtype == result.hess_inv.dtype == (np.float64 if wide else np.float32)
+            np.testing.assert_allclose(result.x, np.ones(3), atol=accuracy)
+            assert abs(float(result.fun)) < 1e-6
+            assert float(snp.max(abs(result.jac))) < 1e-5
+            assert int(result.nit) <= int(result.nfev) == int(result.njev) < 80
 
 
 def curved(condition):
@@ -65,27 +65,27 @@ def test_badly_scaled_problems(name, wide):
     f, start, want, accuracy = PROBLEMS[name]
     with st.enable_x64(wide):
         x = snp.asarray(start, np.float64 if wide else np.float32)
-        found = st.jit(lambda x: bfgs(f, x))(x)
-        assert bool(found.success) and int(found.nfev) < 60
-        np.testing.assert_allclose(found.x, want, atol=accuracy)
+        result = st.jit(lambda x: bfgs(f, x))(x)
+        assert bool(result.success) and int(result.nfev) < 60
+        np.testing.assert_allclose(result.x, want, atol=accuracy)
         if name == "condition 1e6" and not wide:
             return  # SciPy too stops at ftol early on: steps gain no more than 32 bits show
-        found = st.jit(lambda x: minimize(f, x, method="L-BFGS"))(x)
-        assert bool(found.success) and found.hess_inv is None
-        np.testing.assert_allclose(found.x, want, atol=max(accuracy, 1e-3))
+        result = st.jit(lambda x: minimize(f, x, method="L-BFGS"))(x)
+        assert bool(result.success) and result.hess_inv is None
+        np.testing.assert_allclose(result.x, want, atol=max(accuracy, 1e-3))
 
 
 def test_powells_badly_scaled_function():
     with st.enable_x64():
-        found = st.jit(lambda x: bfgs(powells_badly_scaled, x))(snp.array([0.0, 1.0]))
-        assert bool(found.success) and float(found.fun) < 1e-15
+        result = st.jit(lambda x: bfgs(powells_badly_scaled, x))(snp.array([0.0, 1.0]))
+        assert bool(result.success) and float(result.fun) < 1e-15
 
 
 def test_the_inverse_hessian_is_that_of_a_quadratic():
     with st.enable_x64():
         f = curved(1e3)
-        found = bfgs(f, snp.ones(10), gtol=1e-10)
-        product = np.asarray(found.hess_inv) @ np.asarray(st.hessian(f)(snp.zeros(10)))
+        result = bfgs(f, snp.ones(10), gtol=1e-10)
+        product = np.asarray(result.hess_inv) @ np.asarray(st.hessian(f)(snp.zeros(10)))
         np.testing.assert_allclose(product, np.eye(10), atol=1e-2)
 
 
@@ -93,10 +93,10 @@ def test_limited_memory():
     many = lambda x: snp.sum((x - snp.arange(x.size)) ** 2 * (1 + snp.arange(x.size) % 7))
     names = ("l-bfgs", "L-BFGS", "l-bfgs-experimental-do-not-rely-on-this")
     for name, memory in zip(names, (1, 3, 30), strict=True):
-        found = st.jit(lambda x, n=name, m=memory: minimize(
+        result = st.jit(lambda x, n=name, m=memory: minimize(
             many, x, method=n, options={"maxcor": m}))(snp.zeros(500))  # fmt: skip
-        assert bool(found.success) and int(found.nit) < 60
-        np.testing.assert_allclose(found.x, np.arange(500), atol=0.1)
+        assert bool(result.success) and int(result.nit) < 60
+        np.testing.assert_allclose(result.x, np.arange(500), atol=0.1)
     lbfgs = lambda f, x, **options: minimize(f, x, method="L-BFGS", options=options)
     few = lbfgs(rosenbrock, snp.zeros(2), maxiter=3)
     assert (int(few.nit), int(few.status), bool(few.success)) == (3, 1, False)
@@ -129,11 +129,11 @@ def test_derivatives_forwards_are_those_of_the_minimum():
     with st.enable_x64():
 
         def least(a):
-            found = minimize(
+            result = minimize(
                 lambda x, a: snp.sum((x - a) ** 2 + x**4 / 2), snp.zeros(1), (a,), method="bfgs",
                 tol=1e-9,
             )  # fmt: skip
-            return found.x[0]
+            return result.x[0]
 
         a = snp.array(2.0)
         x, dx = st.jit(lambda a: st.jvp(least, (a,), (a * 0 + 1,)))(a)
@@ -143,9 +143,9 @@ def test_derivatives_forwards_are_those_of_the_minimum():
 
 def test_steps_through_values_that_are_not_numbers():
     # log is NaN beyond 0, which the first full steps reach.
-    found = st.jit(lambda x: bfgs(lambda x: snp.sum(x - snp.log(x)), x))(snp.array([0.01, 30.0]))
-    assert bool(found.success)
-    np.testing.assert_allclose(found.x, [1, 1], atol=1e-4)
+    result = st.jit(lambda x: bfgs(lambda x: snp.sum(x - snp.log(x)), x))(snp.array([0.01, 30.0]))
+    assert bool(result.success)
+    np.testing.assert_allclose(result.x, [1, 1], atol=1e-4)
 
 
 def test_says_why_it_stopped():
@@ -162,7 +162,7 @@ def test_refuses():
     square = lambda x: snp.sum(x**2)
     with pytest.raises(ValueError, match="method must be 'BFGS' or 'L-BFGS'; got 'CG'"):
         minimize(square, snp.zeros(2), method="CG")
-    with pytest.raises(ValueError, match="bounds are not supported, without them use L-BFGS"):
+    with pytest.raises(ValueError, match="bounds are not supported, use L-BFGS without them"):
         minimize(square, snp.zeros(2), method="L-BFGS-B")
     with pytest.raises(ValueError, match="maxcor must be 1 or more; got 0"):
         minimize(square, snp.zeros(2), method="L-BFGS", options={"maxcor": 0})

@@ -26,7 +26,7 @@ def test_integers_by_fourier_transforms_are_rounded():
 
 
 def test_refuses():
-    with pytest.raises(ValueError, match=r"convolve: in1 and in2 must have one rank, got"):
+    with pytest.raises(ValueError, match=r"convolve: in1 and in2 must have the same rank, got"):
         convolve(X, X[0])
     with pytest.raises(ValueError, match="convolve: method must be 'auto', 'direct' or 'fft'"):
         convolve(X, X, method="fast")

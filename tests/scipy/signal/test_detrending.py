@@ -1,4 +1,4 @@
-"""Lines and means removed: SciPy's values, pieces, axes, laws, refusals."""
+"""Removal of lines and means: SciPy's values, pieces, axes, laws, refusals."""
 
 import numpy as np
 import pytest
@@ -45,10 +45,10 @@ def test_dtypes_and_slopes():
 
 def test_refusals():
     with pytest.raises(
-        ValueError, match=r"detrend: bp must be places along the axis, 0 to 12; got"
+        ValueError, match=r"detrend: bp must be positions along the axis, 0 to 12; got"
     ):
         detrend(X, bp=13)
-    with pytest.raises(ValueError, match="detrend: bp must be places"):
+    with pytest.raises(ValueError, match="detrend: bp must be positions"):
         detrend(X, bp=-1)
     with pytest.raises(ValueError, match="type must be 'linear' or 'constant'; got 'cubic'"):
         detrend(X, type="cubic")

@@ -1,4 +1,4 @@
-"""Signals cut and put together: by slices, adjoint to each other, windows, refusals."""
+"""Cutting signals and putting them together: slices, adjoints, windows, refusals."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,9 @@ def test_windows():
     weights, size = window_of("stft", np.ones(6), None, 100, 8, float32)
     assert size == 6 and weights.dtype == np.float32
     assert window_of("stft", "hann", None, 5, 8, float32)[1] == 5  # silently, as a default
-    with pytest.warns(UserWarning, match="stft: nperseg 8 is more than the signal has; 5 is taken"):
+    with pytest.warns(
+        UserWarning, match="stft: nperseg is 8, but the signal has 5 points; using 5"
+    ):
         assert window_of("stft", "hann", 8, 5, 8, float32)[1] == 5
 
 
@@ -57,9 +59,9 @@ def test_windows():
     "window, nperseg, message",
     [
         ("hann", 0, "nperseg must be positive, got 0"),
-        (np.ones((2, 2)), None, "window must be the name of one, a tuple, or an array of rank 1"),
-        (np.ones(0), None, "window must be the name"),
-        (3.0, None, "window must be the name"),
+        (np.ones((2, 2)), None, "window must be a name, a tuple, or an array of rank 1"),
+        (np.ones(0), None, "window must be a name"),
+        (3.0, None, "window must be a name"),
         (np.ones(9), None, "the window has 9 elements, more than the signal's 8"),
         (np.ones(4), 5, "nperseg 5 is not the window's size 4"),
     ],

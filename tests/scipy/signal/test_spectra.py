@@ -47,7 +47,7 @@ def test_detrend_may_be_a_function():
 
 
 def test_what_is_shorter_than_a_segment_warns():
-    with pytest.warns(UserWarning, match="welch: nperseg 256 is more than the signal has; 17 is"):
+    with pytest.warns(UserWarning, match="welch: nperseg is 256, but the signal has 17 points"):
         assert welch(X, nperseg=256)[1].shape == (2, 9)
     assert welch(X)[1].shape == (2, 9)
 
@@ -70,9 +70,9 @@ def test_refuses():
         welch(X, scaling="power")
     with pytest.raises(ValueError, match="csd: average must be 'mean' or 'median'"):
         csd(X, X, average="mode")
-    with pytest.raises(ValueError, match="csd: x and y must have one rank"):
+    with pytest.raises(ValueError, match="csd: x and y must have the same rank"):
         csd(X, X[0])
-    with pytest.raises(ValueError, match="welch: window must be the name of one"):
+    with pytest.raises(ValueError, match="welch: window must be a name, a tuple"):
         welch(X, window=3.0)
     with pytest.raises(ValueError, match="welch: nperseg 5 is not the window's size 4"):
         welch(X, window=np.ones(4), nperseg=5)
@@ -82,7 +82,7 @@ def test_refuses():
         istft(X, time_axis=0, freq_axis=0)
     with pytest.raises(ValueError, match="detrend: type must be 'linear' or 'constant'"):
         detrend(X, type="quadratic")
-    with pytest.raises(ValueError, match=r"detrend: bp must be places along the axis, 0 to 17"):
+    with pytest.raises(ValueError, match=r"detrend: bp must be positions along the axis, 0 to 17"):
         detrend(X, bp=18)
     with pytest.raises(NotImplementedError, match="there is no overwrite_data"):
         detrend(X, overwrite_data=True)

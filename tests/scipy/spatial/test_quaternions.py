@@ -89,8 +89,8 @@ def test_where_only_a_sum_of_angles_is_known(intrinsic):
         for order in ORDERS:
             ends = (0.0, np.pi) if order[0] == order[2] else (np.pi / 2, -np.pi / 2)
             for middle in ends:
-                given = st.numpy.array([0.4, middle, 0.3])
-                unit = q.from_euler(list(order), intrinsic, given)
+                angles = st.numpy.array([0.4, middle, 0.3])
+                unit = q.from_euler(list(order), intrinsic, angles)
                 angles = q.euler_of(unit, list(order), intrinsic)
                 assert float(angles[2]) == 0
                 same_turn(q.from_euler(list(order), intrinsic, angles), unit, 1e-7)

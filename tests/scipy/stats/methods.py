@@ -1,4 +1,4 @@
-"""What each distribution obeys, beside SciPy's and by its own laws."""
+"""Checks of distributions, against SciPy's and by their own laws."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Distributions of angles: periods, integrals, great concentrations, slopes."""
+"""Distributions of angles: periods, integrals, large concentrations, slopes."""
 
 import numpy as np
 from scipy import integrate, special, stats

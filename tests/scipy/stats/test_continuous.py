@@ -37,7 +37,7 @@ def test_scipys(name):
 @pytest.mark.parametrize("name", CASES)
 def test_densities_integrate_to_one(name):
     shapes, low, high, breaks = CASES[name]
-    if name != "cauchy":  # beyond there is less than rounding
+    if name != "cauchy":  # beyond, the rest is below rounding
         low, high = max(low, -45.0), min(high, 45.0)
     check_density(name, shapes, low, high, breaks)
 

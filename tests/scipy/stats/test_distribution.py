@@ -86,13 +86,20 @@ def test_vectors_that_do_not_fit():
         stats.dirichlet.logpdf(snp.ones(4), snp.ones(2))
     with pytest.raises(ValueError, match=r"x \[..., n\]"):
         stats.multivariate_normal.logpdf(snp.ones(3), snp.zeros(3), snp.eye(2))
-    with pytest.raises(NotImplementedError, match="allow_singular"):
-        stats.multivariate_normal.logpdf(snp.ones(2), snp.zeros(2), snp.eye(2), True)
+    for f in (stats.multivariate_normal.logpdf, stats.multivariate_normal.pdf):
+        caller = f"multivariate_normal.{f.__name__}"
+        with pytest.raises(NotImplementedError, match=f"{caller}: allow_singular"):
+            f(snp.ones(2), snp.zeros(2), snp.eye(2), True)
+        with pytest.raises(TypeError, match=f"{caller}: mean must be an array"):
+            f(snp.ones(2), [0.0, 0.0])
+    for f in (stats.multinomial.logpmf, stats.multinomial.pmf):
+        with pytest.raises(TypeError, match=f"multinomial.{f.__name__}: n must be an array"):
+            f(snp.ones(2), [2], snp.ones(2) / 2)
     assert float(stats.dirichlet.logpdf(snp.array([0.5, 0.6]), snp.ones(2))) == -np.inf
     assert float(stats.dirichlet.pdf(snp.array([0.5]), snp.ones(2))) == 1
-    many = stats.multivariate_normal.logpdf(snp.zeros((4, 2)), snp.zeros(2), 2.0)
+    batch = stats.multivariate_normal.logpdf(snp.zeros((4, 2)), snp.zeros(2), 2.0)
     one = stats.multivariate_normal.logpdf(snp.zeros(2), snp.zeros(2), 2 * snp.eye(2))
-    np.testing.assert_allclose(many, np.full(4, one), rtol=1e-6)
+    np.testing.assert_allclose(batch, np.full(4, one), rtol=1e-6)
 
 
 def test_statistics_refuse():

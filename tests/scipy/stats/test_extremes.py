@@ -25,7 +25,7 @@ def test_scipys(name):
 @pytest.mark.parametrize("name", CASES)
 def test_densities_integrate_to_one(name):
     shapes, low, high, _ = CASES[name]
-    if name != "pareto":  # beyond there is less than rounding
+    if name != "pareto":  # beyond, the rest is below rounding
         low, high = max(low, -45.0), min(high, 45.0)
     check_density(name, shapes, low, high, ())
 

@@ -43,8 +43,8 @@ def test_integrals():
 
 
 def test_estimates_are_trees():
-    several = st.vmap(gaussian_kde)(snp.asarray(np.stack([ONE, ONE + 1])))
-    out = st.vmap(lambda k: k(snp.array([0.5])))(several)
+    estimates = st.vmap(gaussian_kde)(snp.asarray(np.stack([ONE, ONE + 1])))
+    out = st.vmap(lambda k: k(snp.array([0.5])))(estimates)
     close(out[1], gaussian_kde(ONE + 1)(np.array([0.5], np.float32)))
     slope = st.grad(lambda p: gaussian_kde(ONE).logpdf(p).sum())(snp.array([0.5]))
     step = 1e-2
@@ -68,13 +68,18 @@ def test_errors():
     with pytest.raises(ValueError, match="bw_method"):
         gaussian_kde(TWO, "scots")
     kde = gaussian_kde(TWO)
-    with pytest.raises(ValueError, match="points of 2 dimensions"):
+    with pytest.raises(ValueError, match="evaluate: expected points of 2 dimensions"):
         kde(np.ones((3, 4), np.float32))
-    with pytest.raises(ValueError, match="2 dimensions, not one"):
+    for f in (kde.pdf, kde.logpdf):
+        with pytest.raises(ValueError, match=rf"kde.{f.__name__}: expected x of 2 dimensions"):
+            f(np.ones((3, 4), np.float32))
+    with pytest.raises(ValueError, match=r"integrate_box_1d: the samples have 2 dimensions"):
         kde.integrate_box_1d(0, 1)
-    with pytest.raises(ValueError, match="expected mean"):
+    with pytest.raises(ValueError, match="integrate_gaussian: expected mean"):
         kde.integrate_gaussian(np.ones(3), np.eye(2))
-    with pytest.raises(ValueError, match="2 and 1 dimensions"):
+    with pytest.raises(TypeError, match=r"kde.integrate_gaussian: mean must be an array"):
+        kde.integrate_gaussian([0.0, 0.0], np.eye(2))
+    with pytest.raises(ValueError, match=r"kde.integrate_kde: the estimates have 2 and 1 dim"):
         kde.integrate_kde(gaussian_kde(ONE))
     with pytest.raises(NotImplementedError, match="resample"):
         kde.integrate_box([0, 0], [1, 1])

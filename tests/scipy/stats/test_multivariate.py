@@ -16,14 +16,16 @@ def test_dirichlet():
         np.testing.assert_allclose(ours.dirichlet.logpdf(x, alpha), want, rtol=1e-12)
         # The last proportion may be left out.
         np.testing.assert_allclose(ours.dirichlet.logpdf(x[:2], alpha), want, rtol=1e-12)
-        many = np.stack([x, x[::-1]], 1)
-        got = ours.dirichlet.pdf(many, alpha)
-        np.testing.assert_allclose(got, [stats.dirichlet.pdf(v, alpha) for v in many.T])
+        columns = np.stack([x, x[::-1]], 1)
+        got = ours.dirichlet.pdf(columns, alpha)
+        np.testing.assert_allclose(got, [stats.dirichlet.pdf(v, alpha) for v in columns.T])
         for off in ([0.2, 0.3, 0.6], [0.0, 0.5, 0.5], [-0.1, 0.6, 0.5]):
             assert float(ours.dirichlet.logpdf(np.array(off), alpha)) == -np.inf
     for bad in (np.ones(5) / 5, np.float32(1.0)):
-        with pytest.raises(ValueError, match=r"dirichlet: expected alpha of shape \(k,\) and x"):
-            ours.dirichlet.logpdf(bad, alpha)
+        for f in (ours.dirichlet.logpdf, ours.dirichlet.pdf):
+            expected = rf"dirichlet.{f.__name__}: expected alpha of shape \(k,\) and x"
+            with pytest.raises(ValueError, match=expected):
+                f(bad, alpha)
 
 
 def test_multinomial():

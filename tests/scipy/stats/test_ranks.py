@@ -39,8 +39,8 @@ def test_modes(axis, keepdims):
 
 
 def test_the_mode_of_nan_and_of_nothing():
-    found = ours.mode(np.array([np.nan, 1.0, np.nan], np.float32))
-    assert np.isnan(float(found.mode)) and int(found.count) == 2
+    result = ours.mode(np.array([np.nan, 1.0, np.nan], np.float32))
+    assert np.isnan(float(result.mode)) and int(result.count) == 2
     with pytest.raises(ValueError, match=r"mode: float32\[0\] has no elements"):
         ours.mode(snp.zeros(0))
 

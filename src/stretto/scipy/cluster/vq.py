@@ -1,8 +1,9 @@
-"""``stretto.scipy.cluster.vq``: vectors replaced by the nearest one of a book."""
+"""``stretto.scipy.cluster.vq``: vector quantisation, by the nearest code of a book."""
 
 from __future__ import annotations
 
 import stretto.numpy as snp
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -18,14 +19,14 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     Args:
         obs: the observations, ``[m, d]``, or ``[m]`` for ``d = 1``.
         code_book: the codes, ``[k, d]``, or ``[k]``.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
-        The places of the codes, ``[m]``, the first of equally near ones, and the distances,
-            ``[m]``, where 0 has a derivative of 0.
+        The indices of the codes, ``[m]``, the first of equally near ones, and the distances,
+            ``[m]``; the derivative of a distance of 0 is 0.
 
     Raises:
-        ValueError: the shapes are others, or there is no code.
+        ValueError: the shapes do not match, or there is no code.
 
     As SciPy's ``vq``.
 
@@ -35,7 +36,9 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     (Array([0, 1], dtype=int32), Array([1., 0.], dtype=float32))
     """
     del check_finite
-    x, book = promote_dtypes("vq", obs, code_book)
+    x, book = promote_dtypes(
+        "vq", as_value(obs, "vq", "obs"), as_value(code_book, "vq", "code_book")
+    )
     x, book = (convert(v, inexact_dtype(v.dtype)) for v in (x, book))
     check_kind("vq", FLOAT, x.type)
     if x.ndim != book.ndim or x.ndim not in (1, 2) or x.shape[1:] != book.shape[1:]:
@@ -50,5 +53,5 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     squares = snp.sum(snp.square(x[:, None, :] - book[None]), -1)
     code = snp.argmin(squares, -1)
     nearest = snp.min(squares, -1)
-    far = nearest > 0
-    return code, snp.where(far, snp.sqrt(snp.where(far, nearest, 1)), 0)
+    apart = nearest > 0
+    return code, snp.where(apart, snp.sqrt(snp.where(apart, nearest, 1)), 0)

@@ -1,9 +1,8 @@
 """``stretto.scipy.linalg``: SciPy's linear algebra, on the matrices in the last two axes.
 
 Read ``factorisations``, ``systems``, ``eigenvalues``, ``sylvester``, ``functions``, ``matrices``,
-``named_matrices``.
-As in ``stretto.numpy.linalg``, values raise no exceptions: where a matrix is singular or not
-positive definite, or LAPACK fails, results are infinite or NaN, for that matrix alone.
+``named_matrices``. As in ``stretto.numpy.linalg``, values raise no exceptions: where a matrix is
+singular or not positive definite, or LAPACK fails, the results for that matrix are infinite or NaN.
 
 >>> import stretto as st
 >>> import stretto.numpy as snp
@@ -13,7 +12,7 @@ Array([[1, 2, 3],
        [3, 2, 1]], dtype=int32)
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
+# ruff: noqa: F403 (each file's __all__ lists what it exports)
 
 from stretto.scipy.linalg.eigenvalues import *
 from stretto.scipy.linalg.factorisations import *

@@ -1,19 +1,24 @@
-"""Complex numbers for those functions of matrices that are found by the complex Schur form.
+"""Arguments as values, under their names in errors; and as complex numbers, for Schur forms.
 
 Next, read ``factorisations``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 
-__all__ = ["as_complex"]
+__all__ = ["as_complex", "values_of"]
 
 
-def as_complex(x: Any) -> Any:
-    """The same floating numbers, complex of the same precision."""
+def values_of(caller: str, **arguments: ArrayLike) -> list[Array]:
+    """The arguments as values; errors name the one that is not an array."""
+    return [as_value(x, caller, name) for name, x in arguments.items()]
+
+
+def as_complex(x: Array) -> Array:
+    """Floating-point numbers as complex ones of the same precision."""
     return convert(x, np.result_type(x.dtype, np.complex64))

@@ -5,11 +5,10 @@ Next, read ``functions``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, overload
 
-from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.contract import matmul
@@ -24,11 +23,39 @@ from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.linalg.arguments import matrices, same_floats
 from stretto.numpy.searching import flatnonzero
-from stretto.scipy.linalg.arguments import as_complex
+from stretto.scipy.linalg.arguments import as_complex, values_of
 
 __all__ = ["eigh", "eigh_tridiagonal", "hessenberg", "rsf2csf", "schur"]
 
 
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    eigvals_only: Literal[False] = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    *,
+    eigvals_only: Literal[True],
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Array: ...
+@overload
 def eigh(
     a: ArrayLike,
     b: ArrayLike | None = None,
@@ -40,7 +67,19 @@ def eigh(
     eigvals: None = None,
     type: int = 1,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]: ...
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Array | tuple[Array, Array]:
     """Compute the eigenvalues of Hermitian matrices, also generalised: ``a v = w b v``.
 
     Args:
@@ -53,15 +92,15 @@ def eigh(
         turbo: has no effect.
         eigvals: must be None.
         type: 1 for ``a v = w b v``, 2 for ``a b v = w v``, 3 for ``b a v = w v``.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
-        ``(w, v)``: the eigenvalues, rising, and the vectors, with ``v^H b v = 1``, for type 3 ``v^H
-            b^-1 v = 1``; NaN where ``b`` is not positive definite.
+        ``(w, v)``: the eigenvalues, in ascending order, and the vectors, with ``v^H b v = 1``, for
+            type 3 ``v^H b^-1 v = 1``; NaN where ``b`` is not positive definite.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such type.
+        ValueError: the sizes do not match, or there is no such type.
         NotImplementedError: ``eigvals`` is not None: slice the result, or see ``lax.linalg.eigh``.
 
     As SciPy's ``eigh``.
@@ -74,7 +113,7 @@ def eigh(
     """
     if eigvals is not None:
         raise NotImplementedError(
-            "eigh: eigvals=... cannot be given; slice the result, or use lax.linalg.eigh with "
+            "eigh: eigvals must be None; slice the result, or use lax.linalg.eigh with "
             "subset_by_index"
         )
     if type not in (1, 2, 3):
@@ -83,28 +122,53 @@ def eigh(
     if b is None:
         *vectors, w = Eigh(not eigvals_only)(triangle(matrices("eigh", a, square=True)))
         return w if eigvals_only else (w, vectors[0])
-    matrix, metric = same_floats("eigh", a, b)
+    matrix, metric = same_floats("eigh", *values_of("eigh", a=a, b=b))
     matrices("eigh", matrix, square=True)
     if matrices("eigh", metric, "b", square=True).shape[-1] != matrix.shape[-1]:
-        raise ValueError(f"eigh: a and b must have one size, got {matrix.type} and {metric.type}")
+        raise ValueError(
+            f"eigh: a and b must have the same size, got {matrix.type} and {metric.type}"
+        )
     batch = broadcast_shapes("eigh", matrix.shape[:-2], metric.shape[:-2])
     matrix, metric = (triangle(broadcast_to(x, (*batch, *x.shape[-2:]))) for x in (matrix, metric))
     factor = Cholesky()(metric)
-    whole = hermitian_from_lower(matrix)
+    reduced = hermitian_from_lower(matrix)
     if type == 1:  # l^-1 a l^-H y = w y, with v = l^-H y
-        whole = triangular_solve(factor, whole, left_side=True, lower=True)
-        whole = triangular_solve(factor, whole, lower=True, transpose_a=True, conjugate_a=True)
+        reduced = triangular_solve(factor, reduced, left_side=True, lower=True)
+        reduced = triangular_solve(factor, reduced, lower=True, transpose_a=True, conjugate_a=True)
     else:  # l^H a l y = w y, with v = l^-H y or l y
-        whole = matmul(adjoint(factor), matmul(whole, factor))
-    *vectors, w = Eigh(not eigvals_only)(symmetrized(whole))
+        reduced = matmul(adjoint(factor), matmul(reduced, factor))
+    *vectors, w = Eigh(not eigvals_only)(symmetrized(reduced))
     if eigvals_only:
         return w
     if type == 3:
         return w, matmul(factor, vectors[0])
-    back = {"left_side": True, "lower": True, "transpose_a": True, "conjugate_a": True}
-    return w, triangular_solve(factor, vectors[0], **back)
+    options = {"left_side": True, "lower": True, "transpose_a": True, "conjugate_a": True}
+    return w, triangular_solve(factor, vectors[0], **options)
 
 
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: Literal[False] = False,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Key | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: Literal[True],
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Key | None = None,
+) -> Array: ...
+@overload
 def eigh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,
@@ -113,28 +177,39 @@ def eigh_tridiagonal(
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
-    key: Any = None,
-) -> Any:
+    key: Key | None = None,
+) -> Array | tuple[Array, Array]: ...
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Key | None = None,
+) -> Array | tuple[Array, Array]:
     """Compute the eigenvalues of real symmetric tridiagonal matrices.
 
     Args:
         d: the diagonals, ``[..., n]``.
-        e: the diagonals beside them, ``[..., n - 1]``.
+        e: the diagonals next to them, ``[..., n - 1]``.
         eigvals_only: whether to return ``w`` alone.
-        select: ``"a"`` for all; ``"i"`` for those of given places; ``"v"`` for those in an
-            interval, of one matrix and not under ``jit``.
-        select_range: the first and last place, both included; or the interval, open on the left.
+        select: ``"a"`` for all; ``"i"`` for those at given positions; ``"v"`` for those in an
+            interval, for one matrix and not under ``jit``.
+        select_range: the first and last position, both included; or the interval, open on the left.
         tol: has no effect.
         key: has no effect.
 
     Returns:
-        ``(w, v)``: the eigenvalues, rising, and the vectors.
+        ``(w, v)``: the eigenvalues, in ascending order, and the vectors.
 
     Raises:
         TypeError: the numbers are complex, or float16 or narrower.
-        ValueError: the sizes or the selection do not fit.
+        ValueError: the sizes or the selection do not match.
 
-    As SciPy's ``eigh_tridiagonal``. The matrix is formed, and its values are accurate to rounding.
+    As SciPy's ``eigh_tridiagonal``. The full matrix is formed; the eigenvalues are accurate to
+    rounding.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -143,7 +218,7 @@ def eigh_tridiagonal(
     Array([0.5858, 2.    , 3.4142], dtype=float32)
     """
     caller = "eigh_tridiagonal"
-    main, off = same_floats(caller, as_value(d, caller, "d"), as_value(e, caller, "e"))
+    main, off = same_floats(caller, *values_of(caller, d=d, e=e))
     if is_complex(main.dtype):
         raise TypeError(f"{caller}: d and e must be real, got {main.type} and {off.type}")
     if main.ndim < 1 or off.ndim < 1 or off.shape[-1] != max(main.shape[-1] - 1, 0):
@@ -157,13 +232,13 @@ def eigh_tridiagonal(
     low, high = (0, 0) if select_range is None else select_range
     n = main.shape[-1]
     batch = broadcast_shapes(caller, main.shape[:-1], off.shape[:-1])
-    whole = diagonal_matrix(broadcast_to(main, (*batch, n)))
+    matrix = diagonal_matrix(broadcast_to(main, (*batch, n)))
     if n > 1:  # only the lower triangle is read
-        beside = diagonal_matrix(broadcast_to(off, (*batch, n - 1)))
+        below = diagonal_matrix(broadcast_to(off, (*batch, n - 1)))
         widths = [(0, 0, 0)] * len(batch)
-        whole = whole + pad(beside, full((), 0, off.dtype), [*widths, (1, 0, 0), (0, 1, 0)])
-    matrices(caller, whole, "d")
-    *vectors, w = Eigh(not eigvals_only)(whole)
+        matrix = matrix + pad(below, full((), 0, off.dtype), [*widths, (1, 0, 0), (0, 1, 0)])
+    matrices(caller, matrix, "d")
+    *vectors, w = Eigh(not eigvals_only)(matrix)
     results = [w, *vectors]
     if select == "i":
         if not 0 <= low <= high < n:
@@ -178,7 +253,7 @@ def eigh_tridiagonal(
             raise ValueError(f"{caller}: select='v' is for one matrix, got {main.type}")
         inside = flatnonzero((w > low) & (w <= high))
         results = [x[..., inside] for x in results]
-    return results[0] if eigvals_only else tuple(results)
+    return results[0] if eigvals_only else (results[0], results[1])
 
 
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
@@ -186,8 +261,8 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
     Args:
         a: square matrices, ``[..., n, n]``.
-        output: ``"real"``, for real matrices of which ``t`` has a block of two rows for each pair
-            of complex eigenvalues; or ``"complex"``.
+        output: ``"real"``, where the ``t`` of real matrices has a 2 by 2 block for each pair of
+            complex eigenvalues; or ``"complex"``.
 
     Returns:
         ``(t, z)``: ``t`` upper triangular, ``z`` unitary.
@@ -218,14 +293,14 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     Args:
         T: the real form, ``[..., n, n]``.
         Z: its vectors, ``[..., n, n]``; leading axes broadcast.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
-        ``(t, z)``, complex; eigenvalues may change places.
+        ``(t, z)``, complex; the order of the eigenvalues may differ.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit.
+        ValueError: the sizes do not match.
 
     As SciPy's ``rsf2csf``. There are no derivatives.
 
@@ -235,26 +310,50 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     >>> snp.round(snp.sort(snp.imag(snp.diagonal(t))), 4)
     Array([-1.,  1.], dtype=float32)
     """
-    t, z = same_floats("rsf2csf", T, Z)
+    t, z = same_floats("rsf2csf", *values_of("rsf2csf", T=T, Z=Z))
     matrices("rsf2csf", t, "T", square=True)
     if matrices("rsf2csf", z, "Z", square=True).shape[-1] != t.shape[-1]:
-        raise ValueError(f"rsf2csf: T and Z must have one size, got {t.type} and {z.type}")
+        raise ValueError(f"rsf2csf: T and Z must have the same size, got {t.type} and {z.type}")
     batch = broadcast_shapes("rsf2csf", t.shape[:-2], z.shape[:-2])
     t, z = (as_complex(broadcast_to(x, (*batch, *x.shape[-2:]))) for x in (t, z))
-    turned, inner = Schur(True)(t)
-    return turned, matmul(convert(z, inner.dtype), inner)
+    triangle, inner = Schur(True)(t)
+    return triangle, matmul(convert(z, inner.dtype), inner)
 
 
+@overload
+def hessenberg(
+    a: ArrayLike,
+    *,
+    calc_q: Literal[False] = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Array: ...
+@overload
+def hessenberg(
+    a: ArrayLike,
+    *,
+    calc_q: Literal[True],
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def hessenberg(
+    a: ArrayLike,
+    *,
+    calc_q: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Array | tuple[Array, Array]: ...
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Compute the Hessenberg form of square matrices: ``q h q^H = a``.
 
     Args:
         a: square matrices, ``[..., n, n]``.
         calc_q: whether to return ``q`` too.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         ``h``, zero below the first subdiagonal; or ``(h, q)``, with ``q`` unitary.
@@ -272,15 +371,15 @@ def hessenberg(
     Array([ 1., -5.,  0.], dtype=float32)
     """
     x = matrices("hessenberg", a, square=True)
-    both, taus = Hessenberg()(x)
-    h = upper_part(both, -1)
+    packed, taus = Hessenberg()(x)
+    h = upper_part(packed, -1)
     if not calc_q:
         return h
     n = x.shape[-1]
     if n < 2:
         return h, identity(x.shape, x.dtype)
     rows, columns = x.ndim - 2, x.ndim - 1
-    below = slice_in_dim(slice_in_dim(both, 1, n, 1, rows), 0, n - 1, 1, columns)
+    below = slice_in_dim(slice_in_dim(packed, 1, n, 1, rows), 0, n - 1, 1, columns)
     inner = HouseholderProduct()(below, taus)
     one = identity((*x.shape[:-2], 1, n), x.dtype)
     edge = zeros_like(slice_in_dim(inner, 0, 1, 1, columns))

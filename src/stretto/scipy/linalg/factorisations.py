@@ -1,12 +1,12 @@
 """Factorisations with SciPy's arguments and results.
 
-``overwrite_a``, ``check_finite`` and ``lwork`` are taken, as SciPy takes them, and have no effect.
+``overwrite_a``, ``check_finite`` and ``lwork`` are accepted, as in SciPy, and have no effect.
 Next, read ``systems``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, overload
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort
 from stretto.lax.polar import polar_factor
 from stretto.numpy.linalg.arguments import matrices, same_floats
+from stretto.scipy.linalg.arguments import values_of
 
 __all__ = ["cho_factor", "cholesky", "lu", "lu_factor", "polar", "qr", "qr_multiply", "svd"]
 
@@ -44,7 +45,7 @@ def cholesky(
         a: Hermitian positive definite matrices, ``[..., n, n]``; only one triangle is read.
         lower: whether to read the lower triangle and return a lower one, instead of the upper.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The upper triangular ``u`` with ``u^H u = a``, or the lower ``l`` with ``l l^H = a``; NaN in
@@ -75,7 +76,7 @@ def cho_factor(
         a: Hermitian positive definite matrices, ``[..., n, n]``; only one triangle is read.
         lower: whether to read the lower triangle and return a lower one, instead of the upper.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The triangle, with zeros in the other one, and whether it is the lower.
@@ -103,11 +104,11 @@ def lu_factor(
     Args:
         a: matrices, ``[..., m, n]``.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         Both triangles in one array, and the pivots, int32, ``[..., min(m, n)]``: the row that each
-            row was exchanged with, in turn.
+            row in turn was exchanged with.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
@@ -136,7 +137,7 @@ def lu(
         a: matrices, ``[..., m, n]``.
         permute_l: whether to return the pair ``(p l, u)``.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
         p_indices: whether to return ``p`` as indices, with ``a = l[p] u``.
 
     Returns:
@@ -156,10 +157,10 @@ def lu(
     x = matrices("lu", a)
     *outer, m, n = x.shape
     k = min(m, n)
-    both, _, order = lax_lu(x)
-    lower = lower_part(slice_in_dim(both, 0, k, 1, x.ndim - 1), -1)
+    packed, _, order = lax_lu(x)
+    lower = lower_part(slice_in_dim(packed, 0, k, 1, x.ndim - 1), -1)
     lower = lower + identity(lower.shape, x.dtype)
-    upper = upper_part(slice_in_dim(both, 0, k, 1, x.ndim - 2))
+    upper = upper_part(slice_in_dim(packed, 0, k, 1, x.ndim - 2))
     if p_indices and not permute_l:
         return argsort(order, -1), lower, upper
     row = broadcasted_iota(np.dtype(np.int32), (*outer, m, m), x.ndim - 2)
@@ -170,7 +171,7 @@ def lu(
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
-    lwork: Any = None,
+    lwork: int | None = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
@@ -184,8 +185,8 @@ def qr(
         mode: ``"full"`` for a square ``q``, which has no derivative where ``m > n``; ``"economic"``
             for ``min(m, n)`` columns; ``"r"`` for the tuple ``(r,)``.
         pivoting: whether to choose an order ``p`` of the columns, ``q r = a[:, p]``, so that the
-            magnitudes on the diagonal of ``r`` fall.
-        check_finite: has no effect; NaN is not looked for.
+            magnitudes on the diagonal of ``r`` decrease.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         ``(q, r)``, or ``(q, r, p)``.
@@ -231,7 +232,7 @@ def qr_multiply(
         c: ``[..., p, m]``, or ``[..., k, p]`` in mode ``"left"``; or a vector.
         mode: ``"right"`` for ``c q``, ``"left"`` for ``q c``.
         pivoting: whether to choose an order of the columns, as in ``qr``.
-        conjugate: whether to take ``conj(q)`` for ``q``.
+        conjugate: whether to use ``conj(q)`` in place of ``q``.
         overwrite_a: has no effect.
         overwrite_c: has no effect.
 
@@ -240,7 +241,7 @@ def qr_multiply(
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such mode.
+        ValueError: the sizes do not match, or there is no such mode.
 
     As SciPy's ``qr_multiply``. To multiply by the square ``q`` see ``lax.linalg.ormqr``.
 
@@ -249,7 +250,7 @@ def qr_multiply(
     >>> st.scipy.linalg.qr_multiply(snp.array([[3.0], [4.0]]), snp.array([3.0, 4.0]))[0]
     Array([-5.], dtype=float32)
     """
-    matrix, other = same_floats("qr_multiply", a, c)
+    matrix, other = same_floats("qr_multiply", *values_of("qr_multiply", a=a, c=c))
     matrices("qr_multiply", matrix)
     if mode not in ("left", "right"):
         raise ValueError(f"qr_multiply: mode must be 'left' or 'right'; got {mode!r}")
@@ -268,6 +269,26 @@ def qr_multiply(
     return (squeeze(out, -1 if left else -2) if vector else out, r, *order)
 
 
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Array: ...
+@overload
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -275,7 +296,15 @@ def svd(
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:
+) -> Array | tuple[Array, Array, Array]: ...
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Array | tuple[Array, Array, Array]:
     """Factor matrices by singular values: ``a = u s vh``.
 
     Args:
@@ -283,11 +312,11 @@ def svd(
         full_matrices: whether ``u`` and ``vh`` are square.
         compute_uv: whether to return more than ``s``.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
         lapack_driver: LAPACK's routine, ``gesdd`` or ``gesvd``.
 
     Returns:
-        ``(u, s, vh)``, or ``s`` alone: the values fall.
+        ``(u, s, vh)``, or ``s`` alone, in descending order.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
@@ -325,11 +354,11 @@ def polar(
         side: ``"right"`` for ``a = u p``, ``"left"`` for ``a = p u``.
         method: ``"qdwh"`` for Halley's iteration, ``"svd"`` for singular values.
         eps: the precision, as in ``lax.linalg.qdwh``.
-        max_iterations: the greatest number of steps, as there.
+        max_iterations: the largest number of steps, likewise.
 
     Returns:
-        ``u``, of the shape of ``a``, of orthonormal columns (or rows, if these are fewer), and
-            ``p``, Hermitian and positive semidefinite.
+        ``u``, of the shape of ``a``, with orthonormal columns (or rows, if these are fewer),
+            and ``p``, Hermitian and positive semidefinite.
 
     Raises:
         TypeError: the dtype is float16 or narrower.

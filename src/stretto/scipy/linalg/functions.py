@@ -1,4 +1,4 @@
-"""Functions of matrices: exponential, square root, and any other.
+"""Functions of matrices: the exponential, the square root, and arbitrary ones.
 
 Next, read ``matrices``.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Literal, overload
 
 import ml_dtypes
 import numpy as np
@@ -42,7 +42,7 @@ from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_min
 from stretto.numpy.linalg.arguments import matrices, same_floats
-from stretto.scipy.linalg.arguments import as_complex
+from stretto.scipy.linalg.arguments import as_complex, values_of
 from stretto.scipy.linalg.eigenvalues import rsf2csf
 from stretto.scipy.linalg.sylvester import solve_sylvester
 
@@ -51,7 +51,7 @@ __all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
 _INT32 = np.dtype(np.int32)
 _UPPER = TriangularSolve(True, False, "N", False)
 
-# Higham (2005), table 2.3: the degree for an item size, and the norm up to which it is exact.
+# Higham (2005), table 2.3: the degree for an item size, and the norm up to which it is accurate.
 _DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
 
 
@@ -60,11 +60,11 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
 
     Args:
         A: square matrices, ``[..., n, n]``.
-        upper_triangular: whether to read that triangle alone.
-        max_squarings: how often a matrix is halved at most, so that its 1-norm is small.
+        upper_triangular: whether to read only the upper triangle.
+        max_squarings: how many times a matrix may be halved to make its 1-norm small.
 
     Returns:
-        The exponentials; NaN for each matrix of a norm above about ``4 * 2**max_squarings``.
+        The exponentials; NaN for each matrix whose norm is above about ``4 * 2**max_squarings``.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
@@ -89,21 +89,21 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     norm = reduce_max(reduce_sum(absolute(x), (last,)), (last,))
     halvings = maximum(ceil(log(norm / limit) / math.log(2)), 0)
 
-    def spread(v: Any) -> Any:
+    def to_matrix(v: Array) -> Array:
         return broadcast_in_dim(v, x.shape, tuple(range(v.ndim)))
 
-    scaled = x * spread(convert(exp2(-halvings), x.dtype))
+    scaled = x * to_matrix(convert(exp2(-halvings), x.dtype))
     approximant = _pade(scaled, degree, _UPPER if upper_triangular else solve)
 
-    def square(i: Any, r: Any) -> Any:
-        return select(spread(lt(convert(i, part), halvings)), matmul(r, r), r)
+    def square(i: Array, r: Array) -> Array:
+        return select(to_matrix(lt(convert(i, part), halvings)), matmul(r, r), r)
 
     squared = fori_loop(0, max_squarings, square, approximant)
-    beyond = spread(lt(full_like(halvings, max_squarings), halvings))
+    beyond = to_matrix(lt(full_like(halvings, max_squarings), halvings))
     return select(beyond, full_like(squared, np.nan), squared)
 
 
-def _pade(x: Any, m: int, solve: Callable[[Any, Any], Any]) -> Any:
+def _pade(x: Array, m: int, solve: Callable[[Array, Array], Array]) -> Array:
     """The diagonal Padé approximant of degree m: (v - u)^-1 (v + u)."""
     # v and u are the even and the odd part of the sum over k of
     # (2m - k)! m! / ((2m)! k! (m - k)!) x^k.
@@ -123,9 +123,21 @@ def _pade(x: Any, m: int, solve: Callable[[Any, Any], Any]) -> Any:
     return solve(even - odd, even + odd)
 
 
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[True] = True
+) -> tuple[Array, Array]: ...
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[False]
+) -> Array: ...
+@overload
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
-) -> Any:
+) -> Array | tuple[Array, Array]: ...
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Array | tuple[Array, Array]:
     """Compute the exponential of matrices, and its derivative in a direction.
 
     Args:
@@ -149,68 +161,69 @@ def expm_frechet(
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    x, direction = same_floats("expm_frechet", A, E)
+    x, direction = same_floats("expm_frechet", *values_of("expm_frechet", A=A, E=E))
     matrices("expm_frechet", x, "A", square=True)
     if x.shape != direction.shape:
         raise ValueError(
-            f"expm_frechet: A and E must have one shape, got {x.type} and {direction.type}"
+            f"expm_frechet: A and E must have the same shape, got {x.type} and {direction.type}"
         )
     out, change = jvp(expm, (x,), (direction,))
     return (out, change) if compute_expm else change
 
 
-def _columns(start: Any, system: Callable[[Any, Any], tuple[Any, Any, Any]]) -> Any:
-    """An upper triangle, of which the diagonal is known, found a column at a time.
+def _columns(start: Array, system: Callable[[Array, Array], tuple[Array, Array, Array]]) -> Array:
+    """An upper triangle with a known diagonal, computed column by column from ``start``.
 
-    For column ``j``, ``system(j, found)`` gives matrices, of which the part above the diagonal is
-    used, with the diagonal to stand in them, and right-hand sides: the rows above ``j`` are the
-    solution. Where that diagonal is zero, so must the right-hand side be; else it is NaN.
+    Column ``j`` above the diagonal solves a triangular system: ``system(j, triangle)`` returns
+    matrices, whose part above the diagonal is used, the diagonal to put in them, and the right-hand
+    sides. Where that diagonal is zero, the right-hand side must be zero too; else the result is
+    NaN.
     """
     *outer, n, _ = start.shape
     row = broadcasted_iota(_INT32, (*outer, n), start.ndim - 2)
     diagonal = broadcast_to(on_diagonal((n, n)), start.shape)
     column = broadcasted_iota(_INT32, start.shape, start.ndim - 1)
 
-    def step(j: Any, found: Any) -> Any:
-        matrix, divisors, right = system(j, found)
+    def step(j: Array, triangle: Array) -> Array:
+        matrix, divisors, right = system(j, triangle)
         above = lt(row, j)
         zero = eq(divisors, zeros_like(divisors))
         divisors = where(above & ~zero, divisors, 1)
         right = select(above, right, zeros_like(right))
         right = where(above & zero & ne(right, zeros_like(right)), float("nan"), right)
-        spread = expand_dims(divisors, divisors.ndim)
-        matrix = select(diagonal, broadcast_to(spread, matrix.shape), upper_part(matrix))
+        divisors = expand_dims(divisors, divisors.ndim)
+        matrix = select(diagonal, broadcast_to(divisors, matrix.shape), upper_part(matrix))
         solution = _UPPER(matrix, expand_dims(right, right.ndim))
-        here = eq(column, j) & expand_dims(above, above.ndim)
-        return select(here, broadcast_to(solution, found.shape), found)
+        in_column = eq(column, j) & expand_dims(above, above.ndim)
+        return select(in_column, broadcast_to(solution, triangle.shape), triangle)
 
     return fori_loop(1, n, step, start)
 
 
-def _at(x: Any, j: Any) -> Any:
-    """The elements ``j`` along the last axis, of size 1."""
+def _at(x: Array, j: Array) -> Array:
+    """Element ``j`` along the last axis, which is kept with size 1."""
     return dynamic_slice_in_dim(x, j, 1, x.ndim - 1)
 
 
 @custom_jvp
-def _square_root(x: Any) -> Any:
+def _square_root(x: Array) -> Array:
     """The principal square root of matrices."""
-    # Björck and Hammarling (1983): r r = t for triangles, so (r_ii + r_jj) r_ij is t_ij less the
-    # sum of r_ik r_kj over the k between i and j. By way of the real form, real eigenvalues stay
-    # real: of negative ones the roots lie above zero.
+    # Björck and Hammarling (1983): r r = t for triangles, so (r_ii + r_jj) r_ij is t_ij minus the
+    # sum of r_ik r_kj over i < k < j. The real Schur form comes first, so that real eigenvalues
+    # stay real; the roots of negative ones then lie on the positive imaginary axis.
     t, z = Schur(True)(x)
     t, z = (t, z) if is_complex(x.dtype) else rsf2csf(t, z)
     roots = sqrt(diagonal_of(t))
 
-    def system(j: Any, found: Any) -> tuple[Any, Any, Any]:
-        return found, roots + _at(roots, j), _at(t, j)[..., 0]
+    def system(j: Array, triangle: Array) -> tuple[Array, Array, Array]:
+        return triangle, roots + _at(roots, j), _at(t, j)[..., 0]
 
     r = _columns(diagonal_matrix(roots), system)
     return matmul(z, matmul(r, adjoint(z)))
 
 
 @_square_root.defjvp
-def _square_root_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _square_root_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
     """R r = x, so r dr + dr r = dx."""
     r = _square_root(*primals)
     return r, solve_sylvester(r, r, as_complex(tangents[0]), tol=0.0)
@@ -224,8 +237,8 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
         blocksize: has no effect.
 
     Returns:
-        The roots, complex, with no eigenvalue left of zero; NaN for each matrix that has none, such
-            as ``[[0, 1], [0, 0]]``.
+        The roots, complex, whose eigenvalues have no negative real part; NaN for each matrix
+            without a root, such as ``[[0, 1], [0, 0]]``.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
@@ -244,7 +257,19 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     return _square_root(x) if x.size else as_complex(x)
 
 
-def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
+@overload
+def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: Literal[True] = True) -> Array: ...
+@overload
+def funm(
+    A: ArrayLike, func: Callable[[Array], ArrayLike], disp: Literal[False]
+) -> tuple[Array, Array]: ...
+@overload
+def funm(
+    A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True
+) -> Array | tuple[Array, Array]: ...
+def funm(
+    A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True
+) -> Array | tuple[Array, Array]:
     """Apply a function of complex numbers to square matrices, by their eigenvalues.
 
     Args:
@@ -254,14 +279,14 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
     Returns:
         The results, complex; unless ``disp`` a pair, with an estimate of the relative error of the
-            1-norm, which is great where eigenvalues lie close together.
+            1-norm, which is large where eigenvalues lie close together.
 
     Raises:
-        TypeError: the dtype is float16 or narrower.
+        TypeError: the dtype is float16 or narrower, or ``func`` is not a function.
         ValueError: the matrices are not square.
 
-    As SciPy's ``funm``, by the recurrence of Parlett on the Schur form. Equal eigenvalues are right
-    only where the matrix acts on them as a number; derivatives exist where eigenvalues differ.
+    As SciPy's ``funm``, by Parlett's recurrence on the Schur form. With repeated eigenvalues it is
+    right only where the matrix is diagonalisable; derivatives exist where eigenvalues differ.
     Source: Golub and Van Loan, Matrix Computations, 9.1.
 
     >>> import stretto as st
@@ -276,16 +301,17 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     n = x.shape[-1]
     if not x.size:
         return x if disp else (x, full(x.shape[:-2], 0, real_dtype(x.dtype)))
-    # f t = t f for triangles, so (t_ii - t_jj) f_ij is f_ii t_ij - t_ij f_jj and the sums between.
+    # f t = t f for triangles, so (t_ii - t_jj) f_ij is f_ii t_ij - t_ij f_jj
+    # plus the sum of f_ik t_kj - t_ik f_kj over i < k < j.
     t, z = Schur(True, True)(x)
     values = diagonal_of(t)
     mapped = convert(reshape(vmap(func)(reshape(values, (-1,))), values.shape), x.dtype)
 
-    def system(j: Any, found: Any) -> tuple[Any, Any, Any]:
+    def system(j: Array, triangle: Array) -> tuple[Array, Array, Array]:
         column = _at(t, j)
         above = lt(broadcasted_iota(_INT32, column.shape, column.ndim - 2), j)
         column = select(above, column, zeros_like(column))
-        right = matmul(found, column) - column * expand_dims(_at(mapped, j), column.ndim - 2)
+        right = matmul(triangle, column) - column * expand_dims(_at(mapped, j), column.ndim - 2)
         return t, values - _at(values, j), right[..., 0]
 
     out = _columns(diagonal_matrix(mapped), system)
@@ -297,7 +323,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     gaps = absolute(expand_dims(values, x.ndim - 1) - expand_dims(values, x.ndim - 2))
     gaps = where(broadcast_to(on_diagonal((n, n)), gaps.shape), float("inf"), gaps)
     axes = (x.ndim - 2, x.ndim - 1)
-    least = reduce_min(gaps, axes)
-    least = where(eq(least, 0), eps, least)
+    smallest = reduce_min(gaps, axes)
+    smallest = where(eq(smallest, 0), eps, smallest)
     size = reduce_max(reduce_sum(absolute(upper_part(t, 1)), (x.ndim - 2,)), (x.ndim - 2,))
-    return out, maximum(eps, eps / least * size)
+    return out, maximum(eps, eps / smallest * size)

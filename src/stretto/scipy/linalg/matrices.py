@@ -1,11 +1,9 @@
-"""Matrices of a certain structure, made of given elements: each holds them in a fixed pattern.
+"""Structured matrices: given elements in a fixed pattern.
 
 Next, read ``named_matrices``.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -37,15 +35,15 @@ __all__ = [
 ]
 
 
-def _line(caller: str, x: Any, argument: str) -> Any:
-    """The value, a number as one element."""
-    x = as_value(x, caller, argument)
-    return x if x.ndim else reshape(x, (1,))
+def _vector(caller: str, x: ArrayLike, argument: str) -> Array:
+    """The value; a number becomes a vector of one element."""
+    value = as_value(x, caller, argument)
+    return value if value.ndim else reshape(value, (1,))
 
 
-def _patterned(x: Any, places: np.ndarray) -> Any:
-    """The elements of the last axis at these places."""
-    return x[..., places]
+def _at(x: Array, positions: np.ndarray) -> Array:
+    """The elements at these positions along the last axis."""
+    return x[..., positions]
 
 
 def block_diag(*arrs: ArrayLike) -> Array:
@@ -87,7 +85,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
 
 
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Make a matrix of equal diagonals from its first column and row.
+    """Make a matrix with constant diagonals from its first column and row.
 
     Args:
         c: the first column, ``[..., n]``.
@@ -98,7 +96,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         The matrix, ``[..., n, m]``.
 
     Raises:
-        ValueError: an argument has no axis, or leading axes cannot be broadcast together.
+        ValueError: leading axes cannot be broadcast together.
 
     As SciPy's ``toeplitz``.
 
@@ -108,23 +106,23 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Array([[1, 5, 6],
            [2, 1, 5]], dtype=int32)
     """
-    first_column = _line("toeplitz", c, "c")
+    first_column = _vector("toeplitz", c, "c")
     first_row = (
         (conj(first_column) if is_complex(first_column.dtype) else first_column)
         if r is None
-        else _line("toeplitz", r, "r")
+        else _vector("toeplitz", r, "r")
     )
-    first_column, first_row = _of_one_batch("toeplitz", first_column, first_row)
+    first_column, first_row = _alike("toeplitz", first_column, first_row)
     n, m = first_column.shape[-1], first_row.shape[-1]
     values = concatenate(
         [rev(first_column, (first_column.ndim - 1,)), first_row], first_column.ndim - 1
     )
     row, column = np.indices((n, m))
-    return _patterned(values, np.where(row >= column, n - 1 - row + column, n + column - row))
+    return _at(values, np.where(row >= column, n - 1 - row + column, n + column - row))
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Make a matrix of equal antidiagonals from its first column and last row.
+    """Make a matrix with constant antidiagonals from its first column and last row.
 
     Args:
         c: the first column, ``[..., n]``.
@@ -134,7 +132,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         The matrix, ``[..., n, m]``.
 
     Raises:
-        ValueError: an argument has no axis, or leading axes cannot be broadcast together.
+        ValueError: leading axes cannot be broadcast together.
 
     As SciPy's ``hankel``.
 
@@ -144,33 +142,31 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Array([[1, 2, 5],
            [2, 5, 6]], dtype=int32)
     """
-    first_column = _line("hankel", c, "c")
-    last_row = zeros_like(first_column) if r is None else _line("hankel", r, "r")
-    first_column, last_row = _of_one_batch("hankel", first_column, last_row)
+    first_column = _vector("hankel", c, "c")
+    last_row = zeros_like(first_column) if r is None else _vector("hankel", r, "r")
+    first_column, last_row = _alike("hankel", first_column, last_row)
     n, m = first_column.shape[-1], last_row.shape[-1]
     row, column = np.indices((n, m))
-    place = row + column  # in c, then in r without its first
+    position = row + column  # in c, then in r without its first element
     values = concatenate([first_column, last_row], first_column.ndim - 1)
-    return _patterned(values, place + (place >= n))
+    return _at(values, position + (position >= n))
 
 
-def _of_one_batch(caller: str, c: Any, r: Any) -> tuple[Any, Any]:
+def _alike(caller: str, c: Array, r: Array) -> tuple[Array, Array]:
+    """Both with one dtype and one shape of the leading axes."""
     c, r = promote_dtypes(caller, c, r)
     batch = broadcast_shapes(caller, c.shape[:-1], r.shape[:-1])
     return broadcast_to(c, (*batch, c.shape[-1])), broadcast_to(r, (*batch, r.shape[-1]))
 
 
 def circulant(c: ArrayLike) -> Array:
-    """Make a matrix whose columns are one vector, each moved down by one more.
+    """Make a matrix whose columns are one vector, each shifted down by one more.
 
     Args:
         c: the first column, ``[..., n]``.
 
     Returns:
-        The matrix, ``[..., n, n]``; elements moved beyond the end come in at the top.
-
-    Raises:
-        ValueError: ``c`` has no axis.
+        The matrix, ``[..., n, n]``; elements shifted past the end reappear at the top.
 
     As SciPy's ``circulant``.
 
@@ -181,10 +177,10 @@ def circulant(c: ArrayLike) -> Array:
            [2, 1, 3],
            [3, 2, 1]], dtype=int32)
     """
-    line = _line("circulant", c, "c")
+    line = _vector("circulant", c, "c")
     n = line.shape[-1]
     row, column = np.indices((n, n))
-    return _patterned(line, (row - column) % max(n, 1))
+    return _at(line, (row - column) % max(n, 1))
 
 
 def fiedler(a: ArrayLike) -> Array:
@@ -197,7 +193,7 @@ def fiedler(a: ArrayLike) -> Array:
         The matrix, ``[..., n, n]``.
 
     Raises:
-        ValueError: ``a`` has no axis.
+        TypeError: the elements are booleans.
 
     As SciPy's ``fiedler``.
 
@@ -207,7 +203,7 @@ def fiedler(a: ArrayLike) -> Array:
     Array([[0, 3],
            [3, 0]], dtype=int32)
     """
-    line = _line("fiedler", a, "a")
+    line = _vector("fiedler", a, "a")
     check_kind("fiedler", NUMERIC, line.type)
     return absolute(expand_dims(line, line.ndim) - expand_dims(line, line.ndim - 1))
 
@@ -223,7 +219,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
         The matrix, ``[..., n, n]``.
 
     Raises:
-        ValueError: the sizes are others.
+        ValueError: ``f`` has fewer than two elements, or ``s`` does not have one fewer than ``f``.
 
     As SciPy's ``leslie``.
 
@@ -234,27 +230,30 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
            [4, 0, 0],
            [0, 5, 0]], dtype=int32)
     """
-    first_row, below = _line("leslie", f, "f"), _line("leslie", s, "s")
-    first_row, below = _of_one_batch("leslie", first_row, below)
+    first_row, below = _vector("leslie", f, "f"), _vector("leslie", s, "s")
+    first_row, below = _alike("leslie", first_row, below)
     n = first_row.shape[-1]
     if n < 2 or below.shape[-1] != n - 1:
         raise ValueError(
             f"leslie: expected f of two or more elements and s of one fewer, got "
             f"{first_row.type} and {below.type}"
         )
-    places = np.full((n, n), 2 * n - 1)
-    places[0], places[np.arange(1, n), np.arange(n - 1)] = np.arange(n), np.arange(n, 2 * n - 1)
+    positions = np.full((n, n), 2 * n - 1)
+    positions[0], positions[np.arange(1, n), np.arange(n - 1)] = (
+        np.arange(n),
+        np.arange(n, 2 * n - 1),
+    )
     zero = zeros_like(slice_in_dim(first_row, 0, 1, 1, first_row.ndim - 1))
-    return _patterned(concatenate([first_row, below, zero], first_row.ndim - 1), places)
+    return _at(concatenate([first_row, below, zero], first_row.ndim - 1), positions)
 
 
-def _quotients(caller: str, a: Any) -> Any:
+def _quotients(caller: str, a: ArrayLike) -> Array:
     """``-a[1:] / a[0]``, then 0 and 1."""
-    a = floats(caller, _line(caller, a, "a"))
-    last = a.ndim - 1
-    first = slice_in_dim(a, 0, 1, 1, last)
-    rest = slice_in_dim(a, 1, a.shape[-1], 1, last)
-    one = full(first.shape, 1, a.dtype)
+    x = floats(caller, _vector(caller, a, "a"))
+    last = x.ndim - 1
+    first = slice_in_dim(x, 0, 1, 1, last)
+    rest = slice_in_dim(x, 1, x.shape[-1], 1, last)
+    one = full(first.shape, 1, x.dtype)
     return concatenate([-(rest / first), zeros_like(one), one], last)
 
 
@@ -283,9 +282,9 @@ def companion(a: ArrayLike) -> Array:
     n = values.shape[-1] - 2
     if n < 1:
         raise ValueError(f"companion: expected two coefficients or more, got {n + 1}")
-    places = np.full((n, n), n)
-    places[0], places[np.arange(1, n), np.arange(n - 1)] = np.arange(n), n + 1
-    return _patterned(values, places)
+    positions = np.full((n, n), n)
+    positions[0], positions[np.arange(1, n), np.arange(n - 1)] = np.arange(n), n + 1
+    return _at(values, positions)
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
@@ -309,20 +308,20 @@ def fiedler_companion(a: ArrayLike) -> Array:
            [ 1.,  0.,  0.],
            [ 0., -4.,  0.]], dtype=float32)
     """
-    line = _line("fiedler_companion", a, "a")
+    line = _vector("fiedler_companion", a, "a")
     n = line.shape[-1] - 1
     if n < 0:
         raise ValueError("fiedler_companion: expected one coefficient or more, got none")
     values = _quotients("fiedler_companion", line)
     row, column = np.indices((n, n))
     even, offset = row % 2 == 0, column - row
-    places = np.full((n, n), n)
-    places[even & (offset == 1)] = np.arange(1, n, 2)
-    places[even & (offset == -1)] = np.arange(2, n, 2)
-    places[(even & (offset == 2)) | (~even & (offset == -2))] = n + 1
+    positions = np.full((n, n), n)
+    positions[even & (offset == 1)] = np.arange(1, n, 2)
+    positions[even & (offset == -1)] = np.arange(2, n, 2)
+    positions[(even & (offset == 2)) | (~even & (offset == -2))] = n + 1
     if n:
-        places[1:2, 0], places[0, 0] = n + 1, 0
-    return _patterned(values, places)
+        positions[1:2, 0], positions[0, 0] = n + 1, 0
+    return _at(values, positions)
 
 
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
@@ -349,7 +348,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
            [2, 1],
            [0, 2]], dtype=int32)
     """
-    kernel, n = _line("convolution_matrix", a, "a"), integer(n, "convolution_matrix", "n")
+    kernel, n = _vector("convolution_matrix", a, "a"), integer(n, "convolution_matrix", "n")
     m = kernel.shape[-1]
     if m < 1 or n < 1:
         raise ValueError(
@@ -359,11 +358,11 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
         raise ValueError(
             f"convolution_matrix: mode must be 'full', 'same' or 'valid'; got {mode!r}"
         )
-    less = min(m, n) - 1
-    first = {"full": 0, "same": less // 2, "valid": less}[mode]
-    rows = {"full": m + n - 1, "same": max(m, n), "valid": max(m, n) - less}[mode]
+    edge = min(m, n) - 1  # the elements at each end where the vectors overlap only in part
+    first = {"full": 0, "same": edge // 2, "valid": edge}[mode]
+    rows = {"full": m + n - 1, "same": max(m, n), "valid": max(m, n) - edge}[mode]
     row, column = np.indices((rows, n))
-    place = row + first - column
+    position = row + first - column
     zero = zeros_like(slice_in_dim(kernel, 0, 1, 1, kernel.ndim - 1))
     values = concatenate([kernel, zero], kernel.ndim - 1)
-    return _patterned(values, np.where((place >= 0) & (place < m), place, m))
+    return _at(values, np.where((position >= 0) & (position < m), position, m))

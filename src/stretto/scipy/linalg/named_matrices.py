@@ -1,11 +1,9 @@
-"""Matrices of a given size that have a name: those of Fourier, Hadamard, Helmert, Hilbert, Pascal.
+"""Named matrices of a given size: Fourier's, Hadamard's, Helmert's, Hilbert's and Pascal's.
 
-Next, read ``matrices``, for those of given elements.
+Next, read ``matrices``, for matrices of given elements.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +27,7 @@ __all__ = [
 scipy_linalg = LazyModule("scipy.linalg")
 
 
-def _size(caller: str, n: Any, least: int = 0) -> int:
+def _size(caller: str, n: int, least: int = 0) -> int:
     n = integer(n, caller, "n")
     if n < least:
         raise ValueError(f"{caller}: n must be {least} or more, got {n}")
@@ -76,7 +74,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
 
 
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
-    """Make Hadamard's matrix, of Sylvester's construction: orthogonal rows of signed ones.
+    """Make Hadamard's matrix by Sylvester's construction: orthogonal rows of 1 and -1.
 
     Args:
         n: the number of rows, a power of 2.
@@ -221,7 +219,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     return _rounded_once(scipy_linalg.invpascal(_size("invpascal", n), _kind("invpascal", kind)))
 
 
-def _rounded_once(exact: np.ndarray) -> Any:
-    """Integers, of any number of digits, as default floats."""
+def _rounded_once(exact: np.ndarray) -> Array:
+    """Integers of arbitrary size, as default floats."""
     with np.errstate(over="ignore"):
         return asarray(exact.astype(default_dtype("float")))

@@ -5,8 +5,6 @@ Next, read ``functions``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from stretto._engine.control.linear_solve import custom_linear_solve
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.types import is_complex
@@ -25,7 +23,7 @@ from stretto._engine.ops.linalg.schur import Schur
 from stretto._engine.ops.linalg.sylvester import TriangularSylvester
 from stretto._engine.ops.reducing.reduce import reduce_min
 from stretto.numpy.linalg.arguments import floats, matrices, same_floats
-from stretto.scipy.linalg.arguments import as_complex
+from stretto.scipy.linalg.arguments import as_complex, values_of
 
 __all__ = ["solve_sylvester"]
 
@@ -40,14 +38,14 @@ def solve_sylvester(
         B: square matrices, ``[..., n, n]``.
         C: matrices, ``[..., m, n]``; leading axes broadcast.
         method: ``"schur"`` or ``"eigen"``; has no effect.
-        tol: how near to zero an eigenvalue of ``A`` plus one of ``B`` may not come.
+        tol: the sum of an eigenvalue of ``A`` and one of ``B`` must be greater in magnitude.
 
     Returns:
-        The solutions, ``[..., m, n]``; NaN for each system that comes nearer.
+        The solutions, ``[..., m, n]``; NaN for each system where a sum is not.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such method.
+        ValueError: the sizes do not match, or there is no such method.
 
     By the Schur forms of ``A`` and ``B``. Source: Bartels and Stewart, Solution of the matrix
     equation AX + XB = C (1972).
@@ -61,13 +59,13 @@ def solve_sylvester(
     caller = "solve_sylvester"
     if method not in ("schur", "eigen"):
         raise ValueError(f"{caller}: method must be 'schur' or 'eigen'; got {method!r}")
-    a, b = same_floats(caller, A, B)
+    a, b = same_floats(caller, *values_of(caller, A=A, B=B))
     c = floats(caller, C, "C")
     dtype = promote_dtypes_of(a, b, c)
     a, b, c = (convert(x, dtype) for x in (a, b, c))
     m, n = (matrices(caller, x, name, square=True).shape[-1] for x, name in ((a, "A"), (b, "B")))
     if c.shape[-2:] != (m, n):
-        raise ValueError(f"{caller}: C must have {m} rows and {n} columns, got {c.type}")
+        raise ValueError(f"{caller}: C must have shape [..., {m}, {n}], got {c.type}")
     batch = broadcast_shapes(caller, a.shape[:-2], b.shape[:-2])
     batch = broadcast_shapes(caller, batch, c.shape[:-2])
     a, b, c = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, c))
@@ -77,24 +75,24 @@ def solve_sylvester(
     (r, z), (s, w) = (Schur(True)(as_complex(stop_gradient(x))) for x in (a, b))
     sums = expand_dims(diagonal_of(r), r.ndim - 1) + expand_dims(diagonal_of(s), r.ndim - 2)
     axes = (r.ndim - 2, r.ndim - 1)
-    apart = reduce_min(absolute(sums), axes) > tol
-    solution = TriangularSylvester("all")
+    solvable = reduce_min(absolute(sums), axes) > tol
+    solve_triangles = TriangularSylvester("all")
 
-    def finished(x: Any) -> Any:
+    def masked(x: Array) -> Array:
         x = x if is_complex(dtype) else real(x)
         return select(
-            broadcast_to(expand_dims(apart, axes), x.shape), x, full_like(x, float("nan"))
+            broadcast_to(expand_dims(solvable, axes), x.shape), x, full_like(x, float("nan"))
         )
 
-    def solved(_: Any, c: Any) -> Any:
+    def solve(_: object, c: Array) -> Array:
         f = matmul(adjoint(z), matmul(as_complex(c), w))
-        return finished(matmul(z, matmul(solution(r, s, f), adjoint(w))))
+        return masked(matmul(z, matmul(solve_triangles(r, s, f), adjoint(w))))
 
-    def solved_transposed(_: Any, c: Any) -> Any:
+    def solve_transposed(_: object, c: Array) -> Array:
         """For a^T x + x b^T = c, where a^T = conj(z) r^T z^T."""
         f = matmul(matrix_transpose(z), matmul(as_complex(c), conj(w)))
-        y = matrix_transpose(solution(s, r, matrix_transpose(f)))
-        return finished(matmul(conj(z), matmul(y, matrix_transpose(w))))
+        y = matrix_transpose(solve_triangles(s, r, matrix_transpose(f)))
+        return masked(matmul(conj(z), matmul(y, matrix_transpose(w))))
 
     product = lambda x: matmul(a, x) + matmul(x, b)
-    return custom_linear_solve(product, c, solved, solved_transposed)
+    return custom_linear_solve(product, c, solve, solve_transposed)

@@ -1,12 +1,10 @@
 """Linear systems, inverses and determinants with SciPy's arguments.
 
-``overwrite_a``, ``overwrite_b``, ``debug`` and ``check_finite`` are taken, as SciPy takes them, and
-have no effect. Next, read ``eigenvalues``.
+``overwrite_a``, ``overwrite_b``, ``debug`` and ``check_finite`` are accepted, as in SciPy, and have
+no effect. Next, read ``eigenvalues``.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
@@ -26,6 +24,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
 )
 from stretto._engine.ops.linalg.triangular import TriangularSolve, solve_triangles
 from stretto.numpy.linalg.arguments import matrices, systems
+from stretto.scipy.linalg.arguments import values_of
 from stretto.scipy.linalg.factorisations import cho_factor
 
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_triangular"]
@@ -62,7 +61,7 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """Solve ``a x = b``, for matrices of which something may be known.
+    """Solve ``a x = b``, for matrices whose structure may be known.
 
     Args:
         a: square matrices, ``[..., n, n]``.
@@ -71,7 +70,7 @@ def solve(
         overwrite_a: has no effect.
         overwrite_b: has no effect.
         debug: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
         assume_a: ``"gen"`` for nothing; ``"sym"``, ``"her"`` or ``"pos"`` for symmetric, Hermitian,
             or Hermitian positive definite matrices, of which one triangle is read; ``"upper
             triangular"`` or ``"lower triangular"``.
@@ -82,7 +81,7 @@ def solve(
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such assumption.
+        ValueError: the sizes do not match, or there is no such assumption.
 
     As SciPy's ``solve``.
 
@@ -95,7 +94,7 @@ def solve(
     if assume_a not in _KINDS:
         raise ValueError(f"solve: assume_a must be one of {', '.join(_KINDS)}; got {assume_a!r}")
     kind = _KINDS[assume_a]
-    matrix, right, vector = systems("solve", a, b)
+    matrix, right, vector = systems("solve", *values_of("solve", a=a, b=b))
     if kind == "pos":
         return cho_solve(cho_factor(a, lower), b)
     if kind in ("upper", "lower"):
@@ -108,7 +107,7 @@ def solve(
     return squeeze(x, -1) if vector else x
 
 
-def _symmetric_from_lower(x: Any) -> Any:
+def _symmetric_from_lower(x: Array) -> Array:
     strict = lower_part(x, -1)
     return strict + matrix_transpose(strict) + keep_diagonal(x)
 
@@ -127,14 +126,14 @@ def lu_solve(
         b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
         trans: 0 for ``a`` itself, 1 for its transpose, 2 for its adjoint.
         overwrite_b: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The solution, of the shape of ``b``.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such ``trans``.
+        ValueError: the sizes do not match, or there is no such ``trans``.
 
     As SciPy's ``lu_solve``.
 
@@ -145,13 +144,13 @@ def lu_solve(
     Array([0.5 , 0.25], dtype=float32)
     """
     form = _form("lu_solve", trans)
-    both, right, vector = systems("lu_solve", lu_and_piv[0], b)
-    order = PivotsToPermutation(both.shape[-1])(as_value(lu_and_piv[1], "lu_solve", "piv"))
-    if both.ndim > 2 or right.ndim > 2:
-        batch = broadcast_shapes("lu_solve", both.shape[:-2], right.shape[:-2])
-        both, right = (broadcast_to(m, (*batch, *m.shape[-2:])) for m in (both, right))
+    packed, right, vector = systems("lu_solve", *values_of("lu_solve", lu=lu_and_piv[0], b=b))
+    order = PivotsToPermutation(packed.shape[-1])(as_value(lu_and_piv[1], "lu_solve", "piv"))
+    if packed.ndim > 2 or right.ndim > 2:
+        batch = broadcast_shapes("lu_solve", packed.shape[:-2], right.shape[:-2])
+        packed, right = (broadcast_to(m, (*batch, *m.shape[-2:])) for m in (packed, right))
         order = broadcast_to(order, (*batch, order.shape[-1]))
-    x = solve_factored(both, order, right, form)
+    x = solve_factored(packed, order, right, form)
     return squeeze(x, -1) if vector else x
 
 
@@ -162,7 +161,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    debug: Any = None,
+    debug: bool | None = None,
     check_finite: bool = True,
 ) -> Array:
     """Solve ``op(a) x = b`` for triangular matrices.
@@ -176,14 +175,14 @@ def solve_triangular(
         unit_diagonal: whether the diagonal counts as ones.
         overwrite_b: has no effect.
         debug: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The solution, of the shape of ``b``.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit, or there is no such ``trans``.
+        ValueError: the sizes do not match, or there is no such ``trans``.
 
     As SciPy's ``solve_triangular``.
 
@@ -195,7 +194,7 @@ def solve_triangular(
     Array([1., 2.], dtype=float32)
     """
     form = _form("solve_triangular", trans)
-    matrix, right, vector = systems("solve_triangular", a, b)
+    matrix, right, vector = systems("solve_triangular", *values_of("solve_triangular", a=a, b=b))
     step = TriangularSolve(True, bool(lower), form, bool(unit_diagonal))
     x = solve_triangles("solve_triangular", step, matrix, right)
     return squeeze(x, -1) if vector else x
@@ -213,14 +212,14 @@ def cho_solve(
         c_and_lower: the factor, and whether it is the lower triangle.
         b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
         overwrite_b: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The solution, of the shape of ``b``.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not fit.
+        ValueError: the sizes do not match.
 
     As SciPy's ``cho_solve``.
 
@@ -231,7 +230,7 @@ def cho_solve(
     Array([1.  , 0.25], dtype=float32)
     """
     c, lower = c_and_lower
-    c, x, vector = systems("cho_solve", c, b)
+    c, x, vector = systems("cho_solve", *values_of("cho_solve", c=c, b=b))
     for form in "NC" if lower else "CN":
         x = solve_triangles("cho_solve", TriangularSolve(True, bool(lower), form, False), c, x)
     return squeeze(x, -1) if vector else x
@@ -243,7 +242,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     Args:
         a: square matrices, ``[..., n, n]``.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The inverses; infinite or NaN where a matrix is singular.
@@ -269,7 +268,7 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     Args:
         a: square matrices, ``[..., n, n]``.
         overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not looked for.
+        check_finite: has no effect; NaN is not checked for.
 
     Returns:
         The determinants, ``[...]``.

@@ -1,6 +1,6 @@
 """``stretto.scipy.optimize``: minima of functions.
 
-Read ``minimising``, ``bfgs``, ``line_search``.
+Read ``minimising``, ``descent``, ``line_search``, ``bfgs``, ``lbfgs``.
 """
 
 from stretto.scipy.optimize.minimising import OptimizeResults, minimize

@@ -1,4 +1,4 @@
-"""The function ``minimize``: what it takes and gives.
+"""The function ``minimize``: its arguments and results.
 
 Next, read ``descent``.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto.scipy.optimize.bfgs import minimize_bfgs
 from stretto.scipy.optimize.descent import Stop
@@ -23,24 +23,24 @@ __all__ = ["OptimizeResults", "minimize"]
 
 
 class OptimizeResults(NamedTuple):
-    """What a search found.
+    """The result of a search.
 
     ``x`` is the best point, ``fun`` and ``jac`` the value and gradient there, ``hess_inv`` the
-    estimate of the inverse Hessian, None of ``"L-BFGS"``. ``success`` says whether the gradient, or
-    what a step gains, is small enough; ``status`` is 0 if so, 1 after the greatest number of steps
-    or values, 5 where a line search found nothing lower. ``nit`` counts steps, ``nfev`` and
-    ``njev`` values and gradients.
+    estimate of the inverse Hessian, None for ``"L-BFGS"``. ``success`` says whether the gradient,
+    or the gain of the last step, is small enough; ``status`` is 0 if so, 1 if the limit of steps or
+    values was reached, 5 where a line search found no lower value. ``nit`` counts steps, ``nfev``
+    and ``njev`` values and gradients.
     """
 
-    x: Any
-    success: Any
-    status: Any
-    fun: Any
-    jac: Any
-    hess_inv: Any
-    nfev: Any
-    njev: Any
-    nit: Any
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
+    jac: Array
+    hess_inv: Array | None
+    nfev: Array
+    njev: Array
+    nit: Array
 
 
 _COMMON = {"gtol": 1e-5, "norm": float("inf")}
@@ -63,7 +63,7 @@ _METHODS = {
 
 
 def minimize(
-    fun: Callable[..., Any],
+    fun: Callable[..., ArrayLike],
     x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
@@ -73,40 +73,40 @@ def minimize(
 ) -> OptimizeResults:
     """Search for a minimum of a function of a vector.
 
-    Works inside ``jit`` and ``vmap``, where each example stops by itself. Derivatives of the result
-    exist forwards only; for reverse ones see ``lax.custom_root``.
+    Works inside ``jit`` and ``vmap``, where each example stops by itself. The result has forward
+    derivatives only; for reverse ones see ``lax.custom_root``.
 
     Args:
         fun: a function of ``x`` and ``args`` that returns a real number.
         x0: where to start, a vector.
         args: further arguments of ``fun``.
-        method: ``"BFGS"``; or ``"L-BFGS"`` for many variables, which looks at the last steps alone
+        method: ``"BFGS"``; or ``"L-BFGS"`` for many variables, which uses only the last steps
             (JAX's ``"l-bfgs-experimental-do-not-rely-on-this"`` is another name for it).
-        tol: ``gtol``, and ``ftol``, where these are not given.
+        tol: a default for ``gtol`` and ``ftol``.
         options: see below.
 
     Returns:
-        What was found, an ``OptimizeResults``.
+        An ``OptimizeResults``.
 
     Raises:
         TypeError: ``x0`` is not real, or ``args`` are not a tuple.
         ValueError: ``x0`` is not a vector, or there is no such method or option.
 
     Options of both methods: the search ends where the ``norm`` of the gradient (its largest
-    element) is less than ``gtol`` (1e-5), or after ``maxiter`` steps. Of ``"BFGS"``: 200 for each
-    element of ``x0``, of ``line_search_maxiter`` values each (10). Of ``"L-BFGS"``: 15000, of
-    ``maxls`` values each (20) and ``maxfun`` in all (15000), with ``maxcor`` steps in memory (10);
-    it ends too where a step lowers the value by no more than ``ftol`` (2.2e-9) of it, or of 1 if
-    that is more.
+    element) is less than ``gtol`` (1e-5), or after ``maxiter`` steps. For ``"BFGS"`` these are 200
+    for each element of ``x0``, with ``line_search_maxiter`` values each (10). For ``"L-BFGS"`` they
+    are 15000, with ``maxls`` values each (20), ``maxfun`` in all (15000), and ``maxcor`` steps in
+    memory (10); it also ends where a step lowers the value by no more than ``ftol`` (2.2e-9) times
+    its size, or times 1 if that is larger.
 
     As SciPy's ``minimize``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
-    >>> found = st.scipy.optimize.minimize(
+    >>> result = st.scipy.optimize.minimize(
     ...     lambda x: snp.sum((x - 1) ** 2), snp.zeros(2), method="BFGS"
     ... )
-    >>> found.x.round(3), bool(found.success)
+    >>> result.x.round(3), bool(result.success)
     (Array([1., 1.], dtype=float32), True)
     """
     caller = "minimize"
@@ -115,15 +115,15 @@ def minimize(
         bounds = isinstance(method, str) and method.lower() == "l-bfgs-b"
         raise ValueError(
             f"{caller}: method must be 'BFGS' or 'L-BFGS'; got {method!r}"
-            f"{'; bounds are not supported, without them use L-BFGS' * bounds}"
+            f"{'; bounds are not supported, use L-BFGS without them' * bounds}"
         )
     if not isinstance(args, tuple):
         raise TypeError(f"{caller}: args must be a tuple of further arguments; got {args!r}")
-    chosen = dict(_OPTIONS[name])
-    unknown = sorted(set(options or ()) - set(chosen))
+    settings = dict(_OPTIONS[name])
+    unknown = sorted(set(options or ()) - set(settings))
     if unknown:
         raise ValueError(
-            f"{caller}: method {name!r} has the options {', '.join(chosen)}; got "
+            f"{caller}: method {name!r} has the options {', '.join(settings)}; got "
             f"{', '.join(unknown)}"
         )
     x = as_value(x0, caller, "x0")
@@ -137,24 +137,24 @@ def minimize(
         )
     x = convert(x, inexact_dtype(x.dtype))
     if tol is not None:
-        chosen.update({key: tol for key in ("gtol", "ftol") if key in chosen})
-    chosen.update(options or {})
+        settings.update({key: tol for key in ("gtol", "ftol") if key in settings})
+    settings.update(options or {})
     objective = lambda x: fun(x, *args)
     if name == "BFGS":
-        steps = 200 * x.size if chosen["maxiter"] is None else chosen["maxiter"]
-        stop = Stop(steps, chosen["gtol"], chosen["norm"], chosen["line_search_maxiter"])
+        steps = 200 * x.size if settings["maxiter"] is None else settings["maxiter"]
+        stop = Stop(steps, settings["gtol"], settings["norm"], settings["line_search_maxiter"])
         end, inverse = minimize_bfgs(objective, x, stop)
     else:
-        memory = operator.index(chosen["maxcor"])
+        memory = operator.index(settings["maxcor"])
         if memory < 1:
             raise ValueError(f"{caller}: maxcor must be 1 or more; got {memory}")
         stop = Stop(
-            chosen["maxiter"],
-            chosen["gtol"],
-            chosen["norm"],
-            chosen["maxls"],
-            chosen["ftol"],
-            chosen["maxfun"],
+            settings["maxiter"],
+            settings["gtol"],
+            settings["norm"],
+            settings["maxls"],
+            settings["ftol"],
+            settings["maxfun"],
         )
         end, inverse = minimize_lbfgs(objective, x, stop, memory), None
     return OptimizeResults(

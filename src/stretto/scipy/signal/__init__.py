@@ -1,4 +1,4 @@
-"""``stretto.scipy.signal``: convolution, spectra, and trends removed.
+"""``stretto.scipy.signal``: convolution, spectra, and the removal of trends.
 
 Read ``convolutions``, ``detrending``, ``segments``, ``spectra``, ``inverse``.
 
@@ -7,7 +7,7 @@ Read ``convolutions``, ``detrending``, ``segments``, ``spectra``, ``inverse``.
 Array([1., 3., 2.], dtype=float32)
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
+# ruff: noqa: F403 (each file's __all__ lists what it exports)
 
 from stretto.scipy.signal.convolutions import *
 from stretto.scipy.signal.detrending import *

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,15 +25,20 @@ from stretto._engine.ops.shape import rev, slice
 from stretto.numpy import fft
 from stretto.numpy.convolving import checked_mode, part_of_convolution
 
+if TYPE_CHECKING:
+    from stretto.lax.products import PrecisionLike
+
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 
-_lengths: Any = LazyModule("scipy.fft")
+_lengths = LazyModule("scipy.fft")
 
 
-def _pair(caller: str, in1: Any, in2: Any) -> tuple[Any, Any]:
+def _pair(caller: str, in1: ArrayLike, in2: ArrayLike) -> tuple[Array, Array]:
     x, y = as_value(in1, caller, "in1"), as_value(in2, caller, "in2")
     if x.ndim != y.ndim:
-        raise ValueError(f"{caller}: in1 and in2 must have one rank, got {x.type} and {y.type}")
+        raise ValueError(
+            f"{caller}: in1 and in2 must have the same rank, got {x.type} and {y.type}"
+        )
     return promote_dtypes(caller, x, y)
 
 
@@ -55,22 +60,25 @@ def _part(
     return starts, tuple([abs(a - b) + 1 for a, b in pairs])
 
 
-def _whole(x: Any) -> Any:
+def _reversed(x: Array) -> Array:
+    """With the elements in reverse order along all axes."""
     return rev(x, tuple(range(x.ndim)))
 
 
-# What one product of two numbers costs, beside one step of a Fourier transform for one number.
-_STEP = 8
+# What one step of a Fourier transform costs for each number, in products of two numbers.
+_FOURIER_COST = 8
 
 
-def _by_fourier(n: Sequence[int], m: Sequence[int]) -> bool:
+def _is_fourier_faster(n: Sequence[int], m: Sequence[int]) -> bool:
     """Whether three transforms of the full size should cost less than all products."""
     full = [a + b - 1 for a, b in zip(n, m, strict=True)]
     size = math.prod(full)
-    return math.prod(n) * math.prod(m) > _STEP * 3 * size * math.log2(size + 1) + 1e5
+    return math.prod(n) * math.prod(m) > _FOURIER_COST * 3 * size * math.log2(size + 1) + 1e5
 
 
-def _convolved(caller: str, x: Any, y: Any, mode: str, method: str, precision: Any) -> Any:
+def _convolved(
+    caller: str, x: Array, y: Array, mode: str, method: str, precision: PrecisionLike
+) -> Array:
     if method not in ("auto", "direct", "fft"):
         raise ValueError(f"{caller}: method must be 'auto', 'direct' or 'fft'; got {method!r}")
     mode = checked_mode(caller, mode)
@@ -78,14 +86,18 @@ def _convolved(caller: str, x: Any, y: Any, mode: str, method: str, precision: A
     if not (x.size and y.size):
         raise ValueError(f"{caller}: expected arrays that are not empty, got {x.type} and {y.type}")
     inexact = is_inexact(x.dtype)
-    if method == "fft" or (method == "auto" and inexact and _by_fourier(x.shape, y.shape)):
+    if method == "fft" or (method == "auto" and inexact and _is_fourier_faster(x.shape, y.shape)):
         out = _fourier(x, y, tuple(range(x.ndim)), starts, sizes)
         return out if inexact else convert(round_(out), x.dtype)
     return part_of_convolution(x, y, starts, sizes, precision, None)
 
 
 def convolve(
-    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
 ) -> Array:
     """Convolve two arrays of one rank.
 
@@ -96,7 +108,7 @@ def convolve(
             ones, as many as ``in1`` has, ``"valid"`` for those where one input lies within the
             other.
         method: ``"direct"`` to add up products, ``"fft"`` to multiply Fourier transforms (rounded
-            for integers), ``"auto"`` for what should be faster for floats.
+            for integers), ``"auto"`` for whichever should be faster for floats.
         precision: that of ``lax.conv_general_dilated``.
 
     Returns:
@@ -118,7 +130,11 @@ def convolve(
 
 
 def correlate(
-    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
 ) -> Array:
     """Correlate two arrays of one rank.
 
@@ -129,7 +145,7 @@ def correlate(
             ones, as many as ``in1`` has, ``"valid"`` for those where one input lies within the
             other.
         method: ``"direct"`` to add up products, ``"fft"`` to multiply Fourier transforms (rounded
-            for integers), ``"auto"`` for what should be faster for floats.
+            for integers), ``"auto"`` for whichever should be faster for floats.
         precision: that of ``lax.conv_general_dilated``.
 
     Returns:
@@ -147,33 +163,39 @@ def correlate(
     Array([1., 2., 3., 0.], dtype=float32)
     """
     x, y = _pair("correlate", in1, in2)
-    return _convolved("correlate", x, _whole(conj(y)), mode, method, precision)
+    return _convolved("correlate", x, _reversed(conj(y)), mode, method, precision)
 
 
-# In the plane, with values around
+# Of matrices, continued beyond their edges
 
 
 _BOUNDARIES = {"wrap": "wrap", "symm": "symmetric"}
 
 
 def _plane(
-    caller: str, in1: Any, in2: Any, mode: str, around: tuple[str, Any], precision: Any, flip: bool
-) -> Any:
+    caller: str,
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str,
+    edges: tuple[str, ArrayLike],
+    precision: PrecisionLike,
+    flip: bool,
+) -> Array:
     x, y = _pair(caller, in1, in2)
     if x.ndim != 2:
         raise ValueError(f"{caller}: expected arrays of rank 2, got {x.type} and {y.type}")
     mode = checked_mode(caller, mode)
-    boundary, value = around
+    boundary, value = edges
     if boundary not in ("fill", "wrap", "symm"):
         raise ValueError(f"{caller}: boundary must be 'fill', 'wrap' or 'symm'; got {boundary!r}")
     if flip and mode == "valid" and x.shape[0] < y.shape[0]:
-        x, y = conj(x), _whole(y)  # as SciPy has it, the conjugate is of the smaller one
+        x, y = conj(x), _reversed(y)  # like SciPy, conjugate the smaller one
     elif flip:
-        y = _whole(conj(y))
+        y = _reversed(conj(y))
     zeros = boundary == "fill" and isinstance(value, (int, float)) and value == 0
     starts, sizes = _part(caller, mode, x.shape, y.shape)
     if mode == "same" and flip:
-        # The middle of an even number of elements is the other one of two from behind.
+        # Counted from the end, the middle of an even number of elements is the other of the two.
         starts = tuple([m // 2 for m in y.shape])
     if not (x.size and y.size):
         raise ValueError(f"{caller}: expected arrays that are not empty, got {x.type} and {y.type}")
@@ -184,7 +206,7 @@ def _plane(
         x = snp.pad(x, widths, constant_values=value)
     else:
         x = snp.pad(x, widths, _BOUNDARIES[boundary])
-    # Around are so many elements that each of these is a sum of as many products as y has.
+    # The padding is wide enough for each element to be a sum of products with all of y.
     starts = tuple([start + m - 1 for start, m in zip(starts, y.shape, strict=True)])
     return part_of_convolution(x, y, starts, sizes, precision, None)
 
@@ -195,16 +217,16 @@ def convolve2d(
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: ArrayLike = 0,
-    precision: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
-    """Convolve two matrices, where ``in1`` goes on beyond its edges.
+    """Convolve two matrices, with ``in1`` continued beyond its edges.
 
     Args:
         in1: a matrix.
         in2: another.
         mode: as in ``convolve``.
-        boundary: how ``in1`` goes on: ``"fill"`` with ``fillvalue``, ``"wrap"`` from the other
-            side, ``"symm"`` mirrored.
+        boundary: how ``in1`` is continued: ``"fill"`` with ``fillvalue``, ``"wrap"`` from the
+            other side, ``"symm"`` mirrored.
         fillvalue: a scalar.
         precision: that of ``lax.conv_general_dilated``.
 
@@ -231,16 +253,16 @@ def correlate2d(
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: ArrayLike = 0,
-    precision: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
-    """Correlate two matrices, where ``in1`` goes on beyond its edges.
+    """Correlate two matrices, with ``in1`` continued beyond its edges.
 
     Args:
         in1: a matrix.
         in2: another.
         mode: as in ``convolve``.
-        boundary: how ``in1`` goes on: ``"fill"`` with ``fillvalue``, ``"wrap"`` from the other
-            side, ``"symm"`` mirrored.
+        boundary: how ``in1`` is continued: ``"fill"`` with ``fillvalue``, ``"wrap"`` from the
+            other side, ``"symm"`` mirrored.
         fillvalue: a scalar.
         precision: that of ``lax.conv_general_dilated``.
 
@@ -265,8 +287,8 @@ def correlate2d(
 
 
 def _fourier(
-    x: Any, y: Any, axes: tuple[int, ...], starts: Sequence[int], sizes: Sequence[int]
-) -> Any:
+    x: Array, y: Array, axes: tuple[int, ...], starts: Sequence[int], sizes: Sequence[int]
+) -> Array:
     dtype = inexact_dtype(x.dtype)
     x, y = convert(x, dtype), convert(y, dtype)
     full = [x.shape[d] + y.shape[d] - 1 for d in axes]
@@ -296,7 +318,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
         The convolution; errors are relative to the largest elements.
 
     Raises:
-        ValueError: an input is empty, or the sizes, axes or mode do not fit.
+        ValueError: an input is empty, the sizes or axes do not match, or there is no such mode.
 
     As SciPy's ``fftconvolve``.
 
@@ -308,17 +330,17 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
     caller = "fftconvolve"
     x, y = _pair(caller, in1, in2)
     mode = checked_mode(caller, mode)
-    places = canonical_axes(axes, x.ndim, caller)
+    convolved = canonical_axes(axes, x.ndim, caller)
     for d in range(x.ndim):
         n, m = x.shape[d], y.shape[d]
-        if d not in places and n != m and 1 not in (n, m):
+        if d not in convolved and n != m and 1 not in (n, m):
             raise ValueError(
                 f"{caller}: sizes along axis {d}, which is not convolved, must be equal or 1, got "
                 f"{x.type} and {y.type}"
             )
     if not (x.size and y.size):
         raise ValueError(f"{caller}: expected arrays that are not empty, got {x.type} and {y.type}")
-    order = sorted(places)
+    order = sorted(convolved)
     part = _part(caller, mode, [x.shape[d] for d in order], [y.shape[d] for d in order])
     starts, sizes = np.zeros((2, x.ndim), int)
     starts[order], sizes[order] = part

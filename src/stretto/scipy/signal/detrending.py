@@ -1,4 +1,4 @@
-"""Means and lines of best fit removed.
+"""Removal of means and lines of best fit.
 
 Next, read ``segments``.
 """
@@ -6,7 +6,6 @@ Next, read ``segments``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -36,16 +35,17 @@ def detrend(
         data: an array.
         axis: the axis, negative from the end.
         type: ``"linear"`` or ``"constant"``.
-        bp: the places between which each piece has a line of its own; by default none.
+        bp: the positions that separate pieces with lines of their own; by default none.
         overwrite_data: must be None.
 
     Returns:
-        The array less the lines, at least float32.
+        The array minus the lines, at least float32.
 
     Raises:
-        NotImplementedError: ``overwrite_data`` is given.
-        TypeError: a place in ``bp`` is not an integer.
-        ValueError: a place is beyond the data, there is no such type, or the axis is out of bounds.
+        NotImplementedError: ``overwrite_data`` is not None.
+        TypeError: a position in ``bp`` is not an integer.
+        ValueError: a position is beyond the data, there is no such type, or the axis is out of
+            bounds.
 
     As SciPy's ``detrend``.
 
@@ -66,15 +66,15 @@ def detrend(
     n = x.shape[-1]
     if not n:
         return move_axis(x, x.ndim - 1, axis)
-    places = sorted({0, n, *integers(np.ravel(bp), "detrend", "bp")})
-    if places[0] < 0 or places[-1] > n:
-        raise ValueError(f"detrend: bp must be places along the axis, 0 to {n}; got {bp}")
-    pieces = split(x, np.diff(places).tolist(), x.ndim - 1)
-    return move_axis(concatenate([_less_line(p) for p in pieces], -1), x.ndim - 1, axis)
+    positions = sorted({0, n, *integers(np.ravel(bp), "detrend", "bp")})
+    if positions[0] < 0 or positions[-1] > n:
+        raise ValueError(f"detrend: bp must be positions along the axis, 0 to {n}; got {bp}")
+    pieces = split(x, np.diff(positions).tolist(), x.ndim - 1)
+    return move_axis(concatenate([_without_line(p) for p in pieces], -1), x.ndim - 1, axis)
 
 
-def _less_line(x: Any) -> Any:
-    """x - snp.mean(x) - t (t . x) / (t . t) along the last axis; places t count from the middle."""
+def _without_line(x: Array) -> Array:
+    """x - mean(x) - t (t . x) / (t . t) along the last axis, with positions t from the middle."""
     t = np.arange(x.shape[-1]) - (x.shape[-1] - 1) / 2
     t = (t / max(float(np.sqrt(t @ t)), 1e-30)).astype(x.dtype)
     t = of_rank(t, x.ndim)

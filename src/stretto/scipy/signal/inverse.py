@@ -5,8 +5,6 @@ Source: Griffin and Lim, Signal estimation from modified short-time Fourier tran
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import stretto.numpy as snp
@@ -21,17 +19,17 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.layout import canonical_axis, move_axis
 from stretto._engine.ops.shape import slice_in_dim
-from stretto.scipy.signal.segments import overlap_of, overlapped, rate_of, window_of
+from stretto.scipy.signal.segments import Window, overlap_of, overlapped, rate_of, window_of
 
 __all__ = ["istft"]
 
-_LEAST = 1e-10
+_SMALLEST_NORM = 1e-10
 
 
 def istft(
     Zxx: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -43,24 +41,25 @@ def istft(
     """Find the signal with a given short-time Fourier transform.
 
     Args:
-        Zxx: the transforms; of what is none, the signal with the nearest one is found.
+        Zxx: the transforms; for those of no signal, the signal with the nearest ones is computed.
         fs: the number of samples in a unit of time.
         window: a name or a tuple for SciPy's ``get_window``, or weights.
-        nperseg: how many points a segment has; by default what the number of frequencies says.
+        nperseg: how many points a segment has; by default as many as the number of
+            frequencies implies.
         noverlap: how many points neighbours share; by default half of them.
         nfft: how many points are transformed; by default ``nperseg``.
         input_onesided: whether negative frequencies are left out.
-        boundary: whether ``stft`` put on half a segment at each end, which is cut off.
+        boundary: whether ``stft`` added half a segment at each end, which is removed.
         time_axis: the axis of the segments.
         freq_axis: the axis of the frequencies.
 
     Returns:
-        ``(times, signal)``; where the squares of the windows add up to nothing, the signal is not
-            known.
+        ``(times, signal)``; where the squares of the windows add up to zero, the signal is
+            undetermined.
 
     Raises:
         TypeError: ``nfft`` is not an integer.
-        ValueError: the settings do not fit each other or the transforms.
+        ValueError: the settings contradict each other or the transforms.
 
     As SciPy's ``istft``.
 
@@ -98,6 +97,6 @@ def istft(
     norm = overlapped(broadcast_to(square(weights), parts.shape[-2:]), step)
     if boundary:
         x, norm = (slice_in_dim(v, size // 2, v.shape[-1] - size // 2, axis=-1) for v in (x, norm))
-    x = x / convert(select(gt(norm, _LEAST), norm, norm * 0 + 1), x.dtype)
+    x = x / convert(select(gt(norm, _SMALLEST_NORM), norm, norm * 0 + 1), x.dtype)
     times = as_value(np.arange(x.shape[-1], dtype=dtype)) / rate_of(caller, fs)
     return times, move_axis(x, x.ndim - 1, time - (frequency < time))

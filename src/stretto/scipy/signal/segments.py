@@ -1,4 +1,4 @@
-"""Signals cut into segments that overlap, and put together from them; windows.
+"""Cutting signals into overlapping segments, and putting them together again; windows.
 
 Next, read ``spectra``.
 """
@@ -6,7 +6,7 @@ Next, read ``spectra``.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,23 +14,31 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import move_axis, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
 
-__all__ = ["overlap_of", "overlapped", "rate_of", "segments", "window_of"]
+__all__ = ["Window", "overlap_of", "overlapped", "rate_of", "segments", "window_of"]
 
-_windows: Any = LazyModule("scipy.signal.windows")
+_windows = LazyModule("scipy.signal.windows")
+
+Window: TypeAlias = str | tuple[Any, ...] | Value | np.ndarray
+"""A name or a tuple for SciPy's ``get_window``, or the weights."""
 
 
 def window_of(
-    caller: str, window: Any, nperseg: Any, length: int | None, default: int, dtype: np.dtype
-) -> tuple[Any, int]:
-    """The window's weights, for segments of how many points, and that number.
+    caller: str,
+    window: Window,
+    nperseg: int | None,
+    length: int | None,
+    default: int,
+    dtype: np.dtype,
+) -> tuple[Array, int]:
+    """The weights of a window, and the number of points in a segment.
 
-    ``window`` is a name or a tuple that SciPy knows, or the weights. ``length`` is the signal's,
-    which no segment exceeds.
+    ``length`` is the signal's, which no segment exceeds.
     """
     size = None if nperseg is None else integer(nperseg, caller, "nperseg")
     if size is not None and size < 1:
@@ -40,15 +48,15 @@ def window_of(
         if length is not None and size > length:
             if nperseg is not None:
                 warnings.warn(
-                    f"{caller}: nperseg {size} is more than the signal has; {length} is taken",
+                    f"{caller}: nperseg is {size}, but the signal has {length} points; using "
+                    f"{length}",
                     stacklevel=user_stack_level(),
                 )
             size = length
         return as_value(_windows.get_window(window, size).astype(dtype)), size
     if not isinstance(window, (Value, np.ndarray)) or window.ndim != 1 or not window.size:
         raise ValueError(
-            f"{caller}: window must be the name of one, a tuple, or an array of rank 1; got "
-            f"{window!r}"
+            f"{caller}: window must be a name, a tuple, or an array of rank 1; got {window!r}"
         )
     weights = convert(as_value(window, caller, "window"), dtype)
     if length is not None and weights.size > length:
@@ -60,28 +68,28 @@ def window_of(
     return weights, weights.size
 
 
-def rate_of(caller: str, fs: Any) -> Any:
-    """The number of points in a unit of time, as a value."""
+def rate_of(caller: str, fs: ArrayLike) -> ArrayLike:
+    """``fs``, the number of points in a unit of time; raises unless it is one number."""
     rate = as_value(fs, caller, "fs")
     if rate.ndim:
         raise TypeError(f"{caller}: fs must be a number, got {rate.type}")
     return fs
 
 
-def overlap_of(caller: str, noverlap: Any, nperseg: int) -> int:
-    """How many points neighbours share, by default half; raises unless some step is left."""
+def overlap_of(caller: str, noverlap: int | None, nperseg: int) -> int:
+    """How many points neighbours share, by default half; raises unless it is less than all."""
     overlap = nperseg // 2 if noverlap is None else integer(noverlap, caller, "noverlap")
     if not 0 <= overlap < nperseg:
         raise ValueError(f"{caller}: noverlap must be from 0 to nperseg - 1, got {noverlap}")
     return overlap
 
 
-def segments(x: Any, size: int, step: int) -> Any:
+def segments(x: Array, size: int, step: int) -> Array:
     """``[..., n]`` to ``[..., segments, size]``: each begins ``step`` after the one before it."""
     count = (x.shape[-1] - size) // step + 1
     outer, wide = x.shape[:-1], -(-size // step)
-    # Blocks of one step, in as many rows as a segment has blocks. Rows put one behind another, and
-    # cut again one block longer, have begun one block later each.
+    # Blocks of one step, copied to as many rows as a segment has blocks. Joined, and cut again
+    # into rows that are one block longer, each row starts one block later than the one before it.
     blocks = count + wide - 1
     x = _to_length(x, blocks * step)
     rows = reshape(x, (*outer, blocks, step))
@@ -93,17 +101,17 @@ def segments(x: Any, size: int, step: int) -> Any:
     flat = reshape(rows, (*outer, wide * blocks * step))
     flat = _to_length(flat, wide * (blocks + 1) * step)
     skewed = reshape(flat, (*outer, wide, blocks + 1, step))
-    chosen = slice_in_dim(skewed, 0, count, axis=len(outer) + 1)
-    chosen = move_axis(chosen, len(outer), len(outer) + 1)
-    whole = reshape(chosen, (*outer, count, wide * step))
-    return slice_in_dim(whole, 0, size, axis=-1)
+    columns = slice_in_dim(skewed, 0, count, axis=len(outer) + 1)
+    columns = move_axis(columns, len(outer), len(outer) + 1)
+    joined = reshape(columns, (*outer, count, wide * step))
+    return slice_in_dim(joined, 0, size, axis=-1)
 
 
-def overlapped(x: Any, step: int) -> Any:
-    """``[..., segments, size]`` to ``[..., n]``: the sum of segments put where they were cut."""
+def overlapped(x: Array, step: int) -> Array:
+    """``[..., segments, size]`` to ``[..., n]``: the sum of the segments, each where it was cut."""
     outer, (count, size) = x.shape[:-2], x.shape[-2:]
     wide = -(-size // step)
-    # The steps of ``segments`` the other way.
+    # The steps of ``segments`` in reverse.
     blocks = count + wide - 1
     x = _to_length(x, wide * step)
     rows = move_axis(reshape(x, (*outer, count, wide, step)), len(outer) + 1, len(outer))
@@ -114,6 +122,6 @@ def overlapped(x: Any, step: int) -> Any:
     return _to_length(reduce_sum(skewed, (len(outer),)), (count - 1) * step + size)
 
 
-def _to_length(x: Any, n: int) -> Any:
-    """Cut off, or filled up with zeros, at the end of the last axis."""
+def _to_length(x: Array, n: int) -> Array:
+    """Truncated, or padded with zeros, at the end of the last axis."""
     return pad(x, 0, [*[(0, 0, 0)] * (x.ndim - 1), (0, n - x.shape[-1], 0)])

@@ -6,7 +6,8 @@ spectra (1967); names and factors are those of ``scipy.signal``.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,30 +24,33 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axis, move_axis
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
-from stretto.scipy.signal.detrending import detrend as less_trend
-from stretto.scipy.signal.segments import overlap_of, rate_of, segments, window_of
+from stretto.scipy.signal.detrending import detrend as remove_trend
+from stretto.scipy.signal.segments import Window, overlap_of, rate_of, segments, window_of
 
 __all__ = ["csd", "stft", "welch"]
 
 _SEGMENT = 256
+
+Trend: TypeAlias = str | bool | Callable[[Array], Array] | None
+"""What is removed from segments: ``"constant"``, ``"linear"``, by a function, or nothing."""
 
 
 class _Settings(NamedTuple):
     """How a signal is cut, weighted and transformed."""
 
     caller: str
-    window: Any
+    window: Array
     nperseg: int
     noverlap: int
     nfft: int
-    detrend: Any
+    detrend: Trend
     onesided: bool
 
     @property
     def step(self) -> int:
         return self.nperseg - self.noverlap
 
-    def transforms(self, x: Any) -> Any:
+    def transforms(self, x: Array) -> Array:
         """``[..., n]`` to ``[..., frequencies, segments]``."""
         if x.shape[-1] < self.nperseg:
             raise ValueError(
@@ -57,15 +61,16 @@ class _Settings(NamedTuple):
         weighted = cut * convert(of_rank(self.window, cut.ndim), cut.dtype)
         return move_axis(transform(weighted, self.nfft), x.ndim, x.ndim - 1)
 
-    def frequencies(self, fs: Any) -> Any:
+    def frequencies(self, fs: ArrayLike) -> Array:
         """In the unit of ``fs``."""
+        rate: Any = fs
         dtype = real_dtype(self.window.dtype)
         return (snp.fft.rfftfreq if self.onesided else snp.fft.fftfreq)(
-            self.nfft, 1 / fs, dtype=dtype
+            self.nfft, 1 / rate, dtype=dtype
         )
 
 
-def _without_trend(caller: str, kind: Any, x: Any) -> Any:
+def _without_trend(caller: str, kind: Trend, x: Array) -> Array:
     if kind is None or kind is False:
         return x
     if callable(kind):
@@ -74,18 +79,18 @@ def _without_trend(caller: str, kind: Any, x: Any) -> Any:
         raise ValueError(
             f"{caller}: detrend must be False, 'constant', 'linear' or a function; got {kind!r}"
         )
-    return less_trend(x, type=kind)
+    return remove_trend(x, type=kind)
 
 
 def _settings(
     caller: str,
-    x: Any,
+    x: Array,
     length: int,
-    window: Any,
-    nperseg: Any,
-    noverlap: Any,
-    nfft: Any,
-    detrend: Any,
+    window: Window,
+    nperseg: int | None,
+    noverlap: int | None,
+    nfft: int | None,
+    detrend: Trend,
     onesided: bool,
 ) -> _Settings:
     weights, size = window_of(caller, window, nperseg, length, _SEGMENT, real_dtype(x.dtype))
@@ -93,19 +98,20 @@ def _settings(
     points = size if nfft is None else integer(nfft, caller, "nfft")
     if points < size:
         raise ValueError(f"{caller}: nfft must be at least nperseg, {size}; got {nfft}")
-    one = bool(onesided) and not is_complex(x.dtype)
-    return _Settings(caller, weights, size, overlap, points, detrend, one)
+    is_onesided = bool(onesided) and not is_complex(x.dtype)
+    return _Settings(caller, weights, size, overlap, points, detrend, is_onesided)
 
 
 # Beyond the ends
 
 
-def _end(x: Any, first: bool) -> Any:
+def _end(x: Array, first: bool) -> Array:
+    """The first or the last element along the last axis, which is kept."""
     n = x.shape[-1]
     return slice_in_dim(x, 0, 1, axis=-1) if first else slice_in_dim(x, n - 1, n, axis=-1)
 
 
-def _mirrored(x: Any, n: int) -> tuple[Any, Any]:
+def _mirrored(x: Array, n: int) -> tuple[Array, Array]:
     """The ``n`` elements after the first one and before the last one, in reverse order."""
     size = x.shape[-1]
     return (
@@ -114,8 +120,8 @@ def _mirrored(x: Any, n: int) -> tuple[Any, Any]:
     )
 
 
-def _extended(caller: str, x: Any, n: int, boundary: str | None) -> Any:
-    """``n`` elements more at either end of the last axis."""
+def _extended(caller: str, x: Array, n: int, boundary: str | None) -> Array:
+    """``x`` with ``n`` more elements at each end of the last axis."""
     if boundary is None or n == 0:
         return x
     if boundary not in ("zeros", "even", "odd", "constant"):
@@ -144,11 +150,11 @@ def _extended(caller: str, x: Any, n: int, boundary: str | None) -> Any:
 def stft(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int = _SEGMENT,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = False,
+    detrend: Trend = False,
     return_onesided: bool = True,
     boundary: str | None = "zeros",
     padded: bool = True,
@@ -165,18 +171,18 @@ def stft(
         nfft: how many points are transformed; by default ``nperseg``.
         detrend: ``"constant"``, ``"linear"``, False, or a function of segments.
         return_onesided: whether to leave out the negative frequencies of real signals.
-        boundary: how half a segment is put on at each end: ``"zeros"``, ``"even"``, ``"odd"``,
+        boundary: how half a segment is added at each end: ``"zeros"``, ``"even"``, ``"odd"``,
             ``"constant"``, or None.
-        padded: whether to fill up the last segment with zeros.
+        padded: whether to pad the last segment with zeros.
         axis: the axis of time, negative from the end.
 
     Returns:
         The frequencies, the times of the segments' middles, and the transforms, with the
-            frequencies in the place of ``axis`` and the times last.
+            frequencies in place of ``axis`` and the times last.
 
     Raises:
         TypeError: ``nfft`` is not an integer.
-        ValueError: the settings do not fit each other or the signal, or there is no such boundary.
+        ValueError: the settings contradict each other or the signal, or there is no such boundary.
 
     As SciPy's ``stft``.
 
@@ -185,35 +191,35 @@ def stft(
     >>> f, z.shape
     (Array([0.  , 0.25, 0.5 ], dtype=float32), (3, 5))
     """
-    caller, fs = "stft", rate_of("stft", fs)
+    caller, rate = "stft", rate_of("stft", fs)
     value = as_value(x, caller)
     value = convert(value, inexact_dtype(value.dtype))
     place = canonical_axis(axis, value.ndim, caller)
     value = move_axis(value, place, value.ndim - 1)
-    how = _settings(
+    settings = _settings(
         caller, value, value.shape[-1], window, nperseg, noverlap, nfft, detrend, return_onesided
     )
-    value = _extended(caller, value, how.nperseg // 2, boundary)
+    value = _extended(caller, value, settings.nperseg // 2, boundary)
     if padded:
-        missing = -(value.shape[-1] - how.nperseg) % how.step % how.nperseg
+        missing = -(value.shape[-1] - settings.nperseg) % settings.step % settings.nperseg
         value = pad(value, 0, [*[(0, 0, 0)] * (value.ndim - 1), (0, missing, 0)])
-    out = how.transforms(value)
-    out = out / convert(snp.sum(how.window), out.dtype)
-    places = np.arange(out.shape[-1]) * how.step
-    middle = 0 if boundary is not None else how.nperseg / 2
-    times = as_value((places + middle).astype(real_dtype(value.dtype))) / fs
-    return how.frequencies(fs), times, move_axis(out, value.ndim - 1, place)
+    out = settings.transforms(value)
+    out = out / convert(snp.sum(settings.window), out.dtype)
+    starts = np.arange(out.shape[-1]) * settings.step
+    middle = 0 if boundary is not None else settings.nperseg / 2
+    times = as_value((starts + middle).astype(real_dtype(value.dtype))) / rate
+    return settings.frequencies(rate), times, move_axis(out, value.ndim - 1, place)
 
 
 def csd(
     x: ArrayLike,
     y: ArrayLike | None,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: Trend = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
@@ -223,7 +229,7 @@ def csd(
 
     Args:
         x: a signal.
-        y: another; the shorter is filled up with zeros. None stands for ``x``.
+        y: another; the shorter one is padded with zeros. None stands for ``x``.
         fs: the number of samples in a unit of time.
         window: a name or a tuple for SciPy's ``get_window``, or weights.
         nperseg: how many points a segment has; by default 256.
@@ -241,7 +247,7 @@ def csd(
 
     Raises:
         TypeError: ``nfft`` is not an integer.
-        ValueError: the settings do not fit each other or the signals.
+        ValueError: the settings contradict each other or the signals.
 
     As SciPy's ``csd``.
 
@@ -250,18 +256,18 @@ def csd(
     >>> st.scipy.signal.csd(x, x, window="boxcar", scaling="spectrum")[1].real
     Array([0., 0., 1.], dtype=float32)
     """
-    settings = (window, nperseg, noverlap, nfft, detrend, return_onesided)
-    return _averaged("csd", x, y, fs, settings, scaling, axis, average)
+    options = (window, nperseg, noverlap, nfft, detrend, return_onesided)
+    return _averaged("csd", x, y, fs, options, scaling, axis, average)
 
 
 def welch(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: Trend = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
@@ -287,7 +293,7 @@ def welch(
 
     Raises:
         TypeError: ``nfft`` is not an integer.
-        ValueError: the settings do not fit each other or the signal.
+        ValueError: the settings contradict each other or the signal.
 
     As SciPy's ``welch``.
 
@@ -296,58 +302,64 @@ def welch(
     >>> st.scipy.signal.welch(x, window="boxcar", scaling="spectrum")[1]
     Array([0., 0., 1.], dtype=float32)
     """
-    settings = (window, nperseg, noverlap, nfft, detrend, return_onesided)
-    return _averaged("welch", x, None, fs, settings, scaling, axis, average)
+    options = (window, nperseg, noverlap, nfft, detrend, return_onesided)
+    return _averaged("welch", x, None, fs, options, scaling, axis, average)
 
 
 def _averaged(
-    caller: str, x: Any, y: Any, fs: Any, settings: Any, scaling: str, axis: int, average: str
-) -> tuple[Any, Any]:
+    caller: str,
+    in1: ArrayLike,
+    in2: ArrayLike | None,
+    fs: ArrayLike,
+    options: tuple[Window, int | None, int | None, int | None, Trend, bool],
+    scaling: str,
+    axis: int,
+    average: str,
+) -> tuple[Array, Array]:
+    """The frequencies, and the average over segments of the products of two transforms."""
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"{caller}: scaling must be 'density' or 'spectrum'; got {scaling!r}")
     if average not in ("mean", "median"):
         raise ValueError(f"{caller}: average must be 'mean' or 'median'; got {average!r}")
-    fs = rate_of(caller, fs)
-    x = as_value(x, caller)
-    other = x if y is None else as_value(y, caller, "y")
-    if x.ndim != other.ndim:
-        raise ValueError(f"{caller}: x and y must have one rank, got {x.type} and {other.type}")
-    x, other = promote_dtypes(caller, x, other)
-    x, other = (convert(v, inexact_dtype(v.dtype)) for v in (x, other))
+    rate = rate_of(caller, fs)
+    x = as_value(in1, caller)
+    y = x if in2 is None else as_value(in2, caller, "y")
+    if x.ndim != y.ndim:
+        raise ValueError(f"{caller}: x and y must have the same rank, got {x.type} and {y.type}")
+    x, y = promote_dtypes(caller, x, y)
+    x, y = (convert(v, inexact_dtype(v.dtype)) for v in (x, y))
     place = canonical_axis(axis, x.ndim, caller)
-    x, other = (move_axis(v, place, v.ndim - 1) for v in (x, other))
-    broadcast_shapes(caller, x.shape[:-1], other.shape[:-1])
-    length = max(x.shape[-1], other.shape[-1])
-    how = _settings(caller, x, length, *settings)
-    x, other = (
-        pad(v, 0, [*[(0, 0, 0)] * (v.ndim - 1), (0, length - v.shape[-1], 0)]) for v in (x, other)
-    )
-    one = how.transforms(x)
-    out = _power(one) if y is None else conj(one) * how.transforms(other)
+    x, y = (move_axis(v, place, v.ndim - 1) for v in (x, y))
+    broadcast_shapes(caller, x.shape[:-1], y.shape[:-1])
+    length = max(x.shape[-1], y.shape[-1])
+    settings = _settings(caller, x, length, *options)
+    x, y = (pad(v, 0, [*[(0, 0, 0)] * (v.ndim - 1), (0, length - v.shape[-1], 0)]) for v in (x, y))
+    spectrum = settings.transforms(x)
+    out = _power(spectrum) if in2 is None else conj(spectrum) * settings.transforms(y)
     if scaling == "density":
-        scale = fs * snp.sum(square(how.window))
+        scale = rate * snp.sum(square(settings.window))
     else:
-        scale = square(snp.sum(how.window))
+        scale = square(snp.sum(settings.window))
     out = out / convert(as_value(scale), out.dtype)
-    if how.onesided:
-        # Those frequencies that stand for two.
+    if settings.onesided:
+        # Frequencies that stand for their negatives too count twice.
         twice = np.full((*(1,) * (out.ndim - 2), out.shape[-2], 1), 2, out.dtype)
         twice[..., 0, :] = 1
-        if how.nfft % 2 == 0:
+        if settings.nfft % 2 == 0:
             twice[..., -1, :] = 1
         out = out * twice
-    return how.frequencies(fs), move_axis(_average(out, average), out.ndim - 2, place)
+    return settings.frequencies(rate), move_axis(_average(out, average), out.ndim - 2, place)
 
 
-def _power(x: Any) -> Any:
+def _power(x: Array) -> Array:
     return square(real(x)) + square(imag(x))
 
 
-def _average(x: Any, kind: str) -> Any:
+def _average(x: Array, kind: str) -> Array:
     """Over the last axis."""
     if kind == "mean" or x.shape[-1] == 1:
         return snp.mean(x, -1)
-    # The median of n exponentially distributed numbers is this much of their mean.
+    # The median of n exponentially distributed numbers is this fraction of their mean.
     even = 2 * np.arange(1, (x.shape[-1] - 1) // 2 + 1)
     bias = float(1 + np.sum(1 / (even + 1) - 1 / even))
     if is_complex(x.dtype):

@@ -1,4 +1,4 @@
-"""``stretto.scipy.sparse``: linear systems whose matrix is known by its products alone.
+"""``stretto.scipy.sparse``: linear systems whose matrix is known only by its products.
 
 Read ``linalg``.
 """

@@ -1,14 +1,14 @@
 """``stretto.scipy.sparse.linalg``: linear systems solved by products with their matrix.
 
 Each method works on all elements of the right-hand side as one vector, inside one
-``custom_linear_solve``: derivatives are solutions of such systems again, and nothing is
-differentiated through the iterations.
+``custom_linear_solve``: derivatives are solutions of such systems again, and the iterations
+are not differentiated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -22,7 +22,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.bilinear import promote_dtypes_of
 from stretto._engine.ops.comparison import eq, full, where, zeros_like
 from stretto._engine.ops.complex_parts import conj, real
@@ -42,33 +42,46 @@ __all__ = ["bicgstab", "cg", "gmres"]
 
 _INT32 = np.dtype(np.int32)
 
-Product: TypeAlias = Callable[[Any], Any]
-"""From a vector to one like it; of users, from a tree to one like it."""
-Method: TypeAlias = Callable[[Product, Any, Any, Product, Any, int], tuple[Any, Any, Any]]
-"""Of the matrix, b, x0, M, the residual to reach, and the number of steps allowed: x, the number
-taken, and the norm of the residual."""
+Product: TypeAlias = Callable[[Tree], Tree]
+"""Multiplies a vector by a matrix; a user's, a tree."""
+
+
+class SupportsMatmul(Protocol):
+    """An object that multiplies an array by ``@``."""
+
+    def __matmul__(self, other: Array, /) -> Array:
+        """The product."""
+        ...
+
+
+Matrix: TypeAlias = Array | np.ndarray | SupportsMatmul | Product
+"""What users give for a matrix."""
+Solution: TypeAlias = tuple[Array, Array, Array]
+"""x, the number of steps, and the norm of the residual."""
+Method: TypeAlias = Callable[[Product, Array, Array, Product, Array, int], Solution]
+"""Called with the matrix, b, x0, M, the residual to reach, and the largest number of steps."""
 
 
 # The methods, for vectors
 
 
-def _dot(x: Any, y: Any) -> Any:
+def _dot(x: Array, y: Array) -> Array:
     return matmul(conj(x) if is_complex(x.dtype) else x, y)
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Array) -> Array:
     square = _dot(x, x)
     return sqrt(real(square) if is_complex(x.dtype) else square)
 
 
-def _by_cg(a: Product, b: Any, x0: Any, m: Product, limit: Any, most: int) -> tuple[Any, Any, Any]:
+def _by_cg(a: Product, b: Array, x0: Array, m: Product, limit: Array, steps: int) -> Solution:
     """Hestenes and Stiefel (1952)."""
 
-    def unfinished(state: Any) -> Any:
+    def unfinished(state: tuple[Array, ...]) -> Array:
         _, r, *_, k = state
-        return (_norm(r) > limit) & (k < most)
+        return (_norm(r) > limit) & (k < steps)
 
-    def step(state: Any) -> Any:
+    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
         x, r, p, gamma, k = state
         ap = a(p)
         alpha = gamma / _dot(p, ap)
@@ -84,16 +97,14 @@ def _by_cg(a: Product, b: Any, x0: Any, m: Product, limit: Any, most: int) -> tu
     return x, k, _norm(r)
 
 
-def _by_bicgstab(
-    a: Product, b: Any, x0: Any, m: Product, limit: Any, most: int
-) -> tuple[Any, Any, Any]:
-    """Van der Vorst (1992); it ends where a number that it divides by is zero."""
+def _by_bicgstab(a: Product, b: Array, x0: Array, m: Product, limit: Array, steps: int) -> Solution:
+    """Van der Vorst (1992); it ends early where a divisor is zero."""
 
-    def unfinished(state: Any) -> Any:
+    def unfinished(state: tuple[Array, ...]) -> Array:
         _, r, *_, broken, k = state
-        return (_norm(r) > limit) & (k < most) & ~broken
+        return (_norm(r) > limit) & (k < steps) & ~broken
 
-    def step(state: Any) -> Any:
+    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
         x, r, p, q, rho, alpha, omega, _, k = state
         next_rho = _dot(shadow, r)
         p = r + (next_rho / rho) * (alpha / omega) * (p - omega * q)
@@ -118,39 +129,39 @@ def _by_bicgstab(
 
 
 def _by_gmres(restart: int) -> Method:
-    """Saad and Schultz (1986), preconditioned from the right, begun anew every ``restart`` steps.
+    """Saad and Schultz (1986), preconditioned from the right, restarted every ``restart`` steps.
 
-    The basis is made orthogonal twice; least squares by a pseudo-inverse, so that a basis that
-    comes to an end early does no harm.
+    The basis is orthogonalised twice; least squares are solved by a pseudo-inverse, so that a basis
+    that ends early does no harm.
     """
 
-    def method(
-        a: Product, b: Any, x0: Any, m: Product, limit: Any, most: int
-    ) -> tuple[Any, Any, Any]:
+    def method(a: Product, b: Array, x0: Array, m: Product, limit: Array, steps: int) -> Solution:
         n = b.shape[0]
         size = min(restart, n)
         eps = float(ml_dtypes.finfo(real_dtype(b.dtype)).eps)
 
-        def arnoldi(j: Any, state: Any) -> Any:
+        def arnoldi(j: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
             basis, projected = state
             w = a(m(dynamic_index_in_dim(basis, j, 0, keepdims=False)))
-            whole = _norm(w)
+            before = _norm(w)
             h = full((size + 1,), 0, b.dtype)
             for _ in range(2):
                 part = matmul(conj(basis) if is_complex(b.dtype) else basis, w)
                 w, h = w - matmul(part, basis), h + part
             rest = _norm(w)
-            ended = rest <= eps * whole
-            w = where(ended, 0, w / convert(where(ended, 1, rest), b.dtype))
-            h = dynamic_update_index_in_dim(h, convert(where(ended, 0, rest), b.dtype), j + 1, 0)
+            is_exhausted = rest <= eps * before
+            w = where(is_exhausted, 0, w / convert(where(is_exhausted, 1, rest), b.dtype))
+            h = dynamic_update_index_in_dim(
+                h, convert(where(is_exhausted, 0, rest), b.dtype), j + 1, 0
+            )
             basis = dynamic_update_index_in_dim(basis, w, j + 1, 0)
             return basis, dynamic_update_index_in_dim(projected, h, j, 1)
 
-        def unfinished(state: Any) -> Any:
+        def unfinished(state: tuple[Array, ...]) -> Array:
             _, r, k = state
-            return (_norm(r) > limit) & (k < most)
+            return (_norm(r) > limit) & (k < steps)
 
-        def cycle(state: Any) -> Any:
+        def cycle(state: tuple[Array, ...]) -> tuple[Array, ...]:
             x, r, k = state
             beta = _norm(r)
             first = expand_dims(r / convert(beta, b.dtype), 0)
@@ -169,17 +180,18 @@ def _by_gmres(restart: int) -> Method:
     return method
 
 
-# What the three have in common
+# What the three share
 
 
-def _product(caller: str, argument: str, x: Any) -> Product:
-    """The function that multiplies by a matrix, given as that or as an array."""
+def _product(caller: str, argument: str, matrix: Matrix) -> Product:
+    """The function that multiplies by a matrix."""
+    x: Any = matrix
     if callable(x):
         return x
     if isinstance(x, (list, tuple)) or not hasattr(x, "__matmul__"):
         raise TypeError(
-            f"{caller}: {argument} must be a function, a square matrix of floating numbers, or an "
-            f"object with __matmul__; got {type(x).__name__}"
+            f"{caller}: {argument} must be a function, a square matrix of floating-point numbers, "
+            f"or an object with __matmul__; got {type(x).__name__}"
         )
     shape = getattr(x, "shape", None)
     if shape is not None and (len(shape) != 2 or shape[0] != shape[1]):
@@ -187,8 +199,8 @@ def _product(caller: str, argument: str, x: Any) -> Product:
     return lambda v: x @ v
 
 
-def _elements(caller: str, A: Any) -> list[Any]:
-    """What of the matrix has part in the dtype: an array, or an object's ``dtype``, if any."""
+def _elements(caller: str, A: Matrix) -> list[Array]:
+    """What the matrix adds to the dtype: itself, or an element of an object's ``dtype``, if any."""
     if isinstance(A, (Value, np.ndarray)):
         return [as_value(A, caller, "A")]
     dtype = None if callable(A) else getattr(A, "dtype", None)
@@ -198,17 +210,17 @@ def _elements(caller: str, A: Any) -> list[Any]:
 def _solve(
     caller: str,
     method: Method,
-    A: Any,
-    b: Any,
-    x0: Any,
-    tol: Any,
-    atol: Any,
+    A: Matrix,
+    b: Tree,
+    x0: Tree | None,
+    tol: ArrayLike,
+    atol: ArrayLike,
     maxiter: int | None,
-    M: Any,
+    M: Matrix | None,
     symmetric: bool,
-) -> tuple[Any, Any]:
-    given, structure = tree.flatten(b)
-    leaves = [as_value(v, caller, "a leaf of b") for v in given]
+) -> tuple[Tree, Array]:
+    leaves, structure = tree.flatten(b)
+    leaves = [as_value(v, caller, "a leaf of b") for v in leaves]
     matrix = _product(caller, "A", A)
     dtypes = [*leaves, *_elements(caller, A)]
     dtype = inexact_dtype(promote_dtypes_of(*dtypes)) if dtypes else np.dtype(np.float32)
@@ -220,22 +232,22 @@ def _solve(
     if isinstance(A, (Value, np.ndarray)) and [v.shape for v in leaves] != [(A.shape[0],)]:
         shapes = ", ".join(str(v.type) for v in leaves)
         raise ValueError(f"{caller}: b must be a vector of {A.shape[0]} elements, got {shapes}")
-    most = 10 * size if maxiter is None else integer(maxiter, caller, "maxiter", 0)
+    steps = 10 * size if maxiter is None else integer(maxiter, caller, "maxiter", 0)
 
-    def vector(x: Any, what: str) -> Any:
-        found, other = tree.flatten(x)
-        found = [as_value(v, caller, what) for v in found]
+    def vector(x: Tree, what: str) -> Array:
+        values, other = tree.flatten(x)
+        values = [as_value(v, caller, what) for v in values]
         if other != structure or any(
-            v.shape != w.shape for v, w in zip(found, leaves, strict=True)
+            v.shape != w.shape for v, w in zip(values, leaves, strict=True)
         ):
             raise ValueError(
                 f"{caller}: {what} must have the structure and shapes of b; got "
-                f"{[str(v.type) for v in found]}, expected {[str(v.type) for v in leaves]}"
+                f"{[str(v.type) for v in values]}, expected {[str(v.type) for v in leaves]}"
             )
-        parts = [convert(reshape(v, (v.size,)), dtype) for v in found]
+        parts = [convert(reshape(v, (v.size,)), dtype) for v in values]
         return concatenate(parts, 0) if len(parts) != 1 else parts[0]
 
-    def unravelled(x: Any) -> Any:
+    def unravelled(x: Array) -> Tree:
         parts, start = [], 0
         for v in leaves:
             part = slice_in_dim(x, start, start + v.size, 1, 0)
@@ -246,14 +258,16 @@ def _solve(
     def flat(fun: Product, what: str) -> Product:
         return lambda x: vector(fun(unravelled(x)), what)
 
-    def solver(first: Any, conditioner: Product) -> Callable[[Product, Any], Any]:
-        def solve(matvec: Product, b: Any) -> Any:
+    def solver(
+        first: Tree | None, conditioner: Product
+    ) -> Callable[[Product, Tree], tuple[Tree, Array]]:
+        def solve(matvec: Product, b: Tree) -> tuple[Tree, Array]:
             right = vector(b, "b")
             length = _norm(right)
             limit = maximum(convert(as_value(tol, caller, "tol"), length.dtype) * length, atol)
             begin = zeros_like(right) if first is None else vector(first, "x0")
             x, k, residual = method(
-                flat(matvec, "A(x)"), right, begin, flat(conditioner, "M(x)"), limit, most
+                flat(matvec, "A(x)"), right, begin, flat(conditioner, "M(x)"), limit, steps
             )
             return unravelled(x), where(residual <= limit, 0, maximum(k, 1))
 
@@ -262,7 +276,7 @@ def _solve(
     start = None if x0 is None else tree.map(stop_gradient, x0)
     conditioner = (lambda x: x) if M is None else _product(caller, "M", M)
 
-    def back(r: Any) -> Any:
+    def transposed(r: Tree) -> Tree:
         return linear_transpose(conditioner, r)(r)[0]
 
     real_symmetric = symmetric and not is_complex(dtype)
@@ -272,22 +286,22 @@ def _solve(
         matrix,
         tree.unflatten(structure, leaves),
         solver(start, conditioner),
-        solver(None, conditioner if M is None or real_symmetric else back),
+        solver(None, conditioner if M is None or real_symmetric else transposed),
         symmetric=real_symmetric,
         has_aux=True,
     )
 
 
 def cg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: Matrix,
+    b: Tree,
+    x0: Tree | None = None,
     *,
     tol: ArrayLike = 1e-5,
     atol: ArrayLike = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
-) -> tuple[Any, Array]:
+    M: Matrix | None = None,
+) -> tuple[Tree, Array]:
     """Solve ``A x = b`` by conjugate gradients, for Hermitian positive definite ``A``.
 
     Args:
@@ -295,17 +309,18 @@ def cg(
         b: an array, or a tree of arrays.
         x0: where to start, a tree like ``b``; by default zero.
         tol: the search ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``.
-        atol: see there.
-        maxiter: the greatest number of steps; by default ten for each element of ``b``.
-        M: as ``A``, near its inverse, Hermitian and positive definite; by default none.
+        atol: see ``tol``.
+        maxiter: the largest number of steps; by default ten for each element of ``b``.
+        M: a preconditioner, of the same kinds as ``A``: an approximate inverse of ``A``, Hermitian
+            and positive definite; by default none.
 
     Returns:
-        ``(x, info)``: a tree like ``b``, and an int32, 0 where the search got there, else the
+        ``(x, info)``: a tree like ``b``, and an int32, 0 where the search converged, else the
             number of steps.
 
     Raises:
         TypeError: ``A`` is none of these, or returns something unlike ``b``.
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not match.
 
     As SciPy's ``cg``. Derivatives, forward and reverse, are solutions by the same method.
 
@@ -320,15 +335,15 @@ def cg(
 
 
 def bicgstab(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: Matrix,
+    b: Tree,
+    x0: Tree | None = None,
     *,
     tol: ArrayLike = 1e-5,
     atol: ArrayLike = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
-) -> tuple[Any, Array]:
+    M: Matrix | None = None,
+) -> tuple[Tree, Array]:
     """Solve ``A x = b`` by stabilised biconjugate gradients, for any square ``A``.
 
     Args:
@@ -336,17 +351,18 @@ def bicgstab(
         b: an array, or a tree of arrays.
         x0: where to start, a tree like ``b``; by default zero.
         tol: the search ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``.
-        atol: see there.
-        maxiter: the greatest number of steps; by default ten for each element of ``b``.
-        M: as ``A``, near its inverse; by default none.
+        atol: see ``tol``.
+        maxiter: the largest number of steps; by default ten for each element of ``b``.
+        M: a preconditioner, of the same kinds as ``A``: an approximate inverse of ``A``; by default
+            none.
 
     Returns:
-        ``(x, info)``, as of ``cg``; the search ends too where a number that it divides by is zero,
-            with ``info`` the number of steps.
+        ``(x, info)``, as for ``cg``; the search also ends where a divisor is zero, with ``info``
+            the number of steps.
 
     Raises:
         TypeError: ``A`` is none of these, or returns something unlike ``b``.
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not match.
 
     As SciPy's ``bicgstab``. Derivatives, forward and reverse, are solutions by the same method.
 
@@ -360,17 +376,17 @@ def bicgstab(
 
 
 def gmres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: Matrix,
+    b: Tree,
+    x0: Tree | None = None,
     *,
     tol: ArrayLike = 1e-5,
     atol: ArrayLike = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: Any = None,
+    M: Matrix | None = None,
     solve_method: str = "batched",
-) -> tuple[Any, Array]:
+) -> tuple[Tree, Array]:
     """Solve ``A x = b`` by generalised minimal residuals, for any square ``A``.
 
     Args:
@@ -378,18 +394,20 @@ def gmres(
         b: an array, or a tree of arrays.
         x0: where to start, a tree like ``b``; by default zero.
         tol: the search ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``.
-        atol: see there.
+        atol: see ``tol``.
         restart: how many products with ``A`` span the space that each cycle searches.
-        maxiter: the greatest number of cycles.
-        M: as ``A``, near its inverse; by default none.
+        maxiter: the largest number of cycles; by default ten for each element of ``b``.
+        M: a preconditioner, of the same kinds as ``A``: an approximate inverse of ``A``; by default
+            none.
         solve_method: ``"batched"`` or ``"incremental"``; has no effect.
 
     Returns:
-        ``(x, info)``, as of ``cg``, with ``info`` a number of cycles.
+        ``(x, info)``, as for ``cg``, with ``info`` a number of cycles.
 
     Raises:
         TypeError: ``A`` is none of these, or returns something unlike ``b``.
-        ValueError: the shapes do not fit, ``restart`` is not positive, or there is no such method.
+        ValueError: the shapes do not match, ``restart`` is not positive, or there is no such
+            method.
 
     As SciPy's ``gmres``. Derivatives, forward and reverse, are solutions by the same method.
 

@@ -1,6 +1,6 @@
 """Rotations of space as unit quaternions ``[..., 4]``, x y z w: to and from other forms.
 
-All have derivatives, at the identity too. Next, read ``transform``.
+All are differentiable, even at the identity. Next, read ``transform``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import stretto.numpy as snp
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.powers import root_of_squares
 
 __all__ = [
@@ -26,39 +27,39 @@ __all__ = [
 ]
 
 
-def _sum(x: Any) -> Any:
+def _sum(x: Array) -> Array:
     return snp.sum(x, -1, keepdims=True)
 
 
-def _length(x: Any) -> Any:
+def _length(x: Array) -> Array:
     """The norm over the last axis, which is kept; its derivative at 0 is 0."""
     return root_of_squares(_sum(x * x))
 
 
-def normalised(q: Any) -> Any:
-    """At length 1; NaN where the length is 0."""
+def normalised(q: Array) -> Array:
+    """Scaled to length 1; NaN where the length is 0."""
     return q / snp.sqrt(_sum(q * q))
 
 
-def _parts(q: Any) -> tuple[Any, Any]:
+def _parts(q: Array) -> tuple[Array, Array]:
     """The vector and the real part, with the sign that makes the latter positive."""
     q = snp.where(q[..., 3:] < 0, -q, q)
     return q[..., :3], q[..., 3:]
 
 
-def product(p: Any, q: Any) -> Any:
-    """First ``q``, then ``p``."""
+def product(p: Array, q: Array) -> Array:
+    """The rotation by ``q``, then by ``p``."""
     u, a, v, b = p[..., :3], p[..., 3:], q[..., :3], q[..., 3:]
     vector = a * v + b * u + snp.cross(u, v)
     return snp.concatenate([vector, a * b - _sum(u * v)], -1)
 
 
-# Vectors along the axis, as long as the angle
+# Vectors along the axis, with the angle as their length
 
 _SMALL = 1e-4
 
 
-def from_rotvec(v: Any) -> Any:
+def from_rotvec(v: Array) -> Array:
     """sin(a / 2) v / a and cos(a / 2) with the angle a = |v|; near 0 by their series."""
     squares = _sum(v * v)
     small = squares < _SMALL
@@ -68,7 +69,7 @@ def from_rotvec(v: Any) -> Any:
     return snp.concatenate([sine * v, cosine], -1)
 
 
-def rotvec_of(q: Any) -> Any:
+def rotvec_of(q: Array) -> Array:
     """2 atan(|v| / w) v / |v|; near 0 by the series."""
     v, w = _parts(q)
     squares = _sum(v * v)
@@ -80,7 +81,7 @@ def rotvec_of(q: Any) -> Any:
     return v * snp.where(small, near, far)
 
 
-def magnitude_of(q: Any) -> Any:
+def magnitude_of(q: Array) -> Array:
     """The angle, from 0 to pi."""
     v, w = _parts(q)
     return 2 * snp.arctan2(_length(v), w)[..., 0]
@@ -89,7 +90,7 @@ def magnitude_of(q: Any) -> Any:
 # Matrices
 
 
-def matrix_of(q: Any) -> Any:
+def matrix_of(q: Array) -> Array:
     """``[..., 3, 3]``."""
     x, y, z, w = (q[..., i] for i in range(4))
     rows = [
@@ -100,8 +101,8 @@ def matrix_of(q: Any) -> Any:
     return snp.stack([snp.stack(row, -1) for row in rows], -2)
 
 
-def from_matrix(m: Any) -> Any:
-    """Of four multiples of the quaternion, by each of its elements, the longest, normalised.
+def from_matrix(m: Array) -> Array:
+    """The longest of four multiples of the quaternion, one by each element, normalised.
 
     Source: Shepperd, Quaternion from rotation matrix (1978).
     """
@@ -115,21 +116,21 @@ def from_matrix(m: Any) -> Any:
         [xz, yz, squares[2], z],
         [x, y, z, squares[3]],
     ]
-    several = snp.stack([snp.stack(row, -1) for row in rows], -2)
-    most = snp.argmax(snp.stack(squares, -1), -1)
-    return normalised(snp.take_along_axis(several, most[..., None, None], -2)[..., 0, :])
+    multiples = snp.stack([snp.stack(row, -1) for row in rows], -2)
+    longest = snp.argmax(snp.stack(squares, -1), -1)
+    return normalised(snp.take_along_axis(multiples, longest[..., None, None], -2)[..., 0, :])
 
 
 # Modified Rodrigues parameters: tan(a / 4) along the axis
 
 
-def from_mrp(m: Any) -> Any:
+def from_mrp(m: Array) -> Array:
     """(2 m, 1 - |m|^2) / (1 + |m|^2)."""
     squares = _sum(m * m)
     return snp.concatenate([2 * m, 1 - squares], -1) / (1 + squares)
 
 
-def mrp_of(q: Any) -> Any:
+def mrp_of(q: Array) -> Array:
     """v / (1 + w)."""
     v, w = _parts(q)
     return v / (1 + w)
@@ -138,8 +139,8 @@ def mrp_of(q: Any) -> Any:
 # Angles about axes
 
 
-def from_euler(axes: list[int], intrinsic: bool, angles: Any) -> Any:
-    """Turns about these axes by ``[..., len(axes)]``: those that turn too, if ``intrinsic``."""
+def from_euler(axes: list[int], intrinsic: bool, angles: Array) -> Array:
+    """Turns about axes by angles ``[..., len(axes)]``; if ``intrinsic``, the axes turn too."""
     out: Any = None
     for i, axis in enumerate(axes):
         half = angles[..., i] / 2
@@ -156,8 +157,8 @@ def from_euler(axes: list[int], intrinsic: bool, angles: Any) -> Any:
 _DEGENERATE = 1e-7
 
 
-def euler_of(q: Any, axes: list[int], intrinsic: bool) -> Any:
-    """``[..., 3]``: the angles about three axes; where only a sum is known, the last is 0.
+def euler_of(q: Array, axes: list[int], intrinsic: bool) -> Array:
+    """``[..., 3]``: the angles about three axes; the last is 0 where only a sum is determined.
 
     Source: Bernardes and Viollet, Quaternion to Euler angles conversion (2022).
     """
@@ -174,9 +175,9 @@ def euler_of(q: Any, axes: list[int], intrinsic: bool) -> Any:
     first, last = total - rest, total + rest
     if intrinsic:
         first, last = last, first
-    # Where the middle angle is at an end: the first and the last turn about one axis.
-    alone = snp.where(low, 2 * total, (2 if intrinsic else -2) * rest)
-    first = snp.where(low | high, alone, first)
+    # Where the middle angle is at an end of its range, the first and last turns share an axis.
+    combined = snp.where(low, 2 * total, (2 if intrinsic else -2) * rest)
+    first = snp.where(low | high, combined, first)
     last = snp.where(low | high, 0, last)
     if not proper:
         first, last = (first * sign, last) if intrinsic else (first, last * sign)

@@ -1,4 +1,4 @@
-"""``stretto.scipy.spatial.transform``: rotations of space, and between rotations.
+"""``stretto.scipy.spatial.transform``: rotations of space, and interpolation between them.
 
 The formulae are in ``quaternions``.
 """
@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import stretto.numpy as snp
 from stretto import random
@@ -21,30 +21,34 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.convert import convert
 from stretto.scipy.spatial import quaternions
 
+if TYPE_CHECKING:
+    from stretto._engine.core.array_updates import Index
+
 __all__ = ["Rotation", "Slerp"]
 
 
-def _floats(caller: str, x: Any, argument: str, *shape: int) -> Any:
+def _floats(caller: str, x: ArrayLike, argument: str, *shape: int) -> Array:
     """Real floats whose last axes have these sizes."""
-    x = as_value(x, caller, argument)
-    if is_complex(x.dtype) or x.shape[max(x.ndim - len(shape), 0) :] != shape:
+    value = as_value(x, caller, argument)
+    if is_complex(value.dtype) or value.shape[max(value.ndim - len(shape), 0) :] != shape:
         sizes = ", ".join(map(str, shape))
         raise ValueError(
-            f"{caller}: {argument} must be real, of shape [..., {sizes}]; got {x.type}"
+            f"{caller}: {argument} must be real, of shape [..., {sizes}]; got {value.type}"
         )
-    return convert(x, inexact_dtype(x.dtype))
+    return convert(value, inexact_dtype(value.dtype))
 
 
 _RADIANS = math.pi / 180
 
 
-def _axes(caller: str, seq: Any, least: int) -> tuple[list[int], bool]:
-    """The places of the axes, and whether they turn too."""
+def _axes(caller: str, seq: str, least: int) -> tuple[list[int], bool]:
+    """The numbers of the axes, and whether they turn too."""
     letters = "XYZ" if isinstance(seq, str) and seq.isupper() else "xyz"
-    fine = isinstance(seq, str) and least <= len(seq) <= 3 and set(seq) <= set(letters)
-    if not fine or any(a == b for a, b in itertools.pairwise(seq)):
+    valid = isinstance(seq, str) and least <= len(seq) <= 3 and set(seq) <= set(letters)
+    if not valid or any(a == b for a, b in itertools.pairwise(seq)):
+        count = "3" if least == 3 else f"{least} to 3"
         raise ValueError(
-            f"{caller}: seq must have {least} to 3 letters, all of 'xyz' for fixed axes or all of "
+            f"{caller}: seq must have {count} letters, all of 'xyz' for fixed axes or all of "
             f"'XYZ' for axes that turn, with no letter twice in a row; got {seq!r}"
         )
     return [letters.index(c) for c in seq], letters == "XYZ"
@@ -55,7 +59,7 @@ def _axes(caller: str, seq: Any, least: int) -> tuple[list[int], bool]:
 class Rotation:
     """A rotation of space, or an array of them; a tree with one leaf.
 
-    Make one with the functions ``from_...``. Source: SciPy, ``scipy.spatial.transform.Rotation``.
+    Create one with the functions ``from_...``. Source: SciPy, ``scipy.spatial.transform.Rotation``.
 
     Args:
         quat: its quaternion, ``[4]`` or ``[n, 4]``, x y z w.
@@ -67,13 +71,13 @@ class Rotation:
     Array([0., 1., 0.], dtype=float32)
     """
 
-    quat: Any
+    quat: Array
 
     # From other forms
 
     @staticmethod
     def from_quat(quat: ArrayLike) -> Rotation:
-        """Make rotations of quaternions, which are normalised.
+        """Make rotations from quaternions, which are normalised.
 
         Args:
             quat: x y z w, ``[..., 4]``.
@@ -84,11 +88,11 @@ class Rotation:
         Raises:
             ValueError: ``quat`` is not real, or not of that shape.
         """
-        return Rotation(quaternions.normalised(_floats("from_quat", quat, "quat", 4)))
+        return Rotation(quaternions.normalised(_floats("Rotation.from_quat", quat, "quat", 4)))
 
     @staticmethod
     def from_matrix(matrix: ArrayLike) -> Rotation:
-        """Make rotations of orthogonal matrices.
+        """Make rotations from orthogonal matrices.
 
         Args:
             matrix: ``[..., 3, 3]``, of determinant 1, which is not checked.
@@ -99,11 +103,13 @@ class Rotation:
         Raises:
             ValueError: ``matrix`` is not real, or not of that shape.
         """
-        return Rotation(quaternions.from_matrix(_floats("from_matrix", matrix, "matrix", 3, 3)))
+        return Rotation(
+            quaternions.from_matrix(_floats("Rotation.from_matrix", matrix, "matrix", 3, 3))
+        )
 
     @staticmethod
     def from_rotvec(rotvec: ArrayLike, degrees: bool = False) -> Rotation:
-        """Make rotations of vectors along the axis, as long as the angle.
+        """Make rotations from vectors along the axis, as long as the angle.
 
         Args:
             rotvec: ``[..., 3]``.
@@ -115,12 +121,12 @@ class Rotation:
         Raises:
             ValueError: ``rotvec`` is not real, or not of that shape.
         """
-        v = _floats("from_rotvec", rotvec, "rotvec", 3)
+        v = _floats("Rotation.from_rotvec", rotvec, "rotvec", 3)
         return Rotation(quaternions.from_rotvec(v * _RADIANS if degrees else v))
 
     @staticmethod
     def from_mrp(mrp: ArrayLike) -> Rotation:
-        """Make rotations of modified Rodrigues parameters: tan(a / 4) along the axis.
+        """Make rotations from modified Rodrigues parameters: tan(a / 4) along the axis.
 
         Args:
             mrp: ``[..., 3]``.
@@ -131,15 +137,15 @@ class Rotation:
         Raises:
             ValueError: ``mrp`` is not real, or not of that shape.
         """
-        return Rotation(quaternions.from_mrp(_floats("from_mrp", mrp, "mrp", 3)))
+        return Rotation(quaternions.from_mrp(_floats("Rotation.from_mrp", mrp, "mrp", 3)))
 
     @staticmethod
     def from_euler(seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
-        """Make rotations of turns about axes, one after another.
+        """Make rotations from turns about axes, one after another.
 
         Args:
-            seq: the axes: 1 to 3 letters, of ``"xyz"`` for those of space, of ``"XYZ"`` for those
-                that are turned.
+            seq: the axes: 1 to 3 letters, of ``"xyz"`` for fixed axes, of ``"XYZ"`` for axes that
+                turn along.
             angles: ``[..., len(seq)]``, or a number for one axis.
             degrees: whether the angles are in degrees rather than radians.
 
@@ -150,7 +156,7 @@ class Rotation:
             ValueError: ``seq`` names no such axes, or one twice in a row; or ``angles`` is not
                 real, or not of that shape.
         """
-        caller = "from_euler"
+        caller = "Rotation.from_euler"
         axes, intrinsic = _axes(caller, seq, 1)
         x = as_value(angles, caller, "angles")
         x = _floats(caller, x[None] if not x.ndim and len(axes) == 1 else x, "angles", len(axes))
@@ -214,7 +220,7 @@ class Rotation:
         """Give the quaternion.
 
         Args:
-            canonical: whether to take the one of the two whose w is not negative.
+            canonical: whether to choose the one of the two whose w is not negative.
             scalar_first: whether to order it w x y z rather than x y z w.
 
         Returns:
@@ -262,16 +268,16 @@ class Rotation:
 
         Returns:
             The angles, ``[..., 3]``. The middle one is from -pi/2 to pi/2, or from 0 to pi where
-            the first and last axis are one. Where it is at an end, the last angle is 0.
+            the first and last axes are the same. Where it is at an end, the last angle is 0.
 
         Raises:
             ValueError: ``seq`` does not name three such axes, or names one twice in a row.
         """
-        axes, intrinsic = _axes("as_euler", seq, 3)
+        axes, intrinsic = _axes("Rotation.as_euler", seq, 3)
         out = quaternions.euler_of(self.quat, axes, intrinsic)
         return out / _RADIANS if degrees else out
 
-    # What they do
+    # Operations
 
     def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
         """Turn vectors; rotations and vectors broadcast.
@@ -286,7 +292,7 @@ class Rotation:
         Raises:
             ValueError: ``vectors`` is not real, or not of that shape.
         """
-        v = _floats("apply", vectors, "vectors", 3)
+        v = _floats("Rotation.apply", vectors, "vectors", 3)
         matrix = self.as_matrix()
         matrix = snp.matrix_transpose(matrix) if inverse else matrix
         return snp.sum(matrix * v[..., None, :], -1)
@@ -308,7 +314,7 @@ class Rotation:
         return quaternions.magnitude_of(self.quat)
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
-        """Average an array of rotations: find the one to which the squares of distances are least.
+        """Average an array of rotations: find the one with the least sum of squared distances.
 
         Args:
             weights: a weight for each, ``[n]``; by default equal.
@@ -321,10 +327,10 @@ class Rotation:
 
         Source: Markley and others, Averaging quaternions (2007).
         """
-        q = self.quat.reshape(-1, 4)
-        w = snp.ones(len(q), q.dtype) if weights is None else as_value(weights, "mean", "weights")
+        caller, q = "Rotation.mean", self.quat.reshape(-1, 4)
+        w = snp.ones(len(q), q.dtype) if weights is None else as_value(weights, caller, "weights")
         if w.shape != q.shape[:1]:
-            raise ValueError(f"mean: weights must have shape ({len(q)},), got {w.type}")
+            raise ValueError(f"{caller}: weights must have shape ({len(q)},), got {w.type}")
         _, vectors = snp.linalg.eigh((w[:, None] * q).T @ q)
         return Rotation(vectors[:, -1])
 
@@ -334,7 +340,7 @@ class Rotation:
         return self.quat.ndim == 1
 
     def __mul__(self, other: Rotation) -> Rotation:
-        """First ``other``, then this one; they broadcast."""
+        """The rotation by ``other``, then by this one; they broadcast."""
         if not isinstance(other, Rotation):
             return NotImplemented
         p, q = snp.broadcast_arrays(self.quat, other.quat)
@@ -345,7 +351,7 @@ class Rotation:
             raise TypeError("a single Rotation has no len()")
         return self.quat.shape[0]
 
-    def __getitem__(self, index: Any) -> Rotation:
+    def __getitem__(self, index: Index) -> Rotation:
         if self.single:
             raise TypeError("a single Rotation has no elements")
         return Rotation(self.quat[index])
@@ -354,9 +360,9 @@ class Rotation:
 @register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class Slerp:
-    """Rotations between rotations at given times: with a constant speed from each to the next.
+    """Interpolation between rotations at given times, at constant speed from each to the next.
 
-    Make one with ``Slerp.init``. Source: SciPy, ``scipy.spatial.transform.Slerp``.
+    Create one with ``Slerp.init``. Source: SciPy, ``scipy.spatial.transform.Slerp``.
 
     Args:
         times: the times, which ascend.
@@ -372,10 +378,10 @@ class Slerp:
     Array([ 0.,  0., 45.], dtype=float32)
     """
 
-    times: Any
-    timedelta: Any
+    times: Array
+    timedelta: Array
     rotations: Rotation
-    rotvecs: Any
+    rotvecs: Array
 
     @classmethod
     def init(cls, times: ArrayLike, rotations: Rotation) -> Slerp:
@@ -389,23 +395,25 @@ class Slerp:
             The interpolation, to be called with times.
 
         Raises:
-            ValueError: ``rotations`` are not two or more, or ``times`` has another shape.
+            ValueError: there are fewer than two ``rotations``, or ``times`` has another shape.
         """
-        t = as_value(times, "Slerp", "times")
+        t = as_value(times, "Slerp.init", "times")
         if not isinstance(rotations, Rotation) or rotations.single or len(rotations) < 2:
             raise ValueError(
-                f"Slerp: rotations must be a Rotation of at least two, got {rotations}"
+                f"Slerp.init: rotations must be a Rotation of at least two, got {rotations}"
             )
         if t.shape != (len(rotations),):
-            raise ValueError(f"Slerp: times must have shape ({len(rotations)},), got {t.type}")
+            raise ValueError(f"Slerp.init: times must have shape ({len(rotations)},), got {t.type}")
         t = convert(t, inexact_dtype(t.dtype))
         steps = rotations[:-1].inv() * rotations[1:]
         return cls(t, t[1:] - t[:-1], rotations, steps.as_rotvec())
 
     def __call__(self, times: ArrayLike) -> Rotation:
-        """The rotations at these times; before the first and after the last they turn on."""
+        """The rotations at these times; before the first and after the last, extrapolated."""
         t = as_value(times, "Slerp", "times")
         last = self.timedelta.size - 1
-        place = snp.clip(snp.searchsorted(self.times, t, side="right") - 1, 0, last)
-        part = (t - self.times[place]) / self.timedelta[place]
-        return self.rotations[place] * Rotation.from_rotvec(self.rotvecs[place] * part[..., None])
+        interval = snp.clip(snp.searchsorted(self.times, t, side="right") - 1, 0, last)
+        part = (t - self.times[interval]) / self.timedelta[interval]
+        return self.rotations[interval] * Rotation.from_rotvec(
+            self.rotvecs[interval] * part[..., None]
+        )

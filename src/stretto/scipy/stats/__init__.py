@@ -2,7 +2,7 @@
 
 A distribution is an object with methods, such as ``norm.logpdf(x, loc, scale)``. Read
 ``distribution``, the form that they share, then ``continuous``, ``extremes``, ``positive``,
-``circular``, ``discrete``, ``multivariate``; ``ranks`` and ``kde`` are of samples.
+``circular``, ``discrete``, ``multivariate``; ``ranks`` and ``kde`` are about samples.
 
 >>> from stretto.scipy import stats
 >>> stats.norm.cdf(0.0)

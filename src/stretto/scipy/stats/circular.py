@@ -6,8 +6,8 @@ Next, read ``discrete``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.numpy.elementary import log, log1p
 from stretto.numpy.trigonometric import cos
 from stretto.scipy.stats.distribution import Density
@@ -21,7 +21,7 @@ _LOG_2PI = math.log(2 * math.pi)
 class VonMises(Density):
     """The von Mises distribution, of density exp(kappa cos y) / (2π I₀(kappa)), periodic in y.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -38,11 +38,11 @@ class VonMises(Density):
 
     shapes = ("kappa",)
 
-    def allowed(self, kappa: Any) -> Any:
+    def allowed(self, kappa: Array) -> Array:
         """kappa ≥ 0."""
         return kappa >= 0
 
-    def logpdf_formula(self, y: Any, kappa: Any) -> Any:
+    def logpdf_formula(self, y: Array, kappa: Array) -> Array:
         """With I₀ scaled by exp(-kappa), so that nothing overflows."""
         return kappa * (cos(y) - 1) - _LOG_2PI - log(i0e(kappa))
 
@@ -50,7 +50,7 @@ class VonMises(Density):
 class WrapCauchy(Density):
     """The wrapped Cauchy distribution on [0, 2π], with 0 < c < 1.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -67,15 +67,15 @@ class WrapCauchy(Density):
 
     shapes = ("c",)
 
-    def allowed(self, c: Any) -> Any:
+    def allowed(self, c: Array) -> Array:
         """0 < c < 1."""
         return (c > 0) & (c < 1)
 
-    def support(self, c: Any) -> tuple[Any, Any]:
+    def support(self, c: Array) -> tuple[ArrayLike, ArrayLike]:
         """One turn."""
         return 0, 2 * math.pi
 
-    def logpdf_formula(self, y: Any, c: Any) -> Any:
+    def logpdf_formula(self, y: Array, c: Array) -> Array:
         """Log(1 - c²) - log 2π - log(1 + c² - 2c cos y)."""
         return log1p(-c * c) - _LOG_2PI - log1p(c * c - 2 * c * cos(y))
 

@@ -7,8 +7,8 @@ Next, read ``extremes``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.clipping import maximum, minimum
 from stretto.numpy.elementary import exp, expm1, log, log1p
@@ -34,7 +34,7 @@ _LOG_2PI = math.log(2 * math.pi)
 class Norm(Invertible):
     """The normal distribution, of density exp(-y²/2) / √(2π).
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -48,31 +48,31 @@ class Norm(Invertible):
     Array(1., dtype=float32, weak_type=True)
     """
 
-    def logpdf_formula(self, y: Any) -> Any:
+    def logpdf_formula(self, y: Array) -> Array:
         """-y²/2 - log √(2π)."""
         return -(y * y + _LOG_2PI) / 2
 
-    def cdf_formula(self, y: Any) -> Any:
+    def cdf_formula(self, y: Array) -> Array:
         """The normal integral."""
         return ndtr(y)
 
-    def logcdf_formula(self, y: Any) -> Any:
+    def logcdf_formula(self, y: Array) -> Array:
         """Its logarithm."""
         return log_ndtr(y)
 
-    def ppf_formula(self, q: Any) -> Any:
+    def ppf_formula(self, q: Array) -> Array:
         """Its inverse."""
         return ndtri(q)
 
-    def sf_formula(self, y: Any) -> Any:
+    def sf_formula(self, y: Array) -> Array:
         """That of -y, by symmetry."""
         return ndtr(-y)
 
-    def logsf_formula(self, y: Any) -> Any:
+    def logsf_formula(self, y: Array) -> Array:
         """That of -y, by symmetry."""
         return log_ndtr(-y)
 
-    def isf_formula(self, q: Any) -> Any:
+    def isf_formula(self, q: Array) -> Array:
         """By symmetry."""
         return -ndtri(q)
 
@@ -80,7 +80,7 @@ class Norm(Invertible):
 class Cauchy(Invertible):
     """The Cauchy distribution, of density 1 / (π (1 + y²)).
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -94,25 +94,25 @@ class Cauchy(Invertible):
     Array(0.75, dtype=float32, weak_type=True)
     """
 
-    def logpdf_formula(self, y: Any) -> Any:
+    def logpdf_formula(self, y: Array) -> Array:
         """-log π - log(1 + y²)."""
         return -math.log(math.pi) - log1p(y * y)
 
-    def cdf_formula(self, y: Any) -> Any:
+    def cdf_formula(self, y: Array) -> Array:
         """The angle of (-y, 1), over π: exact in the left tail."""
         return arctan2(1.0, -y) / math.pi
 
-    def sf_formula(self, y: Any) -> Any:
+    def sf_formula(self, y: Array) -> Array:
         """By symmetry, exact in the right tail."""
         return arctan2(1.0, y) / math.pi
 
-    def ppf_formula(self, q: Any) -> Any:
+    def ppf_formula(self, q: Array) -> Array:
         """-cot(π q), as a tangent in the middle; exact in both tails."""
         tail = minimum(q, 1 - q)
         far = 1 / tan(math.pi * tail)
         return where(tail < 0.25, where(q < 0.5, -far, far), tan(math.pi * (q - 0.5)))
 
-    def isf_formula(self, q: Any) -> Any:
+    def isf_formula(self, q: Array) -> Array:
         """By symmetry."""
         return -self.ppf_formula(q)
 
@@ -120,7 +120,7 @@ class Cauchy(Invertible):
 class Expon(Invertible):
     """The exponential distribution, of density exp(-y) for y ≥ 0.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -134,35 +134,35 @@ class Expon(Invertible):
     Array(-2., dtype=float32, weak_type=True)
     """
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[ArrayLike, ArrayLike]:
         """From 0."""
         return 0, math.inf
 
-    def logpdf_formula(self, y: Any) -> Any:
+    def logpdf_formula(self, y: Array) -> Array:
         """-y."""
         return -y
 
-    def cdf_formula(self, y: Any) -> Any:
+    def cdf_formula(self, y: Array) -> Array:
         """1 - exp(-y)."""
         return -expm1(-y)
 
-    def sf_formula(self, y: Any) -> Any:
+    def sf_formula(self, y: Array) -> Array:
         """exp(-y)."""
         return exp(-y)
 
-    def logcdf_formula(self, y: Any) -> Any:
+    def logcdf_formula(self, y: Array) -> Array:
         """log(1 - exp(-y))."""
         return log1mexp(y)
 
-    def logsf_formula(self, y: Any) -> Any:
+    def logsf_formula(self, y: Array) -> Array:
         """-y."""
         return -y
 
-    def ppf_formula(self, q: Any) -> Any:
+    def ppf_formula(self, q: Array) -> Array:
         """-log(1 - q)."""
         return -log1p(-q)
 
-    def isf_formula(self, q: Any) -> Any:
+    def isf_formula(self, q: Array) -> Array:
         """-log q."""
         return -log(q)
 
@@ -170,7 +170,7 @@ class Expon(Invertible):
 class Laplace(Invertible):
     """The Laplace distribution, of density exp(-|y|) / 2.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -184,35 +184,35 @@ class Laplace(Invertible):
     Array(0.5, dtype=float32, weak_type=True)
     """
 
-    def logpdf_formula(self, y: Any) -> Any:
+    def logpdf_formula(self, y: Array) -> Array:
         """-|y| - log 2."""
         return -absolute(y) - math.log(2)
 
-    def cdf_formula(self, y: Any) -> Any:
+    def cdf_formula(self, y: Array) -> Array:
         """exp(y)/2 on the left, 1 - exp(-y)/2 on the right."""
         left = y < 0
         tail = exp(where(left, y, -y)) / 2
         return where(left, tail, 1 - tail)
 
-    def sf_formula(self, y: Any) -> Any:
+    def sf_formula(self, y: Array) -> Array:
         """By symmetry."""
         return self.cdf_formula(-y)
 
-    def logcdf_formula(self, y: Any) -> Any:
+    def logcdf_formula(self, y: Array) -> Array:
         """y - log 2 on the left, log(1 - exp(-y)/2) on the right."""
         left = y < 0
         return where(left, y - math.log(2), log1p(-exp(-where(left, 0, y)) / 2))
 
-    def logsf_formula(self, y: Any) -> Any:
+    def logsf_formula(self, y: Array) -> Array:
         """By symmetry."""
         return self.logcdf_formula(-y)
 
-    def ppf_formula(self, q: Any) -> Any:
+    def ppf_formula(self, q: Array) -> Array:
         """log 2q in the left half, -log(2 - 2q) in the right."""
         left = q < 0.5
         return where(left, log(2 * where(left, q, 0.5)), -log(2 * where(left, 0.5, 1 - q)))
 
-    def isf_formula(self, q: Any) -> Any:
+    def isf_formula(self, q: Array) -> Array:
         """By symmetry."""
         return -self.ppf_formula(q)
 
@@ -220,7 +220,7 @@ class Laplace(Invertible):
 class Logistic(Invertible):
     """The logistic distribution, of density exp(-y) / (1 + exp(-y))².
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -234,32 +234,32 @@ class Logistic(Invertible):
     Array(0., dtype=float32, weak_type=True)
     """
 
-    def logpdf_formula(self, y: Any) -> Any:
-        """log F(y) + log(1 - F(y)): without overflow, nor |y|, which has no derivative at 0."""
+    def logpdf_formula(self, y: Array) -> Array:
+        """log F(y) + log(1 - F(y)): no overflow, and no |y|, which has no derivative at 0."""
         return self.logcdf_formula(y) + self.logcdf_formula(-y)
 
-    def cdf_formula(self, y: Any) -> Any:
+    def cdf_formula(self, y: Array) -> Array:
         """1 / (1 + exp(-y))."""
         return expit(y)
 
-    def ppf_formula(self, q: Any) -> Any:
+    def ppf_formula(self, q: Array) -> Array:
         """Its inverse."""
         return logit(q)
 
-    def sf_formula(self, y: Any) -> Any:
+    def sf_formula(self, y: Array) -> Array:
         """By symmetry."""
         return expit(-y)
 
-    def logcdf_formula(self, y: Any) -> Any:
+    def logcdf_formula(self, y: Array) -> Array:
         """-log(1 + exp(-y)) without overflow."""
         left = y < 0
         return where(left, y, 0) - log1p(exp(where(left, y, -y)))
 
-    def logsf_formula(self, y: Any) -> Any:
+    def logsf_formula(self, y: Array) -> Array:
         """By symmetry."""
         return self.logcdf_formula(-y)
 
-    def isf_formula(self, q: Any) -> Any:
+    def isf_formula(self, q: Array) -> Array:
         """By symmetry."""
         return -logit(q)
 
@@ -267,7 +267,7 @@ class Logistic(Invertible):
 class Uniform(Invertible):
     """The uniform distribution from ``loc`` to ``loc + scale``.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -281,27 +281,27 @@ class Uniform(Invertible):
     Array(0.25, dtype=float32, weak_type=True)
     """
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[ArrayLike, ArrayLike]:
         """From 0 to 1."""
         return 0, 1
 
-    def logpdf_formula(self, y: Any) -> Any:
+    def logpdf_formula(self, y: Array) -> Array:
         """0."""
         return 0 * y
 
-    def cdf_formula(self, y: Any) -> Any:
+    def cdf_formula(self, y: Array) -> Array:
         """y."""
         return y
 
-    def ppf_formula(self, q: Any) -> Any:
+    def ppf_formula(self, q: Array) -> Array:
         """q."""
         return q
 
 
 class TruncNorm(Continuous):
-    """The normal distribution cut to [a, b], which are in units of ``scale`` from ``loc``.
+    """The normal distribution truncated to [a, b], in units of ``scale`` from ``loc``.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -319,40 +319,40 @@ class TruncNorm(Continuous):
 
     shapes = ("a", "b")
 
-    def allowed(self, a: Any, b: Any) -> Any:
+    def allowed(self, a: Array, b: Array) -> Array:
         """a < b."""
         return a < b
 
-    def support(self, a: Any, b: Any) -> tuple[Any, Any]:
+    def support(self, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
         """From a to b."""
         return a, b
 
-    def inner(self, a: Any, b: Any) -> Any:
-        """What is nearest to 0."""
+    def inner(self, a: Array, b: Array) -> Array:
+        """The point nearest to 0."""
         return minimum(maximum(a, 0), b)
 
-    def logpdf_formula(self, y: Any, a: Any, b: Any) -> Any:
+    def logpdf_formula(self, y: Array, a: Array, b: Array) -> Array:
         """The normal density over the mass in [a, b]."""
         return -(y * y + _LOG_2PI) / 2 - _log_mass(a, b)
 
-    def cdf_formula(self, y: Any, a: Any, b: Any) -> Any:
+    def cdf_formula(self, y: Array, a: Array, b: Array) -> Array:
         """The mass in [a, y] over that in [a, b]."""
         return exp(self.logcdf_formula(y, a, b))
 
-    def sf_formula(self, y: Any, a: Any, b: Any) -> Any:
+    def sf_formula(self, y: Array, a: Array, b: Array) -> Array:
         """The mass in [y, b] over that in [a, b]."""
         return exp(self.logsf_formula(y, a, b))
 
-    def logcdf_formula(self, y: Any, a: Any, b: Any) -> Any:
+    def logcdf_formula(self, y: Array, a: Array, b: Array) -> Array:
         """Its logarithm."""
         return _log_mass(a, y) - _log_mass(a, b)
 
-    def logsf_formula(self, y: Any, a: Any, b: Any) -> Any:
+    def logsf_formula(self, y: Array, a: Array, b: Array) -> Array:
         """Its logarithm."""
         return _log_mass(y, b) - _log_mass(a, b)
 
 
-def _log_mass(a: Any, b: Any) -> Any:
+def _log_mass(a: Array, b: Array) -> Array:
     """The logarithm of the normal probability of [a, b], exact in both tails."""
     right = a > 0
     low, high = where(right, -b, a), where(right, -a, b)  # the mirror image lies left of 0

@@ -6,7 +6,8 @@ Definitions as in SciPy's manual. Next, read ``multivariate``.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
@@ -22,7 +23,7 @@ from stretto.special import betainc, betaln, gammaincc, gammaln, xlog1py, xlogy
 __all__ = ["bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson"]
 
 
-def log_choose(n: Any, k: Any) -> Any:
+def log_choose(n: Array, k: Array) -> Array:
     """The logarithm of the binomial coefficient, by the beta function."""
     return -betaln(n - k + 1, k + 1) - log1p(n)
 
@@ -30,7 +31,7 @@ def log_choose(n: Any, k: Any) -> Any:
 class Binom(Discrete):
     """The binomial distribution: successes among ``n`` trials of probability ``p``.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -54,19 +55,19 @@ class Binom(Discrete):
             """The probability of a value of at most the first argument."""
             ...
 
-    def allowed(self, n: Any, p: Any) -> Any:
+    def allowed(self, n: Array, p: Array) -> Array:
         """n a natural number, p in [0, 1]."""
         return (n >= 0) & (n == floor(n)) & (p >= 0) & (p <= 1)
 
-    def support(self, n: Any, p: Any) -> tuple[Any, Any]:
+    def support(self, n: Array, p: Array) -> tuple[ArrayLike, ArrayLike]:
         """From 0 to n."""
         return 0, n
 
-    def logpmf_formula(self, k: Any, n: Any, p: Any) -> Any:
+    def logpmf_formula(self, k: Array, n: Array, p: Array) -> Array:
         """Log of (n choose k) p^k (1-p)^(n-k)."""
         return log_choose(n, k) + xlogy(k, p) + xlog1py(n - k, -p)
 
-    def cdf_formula(self, k: Any, n: Any, p: Any) -> Any:
+    def cdf_formula(self, k: Array, n: Array, p: Array) -> Array:
         """The incomplete beta function of 1 - p."""
         return betainc(where(n > k, n - k, 1.0), k + 1, 1 - p)
 
@@ -74,7 +75,7 @@ class Binom(Discrete):
 class Bernoulli(Discrete):
     """One trial of probability ``p``: 1 or 0.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -101,34 +102,34 @@ class Bernoulli(Discrete):
             """The quantile: the inverse of ``cdf``."""
             ...
 
-    def allowed(self, p: Any) -> Any:
+    def allowed(self, p: Array) -> Array:
         """p in [0, 1]."""
         return (p >= 0) & (p <= 1)
 
-    def support(self, p: Any) -> tuple[Any, Any]:
+    def support(self, p: Array) -> tuple[ArrayLike, ArrayLike]:
         """0 and 1."""
         return 0, 1
 
-    def logpmf_formula(self, k: Any, p: Any) -> Any:
+    def logpmf_formula(self, k: Array, p: Array) -> Array:
         """Log p, or log(1 - p)."""
         return xlogy(k, p) + xlog1py(1 - k, -p)
 
-    def cdf_formula(self, k: Any, p: Any) -> Any:
+    def cdf_formula(self, k: Array, p: Array) -> Array:
         """1 - p at 0."""
         return 1 - p
 
-    def _ppf_of(self, q: Any, shapes: Any, loc: Any = 0.0) -> Any:
-        """The least value of which the ``cdf`` is at least ``q``; NaN outside [0, 1]."""
+    def _ppf_of(self, q: Array, shapes: Sequence[Array], loc: Array | float = 0.0) -> Array:
+        """The smallest value at which the ``cdf`` is at least ``q``; NaN outside [0, 1]."""
         (p,) = shapes
-        fine = self.allowed(p) & (q >= 0) & (q <= 1)
+        valid = self.allowed(p) & (q >= 0) & (q <= 1)
         out = where(q <= 1 - p, 0, 1) + loc
-        return where(fine, where(q == 0, loc - 1, out), math.nan)
+        return where(valid, where(q == 0, loc - 1, out), math.nan)
 
 
 class BetaBinom(Discrete):
     """The binomial distribution whose probability is beta distributed.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -146,15 +147,15 @@ class BetaBinom(Discrete):
 
     shapes = ("n", "a", "b")
 
-    def allowed(self, n: Any, a: Any, b: Any) -> Any:
+    def allowed(self, n: Array, a: Array, b: Array) -> Array:
         """n a natural number, a and b positive."""
         return (n >= 0) & (n == floor(n)) & (a > 0) & (b > 0)
 
-    def support(self, n: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    def support(self, n: Array, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
         """From 0 to n."""
         return 0, n
 
-    def logpmf_formula(self, k: Any, n: Any, a: Any, b: Any) -> Any:
+    def logpmf_formula(self, k: Array, n: Array, a: Array, b: Array) -> Array:
         """Log of (n choose k) B(k + a, n - k + b) / B(a, b)."""
         return log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b)
 
@@ -162,7 +163,7 @@ class BetaBinom(Discrete):
 class Geom(Discrete):
     """The trial of the first success, of probability ``p`` each.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -185,23 +186,23 @@ class Geom(Discrete):
             """The probability of a value of at most the first argument."""
             ...
 
-    def allowed(self, p: Any) -> Any:
+    def allowed(self, p: Array) -> Array:
         """0 < p ≤ 1."""
         return (p > 0) & (p <= 1)
 
-    def support(self, p: Any) -> tuple[Any, Any]:
+    def support(self, p: Array) -> tuple[ArrayLike, ArrayLike]:
         """From 1."""
         return 1, math.inf
 
-    def inner(self, p: Any) -> Any:
+    def inner(self, p: Array) -> float:
         """1."""
         return 1.0
 
-    def logpmf_formula(self, k: Any, p: Any) -> Any:
+    def logpmf_formula(self, k: Array, p: Array) -> Array:
         """(k - 1) log(1 - p) + log p."""
         return xlog1py(k - 1, -p) + log(p)
 
-    def cdf_formula(self, k: Any, p: Any) -> Any:
+    def cdf_formula(self, k: Array, p: Array) -> Array:
         """1 - (1 - p)^k."""
         return -expm1(k * log1p(-p))
 
@@ -209,7 +210,7 @@ class Geom(Discrete):
 class NBinom(Discrete):
     """The negative binomial distribution: failures before the ``n``-th success.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -233,19 +234,19 @@ class NBinom(Discrete):
             """The probability of a value of at most the first argument."""
             ...
 
-    def allowed(self, n: Any, p: Any) -> Any:
+    def allowed(self, n: Array, p: Array) -> Array:
         """n > 0, 0 < p ≤ 1."""
         return (n > 0) & (p > 0) & (p <= 1)
 
-    def support(self, n: Any, p: Any) -> tuple[Any, Any]:
+    def support(self, n: Array, p: Array) -> tuple[ArrayLike, ArrayLike]:
         """From 0."""
         return 0, math.inf
 
-    def logpmf_formula(self, k: Any, n: Any, p: Any) -> Any:
+    def logpmf_formula(self, k: Array, n: Array, p: Array) -> Array:
         """Log of Γ(k + n) / (k! Γ(n)) p^n (1-p)^k."""
         return gammaln(k + n) - gammaln(k + 1) - gammaln(n) + n * log(p) + xlog1py(k, -p)
 
-    def cdf_formula(self, k: Any, n: Any, p: Any) -> Any:
+    def cdf_formula(self, k: Array, n: Array, p: Array) -> Array:
         """The incomplete beta function of p."""
         return betainc(n, k + 1, p)
 
@@ -253,7 +254,7 @@ class NBinom(Discrete):
 class Poisson(Discrete):
     """The Poisson distribution of mean ``mu``.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -277,29 +278,29 @@ class Poisson(Discrete):
             ...
 
     terms: ClassVar[int] = 320
-    """The entropy sums so many terms, up to the mean beyond which its series is exact."""
+    """How many terms the entropy sums, for means up to which its series is not yet accurate."""
 
-    def allowed(self, mu: Any) -> Any:
+    def allowed(self, mu: Array) -> Array:
         """mu ≥ 0."""
         return mu >= 0
 
-    def support(self, mu: Any) -> tuple[Any, Any]:
+    def support(self, mu: Array) -> tuple[ArrayLike, ArrayLike]:
         """From 0."""
         return 0, math.inf
 
-    def logpmf_formula(self, k: Any, mu: Any) -> Any:
+    def logpmf_formula(self, k: Array, mu: Array) -> Array:
         """k log mu - mu - log k!."""
         return xlogy(k, mu) - mu - gammaln(k + 1)
 
-    def cdf_formula(self, k: Any, mu: Any) -> Any:
+    def cdf_formula(self, k: Array, mu: Array) -> Array:
         """The complement of the incomplete gamma function."""
         return gammaincc(k + 1, mu)
 
     def entropy(self, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
         """Compute the entropy, in nats.
 
-        By its definition up to a mean of 150, beyond by its series in 1/mu, whose relative error is
-        below 1e-10 there.
+        Summed by its definition up to a mean of 150; above, by its series in 1/mu, whose relative
+        error is below 1e-10 there.
 
         Args:
             mu: the mean, 0 or more.
@@ -314,8 +315,8 @@ class Poisson(Discrete):
         """
         mean, _ = promote_values("poisson.entropy", mu, loc, inexact=True)
         check_kind("poisson.entropy", FLOAT, mean.type)
-        few = (mean > 0) & (mean <= 150)
-        small, large = where(few, mean, 1.0), where(mean > 150, mean, 1000.0)
+        is_small = (mean > 0) & (mean <= 150)
+        small, large = where(is_small, mean, 1.0), where(mean > 150, mean, 1000.0)
         k = of_rank(arange(self.terms, dtype=mean.dtype), mean.ndim + 1)
         log_pmf = self._logpmf_of(k, (small[..., None],))
         total = -sum_(exp(log_pmf) * log_pmf, -1)
@@ -323,8 +324,8 @@ class Poisson(Discrete):
         series = (1 / 12, 1 / 24, 19 / 360, 9 / 80)
         tail = sum(c * inverse ** (i + 1) for i, c in enumerate(series))
         limit = (math.log(2 * math.pi * math.e) + log(large)) / 2 - tail
-        known = where(few, total, where(mean > 0, limit, 0.0))
-        return where(mean >= 0, known, math.nan)
+        entropy = where(is_small, total, where(mean > 0, limit, 0.0))
+        return where(mean >= 0, entropy, math.nan)
 
 
 binom, bernoulli, betabinom = Binom(), Bernoulli(), BetaBinom()

@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
@@ -25,7 +25,7 @@ __all__ = ["Continuous", "Density", "Discrete", "Distribution", "Invertible"]
 
 
 class Distribution:
-    """A distribution: its parameters, and public methods that take them by place or by name."""
+    """A distribution: its parameters, and public methods that take them by position or by name."""
 
     shapes: ClassVar[tuple[str, ...]] = ()
     """The parameters besides location and scale."""
@@ -47,20 +47,20 @@ class Distribution:
     def __repr__(self) -> str:
         return f"<distribution {self.name}: {', '.join(self.methods)}>"
 
-    def allowed(self, *shapes: Any) -> Any:
+    def allowed(self, *shapes: Array) -> Array | bool:
         """Where the parameters are allowed."""
         return True
 
-    def support(self, *shapes: Any) -> tuple[Any, Any]:
-        """The least and the greatest value of the standard form."""
+    def support(self, *shapes: Array) -> tuple[ArrayLike, ArrayLike]:
+        """The smallest and the largest value of the standard form."""
         return -math.inf, math.inf
 
-    def inner(self, *shapes: Any) -> Any:
-        """A value inside the support: what formulas get in the place of one outside."""
+    def inner(self, *shapes: Array) -> ArrayLike:
+        """A value inside the support: what formulas get in place of one outside."""
         return 0.0
 
 
-def _public(name: str, first: str, cls: type[Distribution]) -> Callable[..., Any]:
+def _public(name: str, first: str, cls: type[Distribution]) -> Callable[..., Array]:
     """The method that binds arguments to names, promotes them, and calls ``_{name}_of``."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(n, kind) for n in ("self", first, *cls.shapes)]
@@ -69,19 +69,19 @@ def _public(name: str, first: str, cls: type[Distribution]) -> Callable[..., Any
     body = getattr(cls, f"_{name}_of")
 
     @functools.wraps(body)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Distribution, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         caller = f"{self.name}.{name}"
         try:
             bound = signature.bind(self, *args, **kwargs)
         except TypeError as error:
-            takes = str(signature.replace(parameters=parameters[1:]))
-            raise TypeError(f"{caller}: {error}; it takes {takes}") from None
+            expected = signature.replace(parameters=parameters[1:])
+            raise TypeError(f"{caller}: {error}; it takes {expected}") from None
         bound.apply_defaults()
         _, *values = bound.arguments.values()
         x, *values = promote_values(caller, *values, inexact=True)
         check_kind(caller, FLOAT, x.type)
-        shapes, placed = values[: len(cls.shapes)], values[len(cls.shapes) :]
-        return body(self, x, shapes, *placed)
+        shapes, placement = values[: len(cls.shapes)], values[len(cls.shapes) :]
+        return body(self, x, shapes, *placement)
 
     method.__name__ = method.__qualname__ = name
     method.__signature__ = signature  # type: ignore[attr-defined]
@@ -89,7 +89,7 @@ def _public(name: str, first: str, cls: type[Distribution]) -> Callable[..., Any
 
 
 class Density(Distribution):
-    """A continuous distribution of which the density is known."""
+    """A continuous distribution with a density."""
 
     methods: ClassVar[dict[str, str]] = {"logpdf": "x", "pdf": "x"}
 
@@ -103,33 +103,39 @@ class Density(Distribution):
             """The probability density: 0 outside the support."""
             ...
 
-    def logpdf_formula(self, y: Any, *shapes: Any) -> Any:
+    def logpdf_formula(self, y: Array, *shapes: Array) -> Array:
         """The logarithm of the density of the standard form, inside the support."""
         raise NotImplementedError
 
-    def _fine(self, y: Any, shapes: Any, scale: Any) -> Any:
+    def _is_valid(self, y: Array, shapes: Sequence[Array], scale: Array | float) -> Array:
         return (scale > 0) & self.allowed(*shapes) & ~isnan(y)
 
-    def _inside(self, y: Any, shapes: Any) -> tuple[Any, Any]:
+    def _inside(self, y: Array, shapes: Sequence[Array]) -> tuple[Array, Array]:
         """Where y is in the support, and y with the others replaced by an inner value."""
         low, high = self.support(*shapes)
         inside = (y >= low) & (y <= high) & isfinite(y)
         return inside, where(inside, y, self.inner(*shapes))
 
-    def _logpdf_of(self, x: Any, shapes: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    def _logpdf_of(
+        self,
+        x: Array,
+        shapes: Sequence[Array],
+        loc: Array | float = 0.0,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The logarithm of the probability density: -inf outside the support."""
         y = (x - loc) / scale
         inside, safe = self._inside(y, shapes)
         out = where(inside, self.logpdf_formula(safe, *shapes) - log(scale), -math.inf)
-        return where(self._fine(y, shapes, scale), out, math.nan)
+        return where(self._is_valid(y, shapes, scale), out, math.nan)
 
-    def _pdf_of(self, x: Any, shapes: Any, *placed: Any) -> Any:
+    def _pdf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
         """The probability density: 0 outside the support."""
-        return exp(self._logpdf_of(x, shapes, *placed))
+        return exp(self._logpdf_of(x, shapes, *placement))
 
 
 class Continuous(Density):
-    """A continuous distribution of which the cumulative distribution is known too."""
+    """A continuous distribution with a cumulative distribution function too."""
 
     methods: ClassVar[dict[str, str]] = {
         **Density.methods,
@@ -157,50 +163,80 @@ class Continuous(Density):
             """The logarithm of ``sf``."""
             ...
 
-    def cdf_formula(self, y: Any, *shapes: Any) -> Any:
+    def cdf_formula(self, y: Array, *shapes: Array) -> Array:
         """The probability of at most y, inside the support."""
         raise NotImplementedError
 
-    def sf_formula(self, y: Any, *shapes: Any) -> Any:
+    def sf_formula(self, y: Array, *shapes: Array) -> Array:
         """The probability of more than y, inside the support."""
         return 1 - self.cdf_formula(y, *shapes)
 
-    def logcdf_formula(self, y: Any, *shapes: Any) -> Any:
-        """Its logarithm; given where it is known more exactly."""
+    def logcdf_formula(self, y: Array, *shapes: Array) -> Array:
+        """The logarithm of ``cdf_formula``; overridden where it can be more accurate."""
         return log(self.cdf_formula(y, *shapes))
 
-    def logsf_formula(self, y: Any, *shapes: Any) -> Any:
+    def logsf_formula(self, y: Array, *shapes: Array) -> Array:
         """The logarithm of the probability of more than y."""
         return log(self.sf_formula(y, *shapes))
 
     def _cumulative(
-        self, formula: Any, ends: tuple[float, float], x: Any, shapes: Any, loc: Any, scale: Any
-    ) -> Any:
+        self,
+        formula: Callable[..., Array],
+        ends: tuple[float, float],
+        x: Array,
+        shapes: Sequence[Array],
+        loc: Array | float,
+        scale: Array | float,
+    ) -> Array:
         y = (x - loc) / scale
         inside, safe = self._inside(y, shapes)
         low, _ = self.support(*shapes)
         out = where(inside, formula(safe, *shapes), where(y <= low, ends[0], ends[1]))
-        return where(self._fine(y, shapes, scale), out, math.nan)
+        return where(self._is_valid(y, shapes, scale), out, math.nan)
 
-    def _cdf_of(self, x: Any, shapes: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    def _cdf_of(
+        self,
+        x: Array,
+        shapes: Sequence[Array],
+        loc: Array | float = 0.0,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The probability of a value of at most ``x``."""
         return self._cumulative(self.cdf_formula, (0, 1), x, shapes, loc, scale)
 
-    def _logcdf_of(self, x: Any, shapes: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    def _logcdf_of(
+        self,
+        x: Array,
+        shapes: Sequence[Array],
+        loc: Array | float = 0.0,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The logarithm of the probability of a value of at most ``x``."""
         return self._cumulative(self.logcdf_formula, (-math.inf, 0), x, shapes, loc, scale)
 
-    def _sf_of(self, x: Any, shapes: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    def _sf_of(
+        self,
+        x: Array,
+        shapes: Sequence[Array],
+        loc: Array | float = 0.0,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The survival function: the probability of a value above ``x``."""
         return self._cumulative(self.sf_formula, (1, 0), x, shapes, loc, scale)
 
-    def _logsf_of(self, x: Any, shapes: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    def _logsf_of(
+        self,
+        x: Array,
+        shapes: Sequence[Array],
+        loc: Array | float = 0.0,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The logarithm of the probability of a value above ``x``."""
         return self._cumulative(self.logsf_formula, (0, -math.inf), x, shapes, loc, scale)
 
 
 class Invertible(Continuous):
-    """A continuous distribution of which the quantiles are known too."""
+    """A continuous distribution with quantiles too."""
 
     methods: ClassVar[dict[str, str]] = {**Continuous.methods, "ppf": "q", "isf": "q"}
 
@@ -214,35 +250,53 @@ class Invertible(Continuous):
             """The inverse of ``sf``."""
             ...
 
-    def ppf_formula(self, q: Any, *shapes: Any) -> Any:
-        """The y of which the cumulative distribution is q."""
+    def ppf_formula(self, q: Array, *shapes: Array) -> Array:
+        """The y at which the cumulative distribution is q."""
         raise NotImplementedError
 
-    def isf_formula(self, q: Any, *shapes: Any) -> Any:
-        """The y of which the survival function is q."""
+    def isf_formula(self, q: Array, *shapes: Array) -> Array:
+        """The y at which the survival function is q."""
         return self.ppf_formula(1 - q, *shapes)
 
     def _quantile(
-        self, formula: Any, ends: tuple[Any, Any], q: Any, shapes: Any, loc: Any, scale: Any
-    ) -> Any:
+        self,
+        formula: Callable[..., Array],
+        ends: tuple[ArrayLike, ArrayLike],
+        q: Array,
+        shapes: Sequence[Array],
+        loc: Array | float,
+        scale: Array | float,
+    ) -> Array:
         inside = (q > 0) & (q < 1)
         y = where(inside, formula(where(inside, q, 0.5), *shapes), where(q == 0, *ends))
-        fine = (q >= 0) & (q <= 1) & self._fine(q, shapes, scale)
-        return where(fine, y * scale + loc, math.nan)
+        valid = (q >= 0) & (q <= 1) & self._is_valid(q, shapes, scale)
+        return where(valid, y * scale + loc, math.nan)
 
-    def _ppf_of(self, q: Any, shapes: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-        """The quantile: the value of which the ``cdf`` is ``q``; NaN outside [0, 1]."""
+    def _ppf_of(
+        self,
+        q: Array,
+        shapes: Sequence[Array],
+        loc: Array | float = 0.0,
+        scale: Array | float = 1.0,
+    ) -> Array:
+        """The quantile: the value at which the ``cdf`` is ``q``; NaN outside [0, 1]."""
         ends = self.support(*shapes)
         return self._quantile(self.ppf_formula, ends, q, shapes, loc, scale)
 
-    def _isf_of(self, q: Any, shapes: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-        """The value of which the survival function is ``q``; NaN outside [0, 1]."""
-        ends = self.support(*shapes)[::-1]
-        return self._quantile(self.isf_formula, ends, q, shapes, loc, scale)
+    def _isf_of(
+        self,
+        q: Array,
+        shapes: Sequence[Array],
+        loc: Array | float = 0.0,
+        scale: Array | float = 1.0,
+    ) -> Array:
+        """The value at which the survival function is ``q``; NaN outside [0, 1]."""
+        low, high = self.support(*shapes)
+        return self._quantile(self.isf_formula, (high, low), q, shapes, loc, scale)
 
 
 class Discrete(Distribution):
-    """A distribution on integers, of which the probabilities are known."""
+    """A distribution on integers, with their probabilities."""
 
     placing: ClassVar[dict[str, float]] = {"loc": 0}
     methods: ClassVar[dict[str, str]] = {"logpmf": "k", "pmf": "k"}
@@ -250,23 +304,23 @@ class Discrete(Distribution):
     if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
 
         def logpmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The logarithm of the probability: -inf where it is none of the values."""
+            """The logarithm of the probability: -inf where it is not one of the values."""
             ...
 
         def pmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
             """The probability of the value."""
             ...
 
-    def logpmf_formula(self, k: Any, *shapes: Any) -> Any:
+    def logpmf_formula(self, k: Array, *shapes: Array) -> Array:
         """The logarithm of the probability of an integer inside the support."""
         raise NotImplementedError
 
-    def cdf_formula(self, k: Any, *shapes: Any) -> Any:
+    def cdf_formula(self, k: Array, *shapes: Array) -> Array:
         """The probability of at most k, inside the support."""
         raise NotImplementedError
 
-    def _logpmf_of(self, k: Any, shapes: Any, loc: Any = 0.0) -> Any:
-        """The logarithm of the probability of ``k``: -inf where it is none of the values."""
+    def _logpmf_of(self, k: Array, shapes: Sequence[Array], loc: Array | float = 0.0) -> Array:
+        """The logarithm of the probability of ``k``: -inf where it is not one of the values."""
         k = k - loc
         low, high = self.support(*shapes)
         inside = (k >= low) & (k <= high) & (k < math.inf) & (k == floor(k))
@@ -274,11 +328,11 @@ class Discrete(Distribution):
         out = where(inside, self.logpmf_formula(safe, *shapes), -math.inf)
         return where(self.allowed(*shapes) & ~isnan(k), out, math.nan)
 
-    def _pmf_of(self, k: Any, shapes: Any, *placed: Any) -> Any:
+    def _pmf_of(self, k: Array, shapes: Sequence[Array], *placement: Array) -> Array:
         """The probability of ``k``."""
-        return exp(self._logpmf_of(k, shapes, *placed))
+        return exp(self._logpmf_of(k, shapes, *placement))
 
-    def _cdf_of(self, k: Any, shapes: Any, loc: Any = 0.0) -> Any:
+    def _cdf_of(self, k: Array, shapes: Sequence[Array], loc: Array | float = 0.0) -> Array:
         """The probability of a value of at most ``k``."""
         k = floor(k - loc)
         low, high = self.support(*shapes)

@@ -1,4 +1,4 @@
-"""Distributions of extremes: Gumbel's, of maxima and of minima, and Pareto's, of heavy tails.
+"""Distributions of extremes: Gumbel's of maxima and of minima, and Pareto's with its heavy tail.
 
 Formulas are of the standard form, at location 0 and scale 1; definitions as in SciPy's manual.
 Next, read ``positive``.
@@ -7,8 +7,9 @@ Next, read ``positive``.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.numpy.elementary import exp, expm1, log, log1p
 from stretto.numpy.normalised import log1mexp
 from stretto.scipy.stats.distribution import Invertible
@@ -19,7 +20,7 @@ __all__ = ["gumbel_l", "gumbel_r", "pareto"]
 class Pareto(Invertible):
     """The Pareto distribution with exponent ``b``, of density b / y^(b+1) for y ≥ 1.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -36,43 +37,43 @@ class Pareto(Invertible):
 
     shapes = ("b",)
 
-    def allowed(self, b: Any) -> Any:
+    def allowed(self, b: Array) -> Array:
         """b > 0."""
         return b > 0
 
-    def support(self, b: Any) -> tuple[Any, Any]:
+    def support(self, b: Array) -> tuple[ArrayLike, ArrayLike]:
         """From 1."""
         return 1, math.inf
 
-    def inner(self, b: Any) -> Any:
+    def inner(self, b: Array) -> float:
         """2."""
         return 2.0
 
-    def logpdf_formula(self, y: Any, b: Any) -> Any:
+    def logpdf_formula(self, y: Array, b: Array) -> Array:
         """log b - (b + 1) log y."""
         return log(b) - (b + 1) * log(y)
 
-    def cdf_formula(self, y: Any, b: Any) -> Any:
+    def cdf_formula(self, y: Array, b: Array) -> Array:
         """1 - y^-b."""
         return -expm1(-b * log(y))
 
-    def sf_formula(self, y: Any, b: Any) -> Any:
+    def sf_formula(self, y: Array, b: Array) -> Array:
         """y^-b."""
         return exp(-b * log(y))
 
-    def logcdf_formula(self, y: Any, b: Any) -> Any:
+    def logcdf_formula(self, y: Array, b: Array) -> Array:
         """log(1 - y^-b)."""
         return log1mexp(b * log(y))
 
-    def logsf_formula(self, y: Any, b: Any) -> Any:
+    def logsf_formula(self, y: Array, b: Array) -> Array:
         """-b log y."""
         return -b * log(y)
 
-    def ppf_formula(self, q: Any, b: Any) -> Any:
+    def ppf_formula(self, q: Array, b: Array) -> Array:
         """(1 - q)^(-1/b)."""
         return exp(-log1p(-q) / b)
 
-    def isf_formula(self, q: Any, b: Any) -> Any:
+    def isf_formula(self, q: Array, b: Array) -> Array:
         """q^(-1/b)."""
         return exp(-log(q) / b)
 
@@ -80,7 +81,7 @@ class Pareto(Invertible):
 class Gumbel_R(Invertible):
     """The Gumbel distribution of maxima, of distribution function exp(-exp(-y)).
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -94,31 +95,31 @@ class Gumbel_R(Invertible):
     Array(-1., dtype=float32, weak_type=True)
     """
 
-    def logpdf_formula(self, y: Any) -> Any:
+    def logpdf_formula(self, y: Array) -> Array:
         """-y - exp(-y)."""
         return -y - exp(-y)
 
-    def cdf_formula(self, y: Any) -> Any:
+    def cdf_formula(self, y: Array) -> Array:
         """exp(-exp(-y))."""
         return exp(-exp(-y))
 
-    def sf_formula(self, y: Any) -> Any:
+    def sf_formula(self, y: Array) -> Array:
         """1 - exp(-exp(-y))."""
         return -expm1(-exp(-y))
 
-    def logcdf_formula(self, y: Any) -> Any:
+    def logcdf_formula(self, y: Array) -> Array:
         """-exp(-y)."""
         return -exp(-y)
 
-    def logsf_formula(self, y: Any) -> Any:
+    def logsf_formula(self, y: Array) -> Array:
         """log(1 - exp(-exp(-y)))."""
         return log1mexp(exp(-y))
 
-    def ppf_formula(self, q: Any) -> Any:
+    def ppf_formula(self, q: Array) -> Array:
         """-log(-log q)."""
         return -log(-log(q))
 
-    def isf_formula(self, q: Any) -> Any:
+    def isf_formula(self, q: Array) -> Array:
         """-log(-log(1 - q))."""
         return -log(-log1p(-q))
 
@@ -126,7 +127,7 @@ class Gumbel_R(Invertible):
 class Gumbel_L(Invertible):
     """The Gumbel distribution of minima: the mirror image of ``gumbel_r``.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -142,32 +143,32 @@ class Gumbel_L(Invertible):
 
     _mirror: ClassVar[Gumbel_R] = Gumbel_R()
 
-    def logpdf_formula(self, y: Any) -> Any:
+    def logpdf_formula(self, y: Array) -> Array:
         """That of -y."""
         return self._mirror.logpdf_formula(-y)
 
-    def cdf_formula(self, y: Any) -> Any:
+    def cdf_formula(self, y: Array) -> Array:
         """The survival function at -y."""
         return self._mirror.sf_formula(-y)
 
-    def sf_formula(self, y: Any) -> Any:
+    def sf_formula(self, y: Array) -> Array:
         """The distribution function at -y."""
         return self._mirror.cdf_formula(-y)
 
-    def logcdf_formula(self, y: Any) -> Any:
+    def logcdf_formula(self, y: Array) -> Array:
         """The logarithm of the survival function at -y."""
         return self._mirror.logsf_formula(-y)
 
-    def logsf_formula(self, y: Any) -> Any:
+    def logsf_formula(self, y: Array) -> Array:
         """The logarithm of the distribution function at -y."""
         return self._mirror.logcdf_formula(-y)
 
-    def ppf_formula(self, q: Any) -> Any:
-        """The negative of the other's."""
+    def ppf_formula(self, q: Array) -> Array:
+        """The negative of the ``isf`` of ``gumbel_r``."""
         return -self._mirror.isf_formula(q)
 
-    def isf_formula(self, q: Any) -> Any:
-        """The negative of the other's."""
+    def isf_formula(self, q: Array) -> Array:
+        """The negative of the ``ppf`` of ``gumbel_r``."""
         return -self._mirror.ppf_formula(q)
 
 

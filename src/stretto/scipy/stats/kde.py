@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import NoReturn
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.tree import register_pytree_node_class
-from stretto._engine.core.typing import Array, ArrayLike, Key, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, Key, ShapeLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.elementwise import promote_values
@@ -32,7 +33,7 @@ __all__ = ["gaussian_kde"]
 class gaussian_kde:
     """A density estimate by a Gaussian around each sample.
 
-    An estimate is a tree of arrays, and passes through transformations.
+    An estimate is a tree of arrays, and may pass through transformations.
 
     Args:
         dataset: the samples, ``[dimensions, samples]`` or ``[samples]``.
@@ -41,7 +42,7 @@ class gaussian_kde:
         weights: the weights of the samples, ``[samples]``; by default equal.
 
     Raises:
-        ValueError: there is no more than one sample, the weights have another shape, or there is no
+        ValueError: there are fewer than two samples, the weights have another shape, or there is no
             such ``bw_method``.
 
     As SciPy's ``gaussian_kde``.
@@ -53,30 +54,37 @@ class gaussian_kde:
     Array(0.5, dtype=float32)
     """
 
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+    def __init__(
+        self,
+        dataset: ArrayLike,
+        bw_method: str | ArrayLike | Callable[[gaussian_kde], ArrayLike] | None = None,
+        weights: ArrayLike | None = None,
+    ) -> None:
         data = atleast_2d(*inexact_values("gaussian_kde", dataset=dataset))
         if data.size <= 1:
             raise ValueError(f"gaussian_kde: expected more than one sample, got {data.type}")
         n = data.shape[1]
         if weights is None:
-            weights = broadcast_to(as_value(1 / n).astype(data.dtype), (n,))
+            shares = broadcast_to(as_value(1 / n).astype(data.dtype), (n,))
         else:
-            weights = atleast_1d(as_value(weights, "gaussian_kde", "weights")).astype(data.dtype)
-            if weights.shape != (n,):
+            shares = atleast_1d(as_value(weights, "gaussian_kde", "weights")).astype(data.dtype)
+            if shares.shape != (n,):
                 raise ValueError(
-                    f"gaussian_kde: expected weights of shape ({n},), got {weights.type}"
+                    f"gaussian_kde: expected weights of shape ({n},), got {shares.type}"
                 )
-            weights = weights / sum_(weights)
-        self.dataset, self.weights = data, weights
-        self.neff = 1 / sum_(square(weights))
+            shares = shares / sum_(shares)
+        self.dataset, self.weights = data, shares
+        self.neff = 1 / sum_(square(shares))
         self.factor = self._bandwidth(bw_method)
-        mean = sum_(data * weights, 1, keepdims=True)
+        mean = sum_(data * shares, 1, keepdims=True)
         gap = data - mean
         # the unbiased estimate with weights: over 1 - Σ w²
-        covariance = matmul(gap * weights, gap.T) / (1 - sum_(square(weights)))
+        covariance = matmul(gap * shares, gap.T) / (1 - sum_(square(shares)))
         self.covariance = covariance * square(self.factor)
 
-    def _bandwidth(self, method: Any) -> Any:
+    def _bandwidth(
+        self, method: str | ArrayLike | Callable[[gaussian_kde], ArrayLike] | None
+    ) -> ArrayLike:
         if method is None or method == "scott":
             return self.scotts_factor()
         if isinstance(method, str):
@@ -119,7 +127,7 @@ class gaussian_kde:
         """The inverse of the kernel's covariance."""
         return inv(self.covariance)
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
+    def tree_flatten(self) -> tuple[tuple[Tree, ...], None]:
         """Give its arrays, as a node of trees.
 
         Returns:
@@ -128,7 +136,7 @@ class gaussian_kde:
         return (self.dataset, self.weights, self.neff, self.factor, self.covariance), None
 
     @classmethod
-    def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> gaussian_kde:
+    def tree_unflatten(cls, _: None, children: tuple[Tree, ...]) -> gaussian_kde:
         """Make an estimate of these arrays.
 
         Args:
@@ -137,21 +145,28 @@ class gaussian_kde:
         Returns:
             The estimate.
         """
-        made = object.__new__(cls)
-        made.dataset, made.weights, made.neff, made.factor, made.covariance = children
-        return made
+        estimate = object.__new__(cls)
+        (
+            estimate.dataset,
+            estimate.weights,
+            estimate.neff,
+            estimate.factor,
+            estimate.covariance,
+        ) = children
+        return estimate
 
-    def _points(self, points: Any, caller: str) -> Any:
-        points = atleast_2d(*inexact_values(f"gaussian_kde.{caller}", points=points))
+    def _points(self, x: ArrayLike, caller: str, argument: str = "points") -> Array:
+        points = atleast_2d(*inexact_values(f"gaussian_kde.{caller}", **{argument: x}))
         if points.shape[0] == 1 and points.shape[1] == self.d and self.d > 1:
             points = points.T
         if points.shape[0] != self.d:
             raise ValueError(
-                f"gaussian_kde.{caller}: expected points of {self.d} dimensions, got {points.type}"
+                f"gaussian_kde.{caller}: expected {argument} of {self.d} dimensions, got "
+                f"{points.type}"
             )
         return points.astype(self.dataset.dtype)
 
-    def _log_kernels(self, points: Any, covariance: Any) -> Any:
+    def _log_kernels(self, points: Array, covariance: Array) -> Array:
         """The log density of each sample's Gaussian (rows) at each point (columns)."""
         factor = cholesky(covariance)
         white = [
@@ -171,9 +186,11 @@ class gaussian_kde:
             The logarithms, ``[points]``.
 
         Raises:
-            ValueError: the points have another number of dimensions.
+            ValueError: the points have a different number of dimensions.
         """
-        points = self._points(x, "logpdf")
+        return self._logpdf(self._points(x, "logpdf", "x"))
+
+    def _logpdf(self, points: Array) -> Array:
         kernels = self._log_kernels(points, self.covariance)
         return logsumexp(kernels, axis=0, b=reshape(self.weights, (-1, 1)))
 
@@ -187,9 +204,9 @@ class gaussian_kde:
             The density at each, ``[points]``.
 
         Raises:
-            ValueError: the points have another number of dimensions.
+            ValueError: the points have a different number of dimensions.
         """
-        return exp(self.logpdf(x))
+        return exp(self._logpdf(self._points(x, "pdf", "x")))
 
     def evaluate(self, points: ArrayLike) -> Array:
         """Compute the density, as ``pdf`` does.
@@ -201,13 +218,13 @@ class gaussian_kde:
             The density at each, ``[points]``.
 
         Raises:
-            ValueError: the points have another number of dimensions.
+            ValueError: the points have a different number of dimensions.
         """
-        return self.pdf(points)
+        return exp(self._logpdf(self._points(points, "evaluate")))
 
     __call__ = evaluate
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
         """Integrate the density times a Gaussian.
 
         Args:
@@ -220,17 +237,19 @@ class gaussian_kde:
         Raises:
             ValueError: ``mean`` or ``cov`` has another shape.
         """
-        mean, cov = atleast_1d(as_value(mean)), atleast_2d(as_value(cov))
-        if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
+        caller = "gaussian_kde.integrate_gaussian"
+        centre = atleast_1d(as_value(mean, caller, "mean"))
+        spread = atleast_2d(as_value(cov, caller, "cov"))
+        if centre.shape != (self.d,) or spread.shape != (self.d, self.d):
             raise ValueError(
-                f"gaussian_kde.integrate_gaussian: expected mean [{self.d}] and cov "
-                f"[{self.d}, {self.d}], got {mean.type} and {cov.type}"
+                f"{caller}: expected mean [{self.d}] and cov [{self.d}, {self.d}], got "
+                f"{centre.type} and {spread.type}"
             )
-        point = self._points(reshape(mean, (-1, 1)), "integrate_gaussian")
-        kernels = self._log_kernels(point, self.covariance + cov.astype(self.dataset.dtype))
+        point = self._points(reshape(centre, (-1, 1)), "integrate_gaussian", "mean")
+        kernels = self._log_kernels(point, self.covariance + spread.astype(self.dataset.dtype))
         return sum_(exp(kernels[:, 0]) * self.weights)
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """Compute the probability of an interval, for samples of one dimension.
 
         Args:
@@ -243,13 +262,14 @@ class gaussian_kde:
         Raises:
             ValueError: the samples have more than one dimension, or an end is not a number.
         """
+        caller = "gaussian_kde.integrate_box_1d"
         if self.d != 1:
-            raise ValueError(f"integrate_box_1d: the samples have {self.d} dimensions, not one")
-        low, high = promote_values("integrate_box_1d", low, high, inexact=True)
-        if low.ndim:
-            raise ValueError(f"integrate_box_1d: expected two numbers, got shape {low.shape}")
+            raise ValueError(f"{caller}: the samples have {self.d} dimensions, not one")
+        bounds = promote_values(caller, low, high, inexact=True)
+        if bounds[0].ndim:
+            raise ValueError(f"{caller}: expected two numbers, got shape {bounds[0].shape}")
         width = sqrt(self.covariance[0, 0])
-        ends = [(end.astype(width.dtype) - self.dataset[0]) / width for end in (low, high)]
+        ends = [(end.astype(width.dtype) - self.dataset[0]) / width for end in bounds]
         return sum_(self.weights * (ndtr(ends[1]) - ndtr(ends[0])))
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
@@ -265,7 +285,9 @@ class gaussian_kde:
             ValueError: the dimensions differ.
         """
         if other.d != self.d:
-            raise ValueError(f"integrate_kde: the estimates have {self.d} and {other.d} dimensions")
+            raise ValueError(
+                f"gaussian_kde.integrate_kde: the estimates have {self.d} and {other.d} dimensions"
+            )
         kernels = self._log_kernels(other.dataset, self.covariance + other.covariance)
         return matmul(matmul(self.weights, exp(kernels)), other.weights)
 
@@ -279,15 +301,17 @@ class gaussian_kde:
         Returns:
             The samples, ``[dimensions, *shape]``.
         """
-        which, where_ = split(key)
-        index = choice(which, self.n, shape, p=self.weights)
-        noise = normal(where_, (self.d, *index.shape), self.dataset.dtype)
+        index_key, noise_key = split(key)
+        index = choice(index_key, self.n, shape, p=self.weights)
+        noise = normal(noise_key, (self.d, *index.shape), self.dataset.dtype)
         factor = cholesky(self.covariance)
         flat = matmul(factor, reshape(noise, (self.d, -1)))
         return self.dataset[:, index] + reshape(flat, noise.shape)
 
-    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
-        """Refuse: there is no integral of several dimensions here.
+    def integrate_box(
+        self, low_bounds: object, high_bounds: object, maxpts: object = None
+    ) -> NoReturn:
+        """Raise: integrals over several dimensions are not available.
 
         Args:
             low_bounds: not used.
@@ -305,8 +329,8 @@ class gaussian_kde:
             "average over resample()"
         )
 
-    def set_bandwidth(self, bw_method: Any = None) -> Any:
-        """Refuse: estimates do not change.
+    def set_bandwidth(self, bw_method: object = None) -> NoReturn:
+        """Raise: estimates are immutable.
 
         Args:
             bw_method: not used.

@@ -6,7 +6,6 @@ Definitions as in SciPy's manual. Next, read ``ranks``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -41,21 +40,23 @@ class Dirichlet:
         """Compute the logarithm of the density.
 
         Args:
-            x: the proportions, ``[k, ...]``; or ``[k - 1, ...]``, and the last one is the rest.
+            x: the proportions, ``[k, ...]``; or ``[k - 1, ...]`` without the last one,
+                which follows.
             alpha: the concentrations, ``[k]``.
 
         Returns:
             The logarithms; -inf where ``x`` is not on the simplex.
 
         Raises:
-            ValueError: the shapes are others.
+            ValueError: ``x`` or ``alpha`` has another shape.
         """
-        return self._logpdf(*inexact_values("dirichlet", x=x, alpha=alpha))
+        return self._logpdf("dirichlet.logpdf", x, alpha)
 
-    def _logpdf(self, x: Any, alpha: Any) -> Any:
+    def _logpdf(self, caller: str, points: ArrayLike, concentrations: ArrayLike) -> Array:
+        x, alpha = inexact_values(caller, x=points, alpha=concentrations)
         if alpha.ndim != 1 or not x.ndim or x.shape[0] not in (alpha.size, alpha.size - 1):
             raise ValueError(
-                f"dirichlet: expected alpha of shape (k,) and x of shape (k, ...) or (k - 1, ...), "
+                f"{caller}: expected alpha of shape (k,) and x of shape (k, ...) or (k - 1, ...), "
                 f"got alpha {alpha.type} and x {x.type}"
             )
         if x.shape[0] < alpha.size:
@@ -69,7 +70,7 @@ class Dirichlet:
 
     def pdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """Compute the density, 0 where ``x`` is not on the simplex; arguments as of ``logpdf``."""
-        return exp(self.logpdf(x, alpha))
+        return exp(self._logpdf("dirichlet.pdf", x, alpha))
 
 
 class Multinomial:
@@ -92,9 +93,12 @@ class Multinomial:
         Returns:
             The logarithms, ``[...]``; -inf where the counts do not add up to ``n``.
         """
-        counts, shares = promote_values("multinomial", x, p, inexact=True)
-        check_kind("multinomial", FLOAT, counts.type)
-        (trials,) = inexact_values("multinomial", n=n)
+        return self._logpmf("multinomial.logpmf", x, n, p)
+
+    def _logpmf(self, caller: str, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
+        counts, shares = promote_values(caller, x, p, inexact=True)
+        check_kind(caller, FLOAT, counts.type)
+        (trials,) = inexact_values(caller, n=n)
         inside = all_((counts >= 0) & (counts == floor(counts)), -1) & (sum_(counts, -1) == trials)
         safe = where(expand_dims(inside, -1), counts, 0)
         out = gammaln(trials + 1) + sum_(xlogy(safe, shares) - gammaln(safe + 1), -1)
@@ -102,7 +106,7 @@ class Multinomial:
 
     def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """Compute the probability of the counts ``x``; arguments as of ``logpmf``."""
-        return exp(self.logpmf(x, n, p))
+        return exp(self._logpmf("multinomial.pmf", x, n, p))
 
 
 class MultivariateNormal:
@@ -125,34 +129,36 @@ class MultivariateNormal:
         """Compute the logarithm of the density.
 
         Args:
-            x: the points, ``[..., n]``; numbers where ``mean`` and ``cov`` are each one number.
+            x: the points, ``[..., n]``; numbers where both ``mean`` and ``cov`` are numbers.
             mean: the means, ``[..., n]``, or one number.
-            cov: the covariances, ``[..., n, n]``, or one number, times the unit matrix.
+            cov: the covariances, ``[..., n, n]``, or one number, which multiplies the unit matrix.
             allow_singular: must be None.
 
         Returns:
             The logarithms; NaN where a covariance is not positive definite.
 
         Raises:
-            ValueError: the shapes do not fit.
+            ValueError: the shapes do not match.
             NotImplementedError: ``allow_singular`` is not None.
         """
+        caller = "multivariate_normal.logpdf"
+        return self._logpdf(caller, allow_singular, x=x, mean=mean, cov=cov)
+
+    def _logpdf(self, caller: str, allow_singular: object, **arguments: ArrayLike) -> Array:
         if allow_singular is not None:
             raise NotImplementedError(
-                "multivariate_normal: allow_singular must be None; add a small multiple of the "
-                "unit matrix to cov"
+                f"{caller}: allow_singular must be None; add a small multiple of the unit matrix "
+                f"to cov"
             )
-        return self._logpdf(*inexact_values("multivariate_normal", x=x, mean=mean, cov=cov))
-
-    def _logpdf(self, x: Any, mean: Any, cov: Any) -> Any:
+        x, mean, cov = inexact_values(caller, **arguments)
         if not mean.ndim and not cov.ndim:
             return -(square(x - mean) / cov + log(2 * math.pi * cov)) / 2
-        common_shape("multivariate_normal", x.shape, mean.shape)
+        common_shape(caller, x.shape, mean.shape)
         gap = x - mean
         n = cov.shape[-1] if cov.ndim else gap.shape[-1]
         if gap.shape[-1:] != (n,) or (cov.ndim and cov.shape[-2:] != (n, n)):
             raise ValueError(
-                f"multivariate_normal: expected x [..., n], mean [..., n] and cov [..., n, n], got "
+                f"{caller}: expected x [..., n], mean [..., n] and cov [..., n, n], got "
                 f"{x.type}, {mean.type} and {cov.type}"
             )
         if not cov.ndim:
@@ -177,7 +183,8 @@ class MultivariateNormal:
         allow_singular: None = None,
     ) -> Array:
         """Compute the density; arguments as of ``logpdf``."""
-        return exp(self.logpdf(x, mean, cov, allow_singular))
+        caller = "multivariate_normal.pdf"
+        return exp(self._logpdf(caller, allow_singular, x=x, mean=mean, cov=cov))
 
 
 dirichlet, multinomial, multivariate_normal = Dirichlet(), Multinomial(), MultivariateNormal()

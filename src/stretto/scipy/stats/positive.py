@@ -6,8 +6,8 @@ Formulas are of the standard form; definitions as in SciPy's manual. Next, read 
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.numpy.arithmetic import absolute, sign
 from stretto.numpy.elementary import exp, log, log1p
 from stretto.numpy.searching import where
@@ -20,7 +20,7 @@ __all__ = ["beta", "chi2", "gamma", "gennorm", "t"]
 class Gamma(Continuous):
     """The gamma distribution with shape ``a``, of density y^(a-1) exp(-y) / Γ(a) for y ≥ 0.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -37,27 +37,27 @@ class Gamma(Continuous):
 
     shapes = ("a",)
 
-    def allowed(self, a: Any) -> Any:
+    def allowed(self, a: Array) -> Array:
         """a > 0."""
         return a > 0
 
-    def support(self, a: Any) -> tuple[Any, Any]:
+    def support(self, a: Array) -> tuple[ArrayLike, ArrayLike]:
         """From 0."""
         return 0, math.inf
 
-    def inner(self, a: Any) -> Any:
+    def inner(self, a: Array) -> float:
         """1."""
         return 1.0
 
-    def logpdf_formula(self, y: Any, a: Any) -> Any:
+    def logpdf_formula(self, y: Array, a: Array) -> Array:
         """(a - 1) log y - y - log Γ(a)."""
         return xlogy(a - 1, y) - y - gammaln(a)
 
-    def cdf_formula(self, y: Any, a: Any) -> Any:
+    def cdf_formula(self, y: Array, a: Array) -> Array:
         """The regularised incomplete gamma function."""
         return gammainc(a, y)
 
-    def sf_formula(self, y: Any, a: Any) -> Any:
+    def sf_formula(self, y: Array, a: Array) -> Array:
         """Its complement."""
         return gammaincc(a, y)
 
@@ -65,7 +65,7 @@ class Gamma(Continuous):
 class Chi2(Continuous):
     """The chi-squared distribution with ``df`` degrees of freedom: gamma with df/2, doubled.
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -82,27 +82,27 @@ class Chi2(Continuous):
 
     shapes = ("df",)
 
-    def allowed(self, df: Any) -> Any:
+    def allowed(self, df: Array) -> Array:
         """df > 0."""
         return df > 0
 
-    def support(self, df: Any) -> tuple[Any, Any]:
+    def support(self, df: Array) -> tuple[ArrayLike, ArrayLike]:
         """From 0."""
         return 0, math.inf
 
-    def inner(self, df: Any) -> Any:
+    def inner(self, df: Array) -> float:
         """1."""
         return 1.0
 
-    def logpdf_formula(self, y: Any, df: Any) -> Any:
-        """That of gamma at y/2, less log 2."""
+    def logpdf_formula(self, y: Array, df: Array) -> Array:
+        """That of gamma at y/2, minus log 2."""
         return gamma.logpdf_formula(y / 2, df / 2) - math.log(2)
 
-    def cdf_formula(self, y: Any, df: Any) -> Any:
+    def cdf_formula(self, y: Array, df: Array) -> Array:
         """That of gamma at y/2."""
         return gammainc(df / 2, y / 2)
 
-    def sf_formula(self, y: Any, df: Any) -> Any:
+    def sf_formula(self, y: Array, df: Array) -> Array:
         """That of gamma at y/2."""
         return gammaincc(df / 2, y / 2)
 
@@ -110,7 +110,7 @@ class Chi2(Continuous):
 class Beta(Continuous):
     """The beta distribution, of density y^(a-1) (1-y)^(b-1) / B(a, b) for y in [0, 1].
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -128,27 +128,27 @@ class Beta(Continuous):
 
     shapes = ("a", "b")
 
-    def allowed(self, a: Any, b: Any) -> Any:
+    def allowed(self, a: Array, b: Array) -> Array:
         """Both positive."""
         return (a > 0) & (b > 0)
 
-    def support(self, a: Any, b: Any) -> tuple[Any, Any]:
+    def support(self, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
         """From 0 to 1."""
         return 0, 1
 
-    def inner(self, a: Any, b: Any) -> Any:
+    def inner(self, a: Array, b: Array) -> float:
         """1/2."""
         return 0.5
 
-    def logpdf_formula(self, y: Any, a: Any, b: Any) -> Any:
+    def logpdf_formula(self, y: Array, a: Array, b: Array) -> Array:
         """(a - 1) log y + (b - 1) log(1 - y) - log B(a, b)."""
         return xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b)
 
-    def cdf_formula(self, y: Any, a: Any, b: Any) -> Any:
+    def cdf_formula(self, y: Array, a: Array, b: Array) -> Array:
         """The regularised incomplete beta function."""
         return betainc(a, b, y)
 
-    def sf_formula(self, y: Any, a: Any, b: Any) -> Any:
+    def sf_formula(self, y: Array, a: Array, b: Array) -> Array:
         """That of 1 - y with a and b exchanged."""
         return betainc(b, a, 1 - y)
 
@@ -156,7 +156,7 @@ class Beta(Continuous):
 class T(Continuous):
     """Student's distribution, of density ∝ (1 + y²/df)^(-(df+1)/2).
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -173,26 +173,26 @@ class T(Continuous):
 
     shapes = ("df",)
 
-    def allowed(self, df: Any) -> Any:
+    def allowed(self, df: Array) -> Array:
         """df > 0."""
         return df > 0
 
-    def logpdf_formula(self, y: Any, df: Any) -> Any:
+    def logpdf_formula(self, y: Array, df: Array) -> Array:
         """-(df + 1)/2 log(1 + y²/df) - log(√df B(df/2, 1/2))."""
         return -(df + 1) / 2 * log1p(y * y / df) - log(df) / 2 - betaln(df / 2, 0.5)
 
-    def cdf_formula(self, y: Any, df: Any) -> Any:
+    def cdf_formula(self, y: Array, df: Array) -> Array:
         """Half the beta integral in the tail."""
         zero = y == 0
         square = where(zero, 1, y * y)
         tail = betainc(df / 2, 0.5, df / (df + square)) / 2
-        # The integral has an infinite slope in y^2 at 0; there it is a half and the density's part.
+        # The integral has an infinite slope in y^2 at 0: there, a half plus y times the density.
         return where(zero, self._middle(y, df), where(y < 0, tail, 1 - tail))
 
-    def _middle(self, y: Any, df: Any) -> Any:
+    def _middle(self, y: Array, df: Array) -> Array:
         return 0.5 + y * exp(self.logpdf_formula(y, df))
 
-    def sf_formula(self, y: Any, df: Any) -> Any:
+    def sf_formula(self, y: Array, df: Array) -> Array:
         """By symmetry."""
         return self.cdf_formula(-y, df)
 
@@ -200,7 +200,7 @@ class T(Continuous):
 class GenNorm(Continuous):
     """The generalised normal distribution, of density ∝ exp(-|y|^beta).
 
-    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.
 
     Args:
@@ -217,26 +217,26 @@ class GenNorm(Continuous):
 
     shapes = ("beta",)
 
-    def allowed(self, beta: Any) -> Any:
+    def allowed(self, beta: Array) -> Array:
         """beta > 0."""
         return beta > 0
 
-    def logpdf_formula(self, y: Any, beta: Any) -> Any:
+    def logpdf_formula(self, y: Array, beta: Array) -> Array:
         """Log beta - log 2 - log Γ(1/beta) - |y|^beta."""
         return log(beta / 2) - gammaln(1 / beta) - self._power(y, beta)
 
-    def cdf_formula(self, y: Any, beta: Any) -> Any:
-        """1/2, and half the gamma integral on that side."""
-        # At 0 the sign has no derivative: a half, and the density's part.
+    def cdf_formula(self, y: Array, beta: Array) -> Array:
+        """1/2, plus or minus half the gamma integral."""
+        # At 0 the sign has no derivative: there, a half plus y times the density.
         middle = 0.5 + y * exp(self.logpdf_formula(y, beta))
-        beside = (1 + sign(y) * gammainc(1 / beta, self._power(y, beta))) / 2
-        return where(y == 0, middle, beside)
+        away = (1 + sign(y) * gammainc(1 / beta, self._power(y, beta))) / 2
+        return where(y == 0, middle, away)
 
-    def sf_formula(self, y: Any, beta: Any) -> Any:
+    def sf_formula(self, y: Array, beta: Array) -> Array:
         """By symmetry."""
         return self.cdf_formula(-y, beta)
 
-    def _power(self, y: Any, beta: Any) -> Any:
+    def _power(self, y: Array, beta: Array) -> Array:
         # |y|^beta, whose derivative in beta is 0 at y = 0
         zero = y == 0
         return where(zero, 0.0, exp(beta * log(where(zero, 1.0, absolute(y)))))

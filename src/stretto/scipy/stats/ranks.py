@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
-from stretto._engine.core.typing import Array, ArrayLike, Axis
+from stretto._engine.core.typing import Array, ArrayLike, Axis, Shape, Tree
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, reshape
@@ -40,14 +40,14 @@ __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 class ModeResult(NamedTuple):
     """The most frequent value, and how often it occurs."""
 
-    mode: Any
-    count: Any
+    mode: Array
+    count: Array
 
 
 def _along(
-    x: Any, axis: int | None, caller: str, fun: Callable[[Any], Any]
-) -> tuple[Any, int, tuple]:
-    """The function of each vector along an axis, the axis, and the shape of the others."""
+    x: Array, axis: Axis, caller: str, fun: Callable[[Array], Tree]
+) -> tuple[Tree, int, Shape]:
+    """``fun`` of each vector along an axis, the axis, and the sizes of the other axes."""
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = canonical_axis(axis, x.ndim, caller)
@@ -56,10 +56,11 @@ def _along(
     return vmap(fun)(rows), axis, last.shape[:-1]
 
 
-def _propagates(caller: str, nan_policy: str, *others: str) -> None:
-    if nan_policy not in ("propagate", *others):
+def _check_nan_policy(caller: str, nan_policy: str, *others: str) -> None:
+    allowed = ("propagate", *others)
+    if nan_policy not in allowed:
         raise NotImplementedError(
-            f"{caller}: nan_policy must be {' or '.join(map(repr, ('propagate', *others)))}, got "
+            f"{caller}: nan_policy must be {' or '.join(map(repr, allowed))}, got "
             f"{nan_policy!r}; select the values with where="
         )
 
@@ -67,21 +68,22 @@ def _propagates(caller: str, nan_policy: str, *others: str) -> None:
 def rankdata(
     a: ArrayLike, method: str = "average", *, axis: Axis = None, nan_policy: str = "propagate"
 ) -> Array:
-    """Number the elements in their order, from 1.
+    """Rank the elements by size, from 1.
 
     Args:
         a: an array.
-        method: what equal elements get: ``"average"`` (floats), ``"min"``, ``"max"`` or
-            ``"dense"``, all the same; or ``"ordinal"``, places in the order in which they stand.
-        axis: the axis to go along; by default the elements of all.
+        method: what equal elements get: ``"average"`` (floats), ``"min"`` or ``"max"`` of their
+            ranks; ``"dense"``, ``"min"`` without gaps; or ``"ordinal"``, ranks in the order in
+            which they stand.
+        axis: the axis to rank along; by default all elements are ranked together.
         nan_policy: must be ``"propagate"``.
 
     Returns:
-        The places; NaN throughout where there is one along the axis.
+        The ranks; all NaN where there is a NaN along the axis.
 
     Raises:
         ValueError: there is no such method, or the axis is out of bounds.
-        NotImplementedError: ``nan_policy`` is another.
+        NotImplementedError: there is no such ``nan_policy``.
 
     As SciPy's ``rankdata``.
 
@@ -90,7 +92,7 @@ def rankdata(
     >>> rankdata(snp.array([3.0, 1.0, 3.0]))
     Array([2.5, 1. , 2.5], dtype=float32)
     """
-    _propagates("rankdata", nan_policy)
+    _check_nan_policy("rankdata", nan_policy)
     x = as_value(a, "rankdata", "a")
     if method not in ("average", "min", "max", "dense", "ordinal"):
         raise ValueError(
@@ -100,21 +102,21 @@ def rankdata(
     if not x.size:
         return inexact_values("rankdata", a=x)[0]
 
-    def rank(row: Any) -> Any:
+    def rank(row: Array) -> Array:
         if method == "ordinal":
             return argsort(argsort(row)) + 1
         ordered = sort_(row)
         if method == "dense":
-            fresh = concatenate(
+            is_new = concatenate(
                 [full_like(ordered[:1], True, np.dtype(bool)), ordered[1:] != ordered[:-1]]
             )
-            return cumsum(fresh.astype(int))[searchsorted(ordered, row)]
+            return cumsum(is_new.astype(int))[searchsorted(ordered, row)]
         first = searchsorted(ordered, row) + 1
         last = searchsorted(ordered, row, side="right")
         return {"min": first, "max": last, "average": (first + last) / 2}[method]
 
-    out, place, others = _along(x, axis, "rankdata", rank)
-    out = moveaxis(reshape(out, (*others, out.shape[-1])), -1, place)
+    out, position, others = _along(x, axis, "rankdata", rank)
+    out = moveaxis(reshape(out, (*others, out.shape[-1])), -1, position)
     if is_inexact(x.dtype):
         missing = any_(isnan(x), axis=axis, keepdims=axis is not None)
         out = where(missing, math.nan, out)
@@ -133,11 +135,11 @@ def mode(
         keepdims: whether to keep the axis, with size 1.
 
     Returns:
-        The values, the least of equally frequent ones, and their counts.
+        The values, the smallest of equally frequent ones, and their counts.
 
     Raises:
         ValueError: ``a`` is empty, or the axis is out of bounds.
-        NotImplementedError: ``nan_policy`` is another.
+        NotImplementedError: there is no such ``nan_policy``.
 
     As SciPy's ``mode``.
 
@@ -146,22 +148,22 @@ def mode(
     >>> mode(snp.array([3, 1, 3, 1])).mode
     Array(1, dtype=int32)
     """
-    _propagates("mode", nan_policy)
+    _check_nan_policy("mode", nan_policy)
     x = as_value(a, "mode", "a")
 
-    def most(row: Any) -> tuple[Any, Any]:
+    def most_frequent(row: Array) -> tuple[Array, Array]:
         ordered = sort_(row)
         counts = searchsorted(ordered, ordered, side="right") - searchsorted(ordered, ordered)
-        place = argmax(counts)
-        return ordered[place], counts[place]
+        position = argmax(counts)
+        return ordered[position], counts[position]
 
     if not x.size:
         raise ValueError(f"mode: {x.type} has no elements")
-    (value, count), place, others = _along(x, axis, "mode", most)
+    (value, count), position, others = _along(x, axis, "mode", most_frequent)
     parts = [reshape(v, others) for v in (value, count)]
     if keepdims:
-        kept = tuple(range(x.ndim)) if axis is None else place
-        parts = [expand_dims(v, kept) for v in parts]
+        new_axes = tuple(range(x.ndim)) if axis is None else position
+        parts = [expand_dims(v, new_axes) for v in parts]
     return ModeResult(*parts)
 
 
@@ -183,7 +185,7 @@ def sem(
 
     Raises:
         ValueError: the axis is out of bounds.
-        NotImplementedError: ``nan_policy`` is another.
+        NotImplementedError: there is no such ``nan_policy``.
 
     As SciPy's ``sem``.
 
@@ -192,7 +194,7 @@ def sem(
     >>> sem(snp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    _propagates("sem", nan_policy, "omit")
+    _check_nan_policy("sem", nan_policy, "omit")
     (x,) = inexact_values("sem", a=a)
     axis = None if axis is None else canonical_axis(axis, x.ndim, "sem")
     if nan_policy == "omit":
