@@ -13,6 +13,7 @@ import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared
+from stretto.optim.naming import caller_of
 from stretto.optim.norms import global_norm
 
 __all__ = ["adaptive_grad_clip", "clip", "clip_by_block_rms", "clip_by_global_norm"]
@@ -91,13 +92,14 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformationExtraArgs:
     >>> tx.update({"w": snp.array([2.0, -2.0])}, tx.init(None))[0]
     {'w': Array([ 1., -1.], dtype=float32)}
     """
-    check("clip_by_block_rms", above=0, threshold=threshold)
+    caller = caller_of("clip_by_block_rms")
+    check(caller, above=0, threshold=threshold)
 
     def rule(g: Any) -> Any:
         rms = snp.sqrt(snp.mean(squared(g)))
         return g / snp.maximum(1, rms / threshold)
 
-    return stateless(lambda updates, params: leafwise("clip_by_block_rms", rule, updates)[0])
+    return stateless(lambda updates, params: leafwise(caller, rule, updates)[0])
 
 
 def adaptive_grad_clip(

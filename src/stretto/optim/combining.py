@@ -15,6 +15,7 @@ from stretto.optim.base import (
     as_transformation,
 )
 from stretto.optim.masking import masked
+from stretto.optim.naming import caller_of, making
 
 __all__ = ["PartitionState", "chain", "multi_transform", "named_chain"]
 
@@ -43,7 +44,8 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     >>> tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))[0]
     {'w': Array([-0.1], dtype=float32)}
     """
-    parts = [as_transformation(tx, "chain") for tx in args]
+    caller = caller_of("chain")
+    parts = [as_transformation(tx, caller) for tx in args]
 
     def init(params: Any) -> tuple[Any, ...]:
         return tuple([tx.init(params) for tx in parts])
@@ -53,8 +55,8 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     ) -> tuple[Any, tuple[Any, ...]]:
         if len(state) != len(parts):
             raise ValueError(
-                f"chain: the state has {len(state)} parts, but there are {len(parts)} "
-                f"transformations; give the state that this chain's init made"
+                f"{caller}: the state has {len(state)} parts, but there are {len(parts)} "
+                f"transformations; give the state that its own init made"
             )
         after = []
         for tx, own in zip(parts, state, strict=True):
@@ -145,7 +147,8 @@ def multi_transform(
             chosen = [own == label for own in labels_of(params)]
             return tree.unflatten(tree.structure(params), chosen)
 
-        return masked(as_transformation(tx, "multi_transform"), mask)
+        inner = as_transformation(tx, "multi_transform")
+        return making("multi_transform", lambda: masked(inner, mask))
 
     groups = {label: group(label, tx) for label, tx in transforms.items()}
 

@@ -27,6 +27,7 @@ from stretto.optim.leaves import (
     squared,
     wide,
 )
+from stretto.optim.naming import caller_of
 
 __all__ = ["FactoredState", "scale_by_factored_rms"]
 
@@ -84,7 +85,7 @@ def scale_by_factored_rms(
     >>> tx.update({"w": snp.full((3, 2), 4.0)}, state, params)[0]["w"][0]
     Array([1., 1.], dtype=float32)
     """
-    caller = "scale_by_factored_rms"
+    caller = caller_of("scale_by_factored_rms")
     check(caller, least=0, decay_rate=decay_rate, epsilon=epsilon)
     weight_of_past = _power_decay if decay_rate_fn is None else decay_rate_fn
 

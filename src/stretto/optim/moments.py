@@ -23,6 +23,7 @@ from stretto.optim.leaves import (
     squared,
     unbias,
 )
+from stretto.optim.naming import caller_of
 
 __all__ = [
     "ScaleByAdamState",
@@ -135,7 +136,7 @@ def scale_by_adam(
     >>> snp.round(updates["w"], 3), state.count
     (Array([1.], dtype=float32), Array(1, dtype=int32))
     """
-    caller = "scale_by_adam"
+    caller = caller_of("scale_by_adam")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
 
@@ -184,7 +185,7 @@ def scale_by_amsgrad(
     >>> snp.round(updates["w"], 3)
     Array([1.], dtype=float32)
     """
-    caller = "scale_by_amsgrad"
+    caller = caller_of("scale_by_amsgrad")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
 
@@ -234,8 +235,9 @@ def scale_by_adamax(
     >>> snp.round(updates["w"], 3)
     Array([1.], dtype=float32)
     """
-    check("scale_by_adamax", least=0, below=1, b1=b1, b2=b2)
-    check("scale_by_adamax", least=0, eps=eps)
+    caller = caller_of("scale_by_adamax")
+    check(caller, least=0, below=1, b1=b1, b2=b2)
+    check(caller, least=0, eps=eps)
 
     def rule_at(count: Any) -> Callable[..., Any]:
         first = _first_moment(b1, count, nesterov=False)
@@ -247,7 +249,7 @@ def scale_by_adamax(
 
         return rule
 
-    return _two_moments("scale_by_adamax", rule_at)
+    return _two_moments(caller, rule_at)
 
 
 def scale_by_radam(
@@ -283,7 +285,7 @@ def scale_by_radam(
     >>> tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))[0]
     {'w': Array([5.], dtype=float32)}
     """
-    caller = "scale_by_radam"
+    caller = caller_of("scale_by_radam")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
     check(caller, least=4, threshold=threshold)  # below 4, r is not a real number
@@ -338,7 +340,7 @@ def scale_by_belief(
     >>> snp.round(updates["w"], 3)
     Array([1.111], dtype=float32)
     """
-    caller = "scale_by_belief"
+    caller = caller_of("scale_by_belief")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
 
@@ -383,7 +385,7 @@ def scale_by_yogi(
     >>> snp.round(updates["w"], 3)
     Array([1.], dtype=float32)
     """
-    caller = "scale_by_yogi"
+    caller = caller_of("scale_by_yogi")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     start = initial_accumulator_value
     check(caller, least=0, eps=eps, eps_root=eps_root, initial_accumulator_value=start)

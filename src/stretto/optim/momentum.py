@@ -12,6 +12,7 @@ import stretto.numpy as snp
 from stretto._engine.core.typing import DTypeLike
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import check, filled, first_count, leafwise, safe_increment, unbias
+from stretto.optim.naming import caller_of
 
 __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion", "trace"]
 
@@ -63,7 +64,8 @@ def trace(
     >>> updates
     {'w': Array([1.5], dtype=float32)}
     """
-    check("trace", least=0, decay=decay)
+    caller = caller_of("trace")
+    check(caller, least=0, decay=decay)
 
     def init(params: Any) -> TraceState:
         return TraceState(filled(params, dtype=accumulator_dtype))
@@ -75,7 +77,7 @@ def trace(
             new = g + decay * m
             return (g + decay * new if nesterov else new), new
 
-        new_updates, m = leafwise("trace", rule, updates, {"trace": state.trace})
+        new_updates, m = leafwise(caller, rule, updates, {"trace": state.trace})
         return new_updates, TraceState(m)
 
     return GradientTransformationExtraArgs(init, update)
@@ -115,7 +117,8 @@ def ema(
     >>> snp.round(mean["w"], 3)
     Array([3.07], dtype=float32)
     """
-    check("ema", least=0, below=1, decay=decay)
+    caller = caller_of("ema")
+    check(caller, least=0, below=1, decay=decay)
 
     def init(params: Any) -> EmaState:
         return EmaState(first_count(), filled(params, dtype=accumulator_dtype))
@@ -130,7 +133,7 @@ def ema(
             mean = decay * m + (1 - decay) * g
             return mean * correction, mean
 
-        new, mean = leafwise("ema", rule, updates, {"ema": state.ema})
+        new, mean = leafwise(caller, rule, updates, {"ema": state.ema})
         return new, EmaState(count, mean)
 
     return GradientTransformationExtraArgs(init, update)
@@ -176,8 +179,9 @@ def scale_by_lion(
     >>> tx.update({"w": snp.array([-3.0, 0.2])}, tx.init({"w": snp.zeros(2)}))[0]
     {'w': Array([-1.,  1.], dtype=float32)}
     """
-    check("scale_by_lion", least=0, below=1, b1=b1, b2=b2)
-    check("scale_by_lion", above=0, smooth_beta=smooth_beta)
+    caller = caller_of("scale_by_lion")
+    check(caller, least=0, below=1, b1=b1, b2=b2)
+    check(caller, above=0, smooth_beta=smooth_beta)
     if mode not in _SIGNS:
         raise ValueError(f"scale_by_lion: mode must be one of {list(_SIGNS)}, got {mode!r}")
     sign = _SIGNS[mode]
@@ -191,7 +195,7 @@ def scale_by_lion(
         def rule(g: Any, m: Any) -> tuple[Any, Any]:
             return sign(b1 * m + (1 - b1) * g, smooth_beta), b2 * m + (1 - b2) * g
 
-        new, mu = leafwise("scale_by_lion", rule, updates, {"mu": state.mu})
+        new, mu = leafwise(caller, rule, updates, {"mu": state.mu})
         return new, ScaleByLionState(safe_increment(state.count), mu)
 
     return GradientTransformationExtraArgs(init, update)

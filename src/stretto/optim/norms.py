@@ -14,6 +14,7 @@ from stretto._engine.core.typing import Array
 from stretto._engine.ops.powers import root_of_squares
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide
+from stretto.optim.naming import caller_of
 
 __all__ = ["global_norm", "scale_by_param_block_rms", "scale_by_trust_ratio"]
 
@@ -62,7 +63,7 @@ def scale_by_trust_ratio(
     >>> tx.update({"w": snp.array([0.0, 0.5])}, tx.init(params), params)[0]
     {'w': Array([0., 5.], dtype=float32)}
     """
-    caller = "scale_by_trust_ratio"
+    caller = caller_of("scale_by_trust_ratio")
     check(caller, least=0, min_norm=min_norm, trust_coefficient=trust_coefficient, eps=eps)
 
     def rule(g: Any, p: Any) -> Any:
@@ -98,7 +99,7 @@ def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation
     >>> tx.update({"w": snp.ones(2)}, tx.init(params), params)[0]
     {'w': Array([2., 2.], dtype=float32)}
     """
-    caller = "scale_by_param_block_rms"
+    caller = caller_of("scale_by_param_block_rms")
     check(caller, least=0, min_scale=min_scale)
 
     def f(updates: Any, params: Any) -> Any:

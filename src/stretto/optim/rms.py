@@ -19,6 +19,7 @@ from stretto.optim.leaves import (
     squared,
     unbias,
 )
+from stretto.optim.naming import caller_of
 
 __all__ = [
     "ScaleByAdaDeltaState",
@@ -107,8 +108,9 @@ def scale_by_rms(
     >>> snp.round(updates["w"], 3)
     Array([2.], dtype=float32)
     """
-    check("scale_by_rms", least=0, below=1, decay=decay)
-    check("scale_by_rms", least=0, eps=eps, initial_scale=initial_scale)
+    caller = caller_of("scale_by_rms")
+    check(caller, least=0, below=1, decay=decay)
+    check(caller, least=0, eps=eps, initial_scale=initial_scale)
 
     def init(params: Any) -> Any:
         nu = filled(params, initial_scale, real_only=True)
@@ -126,7 +128,7 @@ def scale_by_rms(
             v = decay * v + (1 - decay) * squared(g)
             return g * _inverse_root(v * correction, eps, eps_in_sqrt), v
 
-        new, nu = leafwise("scale_by_rms", rule, updates, {"nu": state.nu})
+        new, nu = leafwise(caller, rule, updates, {"nu": state.nu})
         after = ScaleByRmsWithCountState(count, nu) if bias_correction else ScaleByRmsState(nu)
         return new, after
 
@@ -161,8 +163,9 @@ def scale_by_stddev(
     >>> snp.round(updates["w"], 3)
     Array([2.], dtype=float32)
     """
-    check("scale_by_stddev", least=0, below=1, decay=decay)
-    check("scale_by_stddev", least=0, eps=eps, initial_scale=initial_scale)
+    caller = caller_of("scale_by_stddev")
+    check(caller, least=0, below=1, decay=decay)
+    check(caller, least=0, eps=eps, initial_scale=initial_scale)
 
     def init(params: Any) -> Any:
         mu, nu = filled(params), filled(params, initial_scale, real_only=True)
@@ -182,7 +185,7 @@ def scale_by_stddev(
             return g * _inverse_root(variance, eps, eps_in_sqrt), m, v
 
         moments = {"mu": state.mu, "nu": state.nu}
-        new, mu, nu = leafwise("scale_by_stddev", rule, updates, moments)
+        new, mu, nu = leafwise(caller, rule, updates, moments)
         if bias_correction:
             return new, ScaleByRStdDevWithCountState(count, mu, nu)
         return new, ScaleByRStdDevState(mu, nu)
@@ -211,8 +214,9 @@ def scale_by_rss(
     >>> snp.round(updates["w"], 3)
     Array([1., 0.], dtype=float32)
     """
+    caller = caller_of("scale_by_rss")
     start = initial_accumulator_value
-    check("scale_by_rss", least=0, initial_accumulator_value=start, eps=eps)
+    check(caller, least=0, initial_accumulator_value=start, eps=eps)
 
     def init(params: Any) -> ScaleByRssState:
         return ScaleByRssState(filled(params, start, real_only=True))
@@ -226,7 +230,7 @@ def scale_by_rss(
             return snp.where(some, g * rsqrt(snp.where(some, s, 1) + eps), 0), s
 
         sums = {"sum_of_squares": state.sum_of_squares}
-        new, s = leafwise("scale_by_rss", rule, updates, sums)
+        new, s = leafwise(caller, rule, updates, sums)
         return new, ScaleByRssState(s)
 
     return GradientTransformationExtraArgs(init, update)
@@ -253,8 +257,9 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
     >>> snp.round(updates["w"], 5)
     Array([0.00316], dtype=float32)
     """
-    check("scale_by_adadelta", least=0, below=1, rho=rho)
-    check("scale_by_adadelta", least=0, eps=eps)
+    caller = caller_of("scale_by_adadelta")
+    check(caller, least=0, below=1, rho=rho)
+    check(caller, least=0, eps=eps)
 
     def init(params: Any) -> ScaleByAdaDeltaState:
         return ScaleByAdaDeltaState(filled(params, real_only=True), filled(params, real_only=True))
@@ -268,7 +273,7 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
             return new, v, rho * x + (1 - rho) * squared(new)
 
         moments = {"e_g": state.e_g, "e_x": state.e_x}
-        new, e_g, e_x = leafwise("scale_by_adadelta", rule, updates, moments)
+        new, e_g, e_x = leafwise(caller, rule, updates, moments)
         return new, ScaleByAdaDeltaState(e_g, e_x)
 
     return GradientTransformationExtraArgs(init, update)

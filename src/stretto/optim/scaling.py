@@ -28,6 +28,7 @@ from stretto.optim.leaves import (
     safe_increment,
 )
 from stretto.optim.masking import masked
+from stretto.optim.naming import caller_of, making
 from stretto.random import streams
 from stretto.random.distributions import normal
 from stretto.random.keys import PRNGKey, split
@@ -79,8 +80,9 @@ def scale(step_size: Scalar) -> GradientTransformationExtraArgs:
     >>> scale(-0.5).update({"w": snp.ones(2)}, scale(-0.5).init(None))[0]
     {'w': Array([-0.5, -0.5], dtype=float32)}
     """
-    check("scale", step_size=step_size)
-    return stateless(lambda updates, params: _times("scale", updates, step_size))
+    caller = caller_of("scale")
+    check(caller, step_size=step_size)
+    return stateless(lambda updates, params: _times(caller, updates, step_size))
 
 
 def _times(caller: str, updates: Any, factor: Any) -> Any:
@@ -141,7 +143,7 @@ def scale_by_learning_rate(
     >>> tx.update({"w": snp.ones(2)}, tx.init(None))[0]
     {'w': Array([-0.5, -0.5], dtype=float32)}
     """
-    caller = "scale_by_learning_rate"
+    caller = caller_of("scale_by_learning_rate")
     if learning_rate is None:
         raise TypeError(
             f"{caller}: learning_rate must be a number, an array or a schedule, got None"
@@ -179,7 +181,7 @@ def add_decayed_weights(
     >>> tx.update({"w": snp.ones(1)}, tx.init(params), params)[0]
     {'w': Array([2.], dtype=float32)}
     """
-    caller = "add_decayed_weights"
+    caller = caller_of("add_decayed_weights")
     check(caller, least=0, weight_decay=weight_decay)
     if not callable(weight_decay) and not isinstance(weight_decay, Value) and weight_decay == 0:
         return identity()
@@ -196,7 +198,7 @@ def add_decayed_weights(
         return leafwise(caller, lambda g, p: g + decay * p, updates, params=params)[0], state
 
     tx = GradientTransformationExtraArgs(init, update)
-    return tx if mask is None else masked(tx, mask)
+    return tx if mask is None else making(caller, lambda: masked(tx, mask))
 
 
 def add_noise(
@@ -224,10 +226,11 @@ def add_noise(
     >>> bool(snp.all(updates["w"] != 0)), state.count
     (True, Array(1, dtype=int32))
     """
-    check("add_noise", least=0, eta=eta, gamma=gamma)
+    caller = caller_of("add_noise")
+    check(caller, least=0, eta=eta, gamma=gamma)
 
     def init(params: Any) -> AddNoiseState:
-        chosen = streams.next_key("add_noise") if key is None else key
+        chosen = streams.next_key(caller) if key is None else key
         return AddNoiseState(first_count(), PRNGKey(chosen) if isinstance(chosen, int) else chosen)
 
     def update(
@@ -242,6 +245,6 @@ def add_noise(
         def rule(g: Any) -> Any:
             return g + deviation * normal(next(keys), g.shape, g.dtype)
 
-        return leafwise("add_noise", rule, updates)[0], AddNoiseState(count, next_key)
+        return leafwise(caller, rule, updates)[0], AddNoiseState(count, next_key)
 
     return GradientTransformationExtraArgs(init, update)
