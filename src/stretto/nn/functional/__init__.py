@@ -6,8 +6,6 @@ change, so what PyTorch would write in place is returned. Read ``arguments``, ``
 ``windows``, ``pooling``, ``normalisation``.
 """
 
-
-
 from stretto._engine.core.lazy import imports_on_demand
 
 with imports_on_demand(__name__):
