@@ -118,6 +118,16 @@ def test_masks():
     assert ((more[..., :5] == 0) == (weights == 0)).all()
 
 
+@pytest.mark.parametrize("dtype", [snp.bfloat16, snp.float16])
+@pytest.mark.parametrize("average", [True, False])
+def test_weights_have_the_dtype_of_the_outputs(dtype, average):
+    a = {n: x.astype(dtype) for n, x in arrays().items()}
+    out, weights = run(a, average_attn_weights=average)
+    assert out.dtype == weights.dtype == dtype
+    exact = run(arrays(), average_attn_weights=average)[1]
+    np.testing.assert_allclose(weights.astype(snp.float32), exact, atol=0.02)
+
+
 def test_nothing_to_attend_to():
     a = arrays()
     mask = snp.ones((4, 5), bool)

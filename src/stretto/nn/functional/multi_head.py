@@ -15,6 +15,7 @@ from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.nn.functional.affine import linear
@@ -319,4 +320,5 @@ def project_and_attend(
     weights = weights / total
     if average_attn_weights:
         weights = snp.mean(weights, 1)
+    weights = convert(weights, out.dtype)
     return out, (weights if batched else weights[0])

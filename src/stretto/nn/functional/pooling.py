@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
@@ -372,7 +373,12 @@ def _lp_pool(
     powers = power(as_float(input, caller), norm_type)
     mean = _avg_pool(n, powers, kernel_size, stride, 0, ceil_mode, True, None, "lp")
     size = math.prod(per_axis(kernel_size, n, caller, "kernel_size"))
-    return power(mean * size, 1 / norm_type)
+    total = mean * size
+    if norm_type <= 1:
+        return power(total, 1 / norm_type)
+    # The slope of the root is infinite at 0, where that of the powers is 0.
+    none = snp.equal(total, 0)
+    return snp.where(none, 0, power(snp.where(none, 1, total), 1 / norm_type))
 
 
 def lp_pool1d(
@@ -384,8 +390,8 @@ def lp_pool1d(
 ) -> Array:
     """Take the root of the sum of powers in each window of signals.
 
-    As in PyTorch, powers are of elements, not of their magnitudes. A window that reaches beyond the
-    end counts as if it were full of elements like those inside.
+    As in PyTorch, powers are of elements, not of their magnitudes, and a norm's derivative at 0 is
+    0. A window that reaches beyond the end counts as if it were full of elements like those inside.
 
     Args:
         input: (batch, channels, length), or without the batch.
