@@ -45,6 +45,44 @@ def test_numbers_out_of_range_name_the_optimiser_and_its_argument(name, argument
         made(name, **{argument: float("nan")})
 
 
+@pytest.mark.parametrize(("name", "argument"), NUMBERS)
+def test_what_is_no_number(name, argument):
+    with pytest.raises(TypeError, match=f"^{name}: {argument} must be a number.*, got '0.1'"):
+        made(name, **{argument: "0.1"})
+
+
+FIXED = [
+    (name, argument)
+    for name, argument in NUMBERS
+    if inspect.signature(getattr(optim, name)).parameters[argument].annotation == "Scalar"
+]
+
+
+@pytest.mark.parametrize(("name", "argument"), FIXED)
+def test_numbers_that_are_neither_scheduled_nor_left_out(name, argument):
+    # A clipping threshold may be left out, as in optax.
+    wrong = [len] if argument == "clipping_threshold" else [len, None]
+    for x in wrong:
+        with pytest.raises(TypeError, match=f"^{name}: {argument} must be a number or an array"):
+            made(name, **{argument: x})
+
+
+DTYPES = [
+    (name, argument)
+    for name in OPTIMISERS
+    for argument, parameter in inspect.signature(getattr(optim, name)).parameters.items()
+    if "DTypeLike" in parameter.annotation
+]
+
+
+@pytest.mark.parametrize(("name", "argument"), DTYPES)
+@pytest.mark.parametrize("dtype", [int, "float99", "complex64"])
+def test_dtypes_that_are_not_floating(name, argument, dtype):
+    # Moments in integers would lose every fraction.
+    with pytest.raises(TypeError, match=f"^{name}: {argument} must be a floating dtype, got"):
+        made(name, **{argument: dtype})
+
+
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_updates_of_integers(name):
     tx = made(name)

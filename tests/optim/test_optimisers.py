@@ -127,6 +127,7 @@ def test_centred_rmsprop_of_equal_gradients_is_finite():
     [
         (lambda: optim.sgd(-0.1), "learning_rate must be at least 0, got -0.1"),
         (lambda: optim.sgd(0.1, nesterov=True), "sgd: nesterov=True needs a momentum"),
+        (lambda: optim.rmsprop(0.1, nesterov=True), "rmsprop: nesterov=True needs a momentum"),
         (lambda: optim.sgd(0.1, momentum=-1), "sgd: momentum must be at least 0, got -1"),
         (lambda: optim.rmsprop(0.1, decay=1.5), "rmsprop: decay must be at least 0 and"),
         (lambda: optim.lion(0.1, b2=1.0), "lion: b2 must be"),

@@ -23,6 +23,7 @@ from stretto.optim.base import (
 from stretto.optim.leaves import (
     all_finite,
     check,
+    check_dtype,
     chosen,
     filled,
     first_count,
@@ -111,7 +112,8 @@ class MultiSteps:
         should_skip_update_fn: SkipRule | None = None,
         accumulator_dtype: Any = np.float32,
     ) -> None:
-        check("MultiSteps", least=1, every_k_schedule=every_k_schedule)
+        check("MultiSteps", least=1, schedules=True, every_k_schedule=every_k_schedule)
+        check_dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
         self._inner = as_transformation(opt, "MultiSteps")
         self._every_k = every_k_schedule
         self._mean = use_grad_mean

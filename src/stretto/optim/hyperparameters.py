@@ -111,7 +111,6 @@ def inject_hyperparams(
         static = {name: x for name, x in arguments.items() if is_static(name, x)}
         schedules = {n: x for n, x in arguments.items() if n not in static and callable(x)}
         numbers = {n: x for n, x in arguments.items() if n not in static and n not in schedules}
-        inner_factory(**arguments)  # so that bad arguments are refused at once
 
         def scheduled(states: dict[str, ScheduleState]) -> dict[str, Any]:
             return {
@@ -121,6 +120,9 @@ def inject_hyperparams(
 
         def inner(hyperparams: dict[str, Any]) -> GradientTransformationExtraArgs:
             return as_transformation(inner_factory(**static, **hyperparams), caller)
+
+        first = {name: ScheduleState(first_count()) for name in schedules}
+        inner(numbers | scheduled(first))  # so that bad arguments are refused at once
 
         def init(params: Any) -> InjectStatefulHyperparamsState:
             states = {name: ScheduleState(first_count()) for name in schedules}

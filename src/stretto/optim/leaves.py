@@ -22,6 +22,7 @@ from stretto._engine.core.types import (
     is_float0,
     is_inexact,
     kind_of,
+    named_dtype,
     promote,
     real_dtype,
 )
@@ -32,6 +33,7 @@ from stretto.optim.base import Scalar
 __all__ = [
     "all_finite",
     "check",
+    "check_dtype",
     "chosen",
     "columns",
     "filled",
@@ -233,12 +235,15 @@ def check(
     least: float | None = None,
     below: float | None = None,
     above: float | None = None,
-    **arguments: Any,
+    schedules: bool = False,
+    optional: bool = False,
+    **arguments: object,
 ) -> None:
-    """Refuse numbers out of range; arrays of rank 0, schedules and None pass.
+    """Refuse numbers out of range; arrays of rank 0 pass, and schedules and None where allowed.
 
     Raises ``ValueError`` for such numbers and for arrays with axes, ``TypeError`` for others.
     """
+    expected = "a number, an array or a schedule" if schedules else "a number or an array"
     bounds = [
         f"{sign} {bound:g}"
         for sign, bound in (("at least", least), ("above", above), ("below", below))
@@ -253,10 +258,10 @@ def check(
                     f"your optimiser in place of adam"
                 )
             continue
-        if x is None or callable(x):
+        if (optional and x is None) or (schedules and callable(x)):
             continue
         if isinstance(x, bool) or not isinstance(x, (int, float, np.number)):
-            raise TypeError(f"{caller}: {name} must be a number or an array, got {x!r}")
+            raise TypeError(f"{caller}: {name} must be {expected}, got {x!r}")
         inside = (
             not math.isnan(x)
             and (least is None or x >= least)
@@ -265,3 +270,16 @@ def check(
         )
         if not inside:
             raise ValueError(f"{caller}: {name} must be {' and '.join(bounds)}, got {x!r}")
+
+
+def check_dtype(caller: str, **dtypes: DTypeLike | None) -> None:
+    """Raise ``TypeError`` for dtypes of moments that are not floating; None passes."""
+    for name, dtype in dtypes.items():
+        if dtype is None:
+            continue
+        try:
+            is_floating = kind_of(named_dtype(dtype)) == "float"
+        except TypeError:
+            is_floating = False
+        if not is_floating:
+            raise TypeError(f"{caller}: {name} must be a floating dtype, got {dtype!r}")

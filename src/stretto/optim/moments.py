@@ -15,6 +15,7 @@ from stretto._engine.core.typing import DTypeLike
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,
+    check_dtype,
     filled,
     first_count,
     leafwise,
@@ -139,6 +140,7 @@ def scale_by_adam(
     caller = caller_of("scale_by_adam")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
+    check_dtype(caller, mu_dtype=mu_dtype)
 
     def rule_at(count: Any) -> Callable[..., Any]:
         first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
@@ -188,6 +190,7 @@ def scale_by_amsgrad(
     caller = caller_of("scale_by_amsgrad")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
+    check_dtype(caller, mu_dtype=mu_dtype)
 
     def init(params: Any) -> ScaleByAmsgradState:
         mu, nu = filled(params, dtype=mu_dtype), filled(params, real_only=True)

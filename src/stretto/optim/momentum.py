@@ -11,7 +11,15 @@ from typing import Any, Literal, NamedTuple
 import stretto.numpy as snp
 from stretto._engine.core.typing import DTypeLike
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
-from stretto.optim.leaves import check, filled, first_count, leafwise, safe_increment, unbias
+from stretto.optim.leaves import (
+    check,
+    check_dtype,
+    filled,
+    first_count,
+    leafwise,
+    safe_increment,
+    unbias,
+)
 from stretto.optim.naming import caller_of
 
 __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion", "trace"]
@@ -66,6 +74,7 @@ def trace(
     """
     caller = caller_of("trace")
     check(caller, least=0, decay=decay)
+    check_dtype(caller, accumulator_dtype=accumulator_dtype)
 
     def init(params: Any) -> TraceState:
         return TraceState(filled(params, dtype=accumulator_dtype))
@@ -119,6 +128,7 @@ def ema(
     """
     caller = caller_of("ema")
     check(caller, least=0, below=1, decay=decay)
+    check_dtype(caller, accumulator_dtype=accumulator_dtype)
 
     def init(params: Any) -> EmaState:
         return EmaState(first_count(), filled(params, dtype=accumulator_dtype))
@@ -182,6 +192,7 @@ def scale_by_lion(
     caller = caller_of("scale_by_lion")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, above=0, smooth_beta=smooth_beta)
+    check_dtype(caller, mu_dtype=mu_dtype)
     if mode not in _SIGNS:
         raise ValueError(f"scale_by_lion: mode must be one of {list(_SIGNS)}, got {mode!r}")
     sign = _SIGNS[mode]

@@ -19,7 +19,7 @@ from stretto.optim.base import (
 from stretto.optim.clipping import clip_by_block_rms
 from stretto.optim.combining import chain
 from stretto.optim.factored import scale_by_factored_rms
-from stretto.optim.leaves import check
+from stretto.optim.leaves import check, check_dtype
 from stretto.optim.masking import masked
 from stretto.optim.moments import scale_by_adam
 from stretto.optim.momentum import ema, scale_by_lion, trace
@@ -66,6 +66,7 @@ def sgd(
     Raises:
         ValueError: a number is negative, an array has axes (see ``per_member``), or ``nesterov``
             without momentum.
+        TypeError: ``accumulator_dtype`` is not floating.
 
     Source: Robbins and Monro, 1951; Polyak, 1964; Sutskever et al., "On the importance of
     initialization and momentum in deep learning", 2013.
@@ -82,7 +83,8 @@ def sgd(
     """
     if nesterov and momentum is None:
         raise ValueError("sgd: nesterov=True needs a momentum, such as momentum=0.9")
-    check("sgd", least=0, momentum=momentum)
+    check("sgd", least=0, optional=True, momentum=momentum)
+    check_dtype("sgd", accumulator_dtype=accumulator_dtype)
     return making(
         "sgd",
         lambda: chain(
@@ -231,7 +233,8 @@ def rmsprop(
         The transformation.
 
     Raises:
-        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+        ValueError: a number is out of its range, an array has axes (see ``per_member``), or
+            ``nesterov`` without momentum.
 
     Source: Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning", 2012;
     centred, Graves, "Generating sequences with recurrent neural networks", 2013.
@@ -242,7 +245,9 @@ def rmsprop(
     >>> snp.round(updates["w"], 3)
     Array([-0.2], dtype=float32)
     """
-    check("rmsprop", least=0, momentum=momentum)
+    if nesterov and momentum is None:
+        raise ValueError("rmsprop: nesterov=True needs a momentum, such as momentum=0.9")
+    check("rmsprop", least=0, optional=True, momentum=momentum)
     scaled = scale_by_stddev if centered else scale_by_rms
     return making(
         "rmsprop",
@@ -457,9 +462,11 @@ def adafactor(
     Array([-0.2,  0.2], dtype=float32)
     """
     caller = "adafactor"
-    check(caller, least=0, eps=eps, weight_decay_rate=weight_decay_rate)
-    check(caller, least=0, below=1, momentum=momentum)
-    check(caller, above=0, clipping_threshold=clipping_threshold)
+    check(caller, least=0, eps=eps)
+    check(caller, least=0, schedules=True, optional=True, weight_decay_rate=weight_decay_rate)
+    check(caller, least=0, below=1, optional=True, momentum=momentum)
+    check_dtype(caller, dtype_momentum=dtype_momentum)
+    check(caller, above=0, optional=True, clipping_threshold=clipping_threshold)
 
     def whole() -> GradientTransformationExtraArgs:
         parts = [

@@ -144,11 +144,7 @@ def scale_by_learning_rate(
     {'w': Array([-0.5, -0.5], dtype=float32)}
     """
     caller = caller_of("scale_by_learning_rate")
-    if learning_rate is None:
-        raise TypeError(
-            f"{caller}: learning_rate must be a number, an array or a schedule, got None"
-        )
-    check(caller, least=0, learning_rate=learning_rate)
+    check(caller, least=0, schedules=True, learning_rate=learning_rate)
     sign = -1 if flip_sign else 1
     if callable(learning_rate):
         return _scheduled(caller, learning_rate, sign)
@@ -182,7 +178,7 @@ def add_decayed_weights(
     {'w': Array([2.], dtype=float32)}
     """
     caller = caller_of("add_decayed_weights")
-    check(caller, least=0, weight_decay=weight_decay)
+    check(caller, least=0, schedules=True, weight_decay=weight_decay)
     if not callable(weight_decay) and not isinstance(weight_decay, Value) and weight_decay == 0:
         return identity()
 
