@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -29,7 +30,7 @@ class MaskedNode(NamedTuple):
 class MaskedState(NamedTuple):
     """``inner_state``, the inner transformation's, for the leaves that the mask lets pass."""
 
-    inner_state: Any
+    inner_state: Tree
 
 
 def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationExtraArgs:
@@ -57,12 +58,12 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
     caller = caller_of("masked")
     within = as_transformation(inner, caller)
 
-    def init(params: Any) -> MaskedState:
+    def init(params: Tree) -> MaskedState:
         return MaskedState(within.init(_kept(caller, params, _choices(caller, mask, params))))
 
     def update(
-        updates: Any, state: MaskedState, params: Any = None, **extra: Any
-    ) -> tuple[Any, MaskedState]:
+        updates: Tree, state: MaskedState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, MaskedState]:
         choices = _choices(caller, mask, updates)
         kept_params = None if params is None else _kept(caller, params, choices)
         new, inner_state = within.update(
@@ -76,7 +77,7 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
     return GradientTransformationExtraArgs(init, update)
 
 
-def _choices(caller: str, mask: Mask, params: Any) -> list[bool]:
+def _choices(caller: str, mask: Mask, params: Tree) -> list[bool]:
     """Whether each leaf is let through."""
     booleans = mask(params) if callable(mask) else mask
     choices = tree.prefix_leaves(booleans, params, caller, "mask")
@@ -86,7 +87,7 @@ def _choices(caller: str, mask: Mask, params: Any) -> list[bool]:
     return choices
 
 
-def _kept(caller: str, x: Any, choices: list[bool]) -> Any:
+def _kept(caller: str, x: Tree, choices: list[bool]) -> Tree:
     leaves, spec = tree.flatten(x)
     if len(leaves) != len(choices):
         raise ValueError(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import stretto.numpy as snp
-from stretto._engine.core.typing import DTypeLike
+from stretto._engine.core.typing import Array, DTypeLike, Tree
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,
@@ -17,6 +17,7 @@ from stretto.optim.leaves import (
     filled,
     first_count,
     leafwise,
+    running_mean,
     safe_increment,
     unbias,
 )
@@ -28,21 +29,21 @@ __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion",
 class TraceState(NamedTuple):
     """``trace``, the decayed sum of the updates."""
 
-    trace: Any
+    trace: Tree
 
 
 class EmaState(NamedTuple):
     """``count``, the updates done, int32; ``ema``, their exponential mean, before correction."""
 
-    count: Any
-    ema: Any
+    count: Array
+    ema: Tree
 
 
 class ScaleByLionState(NamedTuple):
     """``count``, the updates done, int32; ``mu``, the momentum."""
 
-    count: Any
-    mu: Any
+    count: Array
+    mu: Tree
 
 
 def trace(
@@ -76,13 +77,13 @@ def trace(
     check(caller, least=0, decay=decay)
     check_dtype(caller, accumulator_dtype=accumulator_dtype)
 
-    def init(params: Any) -> TraceState:
+    def init(params: Tree) -> TraceState:
         return TraceState(filled(params, dtype=accumulator_dtype))
 
     def update(
-        updates: Any, state: TraceState, params: Any = None, **extra: Any
-    ) -> tuple[Any, TraceState]:
-        def rule(g: Any, m: Any) -> tuple[Any, Any]:
+        updates: Tree, state: TraceState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, TraceState]:
+        def rule(g: Array, m: Array) -> tuple[Array, Array]:
             new = g + decay * m
             return (g + decay * new if nesterov else new), new
 
@@ -130,17 +131,17 @@ def ema(
     check(caller, least=0, below=1, decay=decay)
     check_dtype(caller, accumulator_dtype=accumulator_dtype)
 
-    def init(params: Any) -> EmaState:
+    def init(params: Tree) -> EmaState:
         return EmaState(first_count(), filled(params, dtype=accumulator_dtype))
 
     def update(
-        updates: Any, state: EmaState, params: Any = None, **extra: Any
-    ) -> tuple[Any, EmaState]:
+        updates: Tree, state: EmaState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, EmaState]:
         count = safe_increment(state.count)
         correction = unbias(decay, count) if debias else 1
 
-        def rule(g: Any, m: Any) -> tuple[Any, Any]:
-            mean = decay * m + (1 - decay) * g
+        def rule(g: Array, m: Array) -> tuple[Array, Array]:
+            mean = running_mean(decay, m, g)
             return mean * correction, mean
 
         new, mean = leafwise(caller, rule, updates, {"ema": state.ema})
@@ -149,7 +150,7 @@ def ema(
     return GradientTransformationExtraArgs(init, update)
 
 
-_SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+_SIGNS: dict[str, Callable[[Array, Scalar], Array]] = {
     "hard": lambda x, beta: snp.sign(x),
     "smooth": lambda x, beta: snp.tanh(beta * x),
     "refined": lambda x, beta: snp.minimum(snp.maximum(x, -1), 1),
@@ -197,14 +198,14 @@ def scale_by_lion(
         raise ValueError(f"scale_by_lion: mode must be one of {list(_SIGNS)}, got {mode!r}")
     sign = _SIGNS[mode]
 
-    def init(params: Any) -> ScaleByLionState:
+    def init(params: Tree) -> ScaleByLionState:
         return ScaleByLionState(first_count(), filled(params, dtype=mu_dtype))
 
     def update(
-        updates: Any, state: ScaleByLionState, params: Any = None, **extra: Any
-    ) -> tuple[Any, ScaleByLionState]:
-        def rule(g: Any, m: Any) -> tuple[Any, Any]:
-            return sign(b1 * m + (1 - b1) * g, smooth_beta), b2 * m + (1 - b2) * g
+        updates: Tree, state: ScaleByLionState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, ScaleByLionState]:
+        def rule(g: Array, m: Array) -> tuple[Array, Array]:
+            return sign(running_mean(b1, m, g), smooth_beta), running_mean(b2, m, g)
 
         new, mu = leafwise(caller, rule, updates, {"mu": state.mu})
         return new, ScaleByLionState(safe_increment(state.count), mu)

@@ -6,11 +6,9 @@ Next, read ``clipping``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
 from stretto._engine.api.arguments import values_of_tree
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.powers import root_of_squares
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide
@@ -19,7 +17,7 @@ from stretto.optim.naming import caller_of
 __all__ = ["global_norm", "scale_by_param_block_rms", "scale_by_trust_ratio"]
 
 
-def global_norm(updates: Any) -> Array:
+def global_norm(updates: Tree) -> Array:
     """Return the Euclidean norm of all elements of all leaves.
 
     Args:
@@ -66,13 +64,13 @@ def scale_by_trust_ratio(
     caller = caller_of("scale_by_trust_ratio")
     check(caller, least=0, min_norm=min_norm, trust_coefficient=trust_coefficient, eps=eps)
 
-    def rule(g: Any, p: Any) -> Any:
+    def rule(g: Array, p: Array) -> Array:
         of_p, of_g = (snp.maximum(root_of_squares(snp.sum(squared(x))), min_norm) for x in (p, g))
         zero = (of_p == 0) | (of_g == 0)
         ratio = trust_coefficient * of_p / snp.where(zero, 1, of_g + eps)
         return g * snp.where(zero, 1, ratio)
 
-    def f(updates: Any, params: Any) -> Any:
+    def f(updates: Tree, params: Tree) -> Tree:
         need_params(params, caller)
         return leafwise(caller, rule, updates, params=params)[0]
 
@@ -102,7 +100,7 @@ def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation
     caller = caller_of("scale_by_param_block_rms")
     check(caller, least=0, min_scale=min_scale)
 
-    def f(updates: Any, params: Any) -> Any:
+    def f(updates: Tree, params: Tree) -> Tree:
         need_params(params, caller)
         scaled = lambda g, p: g * snp.maximum(root_of_squares(snp.mean(squared(p))), min_scale)
         return leafwise(caller, scaled, updates, params=params)[0]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
-from stretto._engine.core.typing import Key
+from stretto._engine.core.typing import Array, Key, Tree
 from stretto.optim.base import (
     EmptyState,
     GradientTransformationExtraArgs,
@@ -48,20 +48,20 @@ __all__ = [
 class ScaleByScheduleState(NamedTuple):
     """``count``, the updates done, int32."""
 
-    count: Any
+    count: Array
 
 
 class WeightDecaySchedule(NamedTuple):
     """``count``, the updates done, int32."""
 
-    count: Any
+    count: Array
 
 
 class AddNoiseState(NamedTuple):
     """``count``, the updates done, int32; ``rng_key``, the next noise's key, uint32[2]."""
 
-    count: Any
-    rng_key: Any
+    count: Array
+    rng_key: Array
 
 
 def scale(step_size: Scalar) -> GradientTransformationExtraArgs:
@@ -85,7 +85,7 @@ def scale(step_size: Scalar) -> GradientTransformationExtraArgs:
     return stateless(lambda updates, params: _times(caller, updates, step_size))
 
 
-def _times(caller: str, updates: Any, factor: Any) -> Any:
+def _times(caller: str, updates: Tree, factor: Scalar) -> Tree:
     return leafwise(caller, lambda g: g * factor, updates)[0]
 
 
@@ -110,12 +110,12 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs
 
 
 def _scheduled(caller: str, schedule: Schedule, sign: int = 1) -> GradientTransformationExtraArgs:
-    def init(params: Any) -> ScaleByScheduleState:
+    def init(params: Tree) -> ScaleByScheduleState:
         return ScaleByScheduleState(first_count())
 
     def update(
-        updates: Any, state: ScaleByScheduleState, params: Any = None, **extra: Any
-    ) -> tuple[Any, ScaleByScheduleState]:
+        updates: Tree, state: ScaleByScheduleState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, ScaleByScheduleState]:
         new = _times(caller, updates, sign * schedule(state.count))
         return new, ScaleByScheduleState(safe_increment(state.count))
 
@@ -182,10 +182,10 @@ def add_decayed_weights(
     if not callable(weight_decay) and not isinstance(weight_decay, Value) and weight_decay == 0:
         return identity()
 
-    def init(params: Any) -> Any:
+    def init(params: Tree) -> Tree:
         return WeightDecaySchedule(first_count()) if callable(weight_decay) else EmptyState()
 
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+    def update(updates: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
         need_params(params, caller)
         decay = weight_decay
         if callable(weight_decay):
@@ -225,20 +225,20 @@ def add_noise(
     caller = caller_of("add_noise")
     check(caller, least=0, eta=eta, gamma=gamma)
 
-    def init(params: Any) -> AddNoiseState:
+    def init(params: Tree) -> AddNoiseState:
         chosen = streams.next_key(caller) if key is None else key
         return AddNoiseState(first_count(), PRNGKey(chosen) if isinstance(chosen, int) else chosen)
 
     def update(
-        updates: Any, state: AddNoiseState, params: Any = None, **extra: Any
-    ) -> tuple[Any, AddNoiseState]:
+        updates: Tree, state: AddNoiseState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, AddNoiseState]:
         count = safe_increment(state.count)
         deviation = (eta / count**gamma) ** 0.5
         next_key, own = split(state.rng_key)
         leaves = tree.leaves(updates)
         keys = iter(split(own, len(leaves)) if leaves else ())
 
-        def rule(g: Any) -> Any:
+        def rule(g: Array) -> Array:
             return g + deviation * normal(next(keys), g.shape, g.dtype)
 
         return leafwise(caller, rule, updates)[0], AddNoiseState(count, next_key)
