@@ -26,14 +26,19 @@ from stretto.nn.functional.checks import probability
 __all__ = ["multi_head_attention_forward"]
 
 
-def _slices(x: Any, sizes: tuple[int, ...], axis: int) -> list[Any]:
+def _slices(x: ArrayLike, sizes: tuple[int, ...], axis: int) -> list[Array]:
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     return [slice_in_dim(x, end - n, end, axis=axis) for end, n in zip(ends, sizes, strict=True)]
 
 
 def _projected(
-    query: Any, key: Any, value: Any, weight: Any, bias: Any, same: tuple[bool, bool]
-) -> list[Any]:
+    query: Array,
+    key: Array,
+    value: Array,
+    weight: Array,
+    bias: ArrayLike | None,
+    same: tuple[bool, bool],
+) -> list[Array]:
     """Queries, keys and values by one weight (3 E, E): one product where inputs are the same."""
     e = weight.shape[0] // 3
     if all(same):
@@ -47,20 +52,20 @@ def _projected(
     return [out[0], *_slices(out[1], (e, e), key.ndim - 1)] if of_keys_and_values else out
 
 
-def _mask(caller: str, name: str, mask: Any, shapes: tuple[tuple[int, ...], ...]) -> Any:
-    mask = as_value(mask, caller, name)
-    if mask.dtype != snp.bool_ and (not is_inexact(mask.dtype) or is_complex(mask.dtype)):
+def _mask(caller: str, name: str, mask: ArrayLike, shapes: tuple[tuple[int, ...], ...]) -> Array:
+    value = as_value(mask, caller, name)
+    if value.dtype != snp.bool_ and (not is_inexact(value.dtype) or is_complex(value.dtype)):
         raise TypeError(
             f"{caller}: {name} must be boolean (True for keys to leave out) or floating (added to "
-            f"the scores), got {mask.type}"
+            f"the scores), got {value.type}"
         )
-    if mask.shape not in shapes:
+    if value.shape not in shapes:
         expected = " or ".join(map(str, shapes))
-        raise ValueError(f"{caller}: expected {name} of shape {expected}, got {mask.type}")
-    return mask
+        raise ValueError(f"{caller}: expected {name} of shape {expected}, got {value.type}")
+    return value
 
 
-def _combined(masks: list[Any], extra: int) -> Any:
+def _combined(masks: list[Array], extra: int) -> Array | None:
     """One mask, True for keys to attend to, or floats to add; it allows ``extra`` further keys."""
     if not masks:
         return None
@@ -78,14 +83,19 @@ def _combined(masks: list[Any], extra: int) -> Any:
     return pad(out, allowed, [(0, 0, 0)] * (out.ndim - 1) + [(0, extra, 0)])
 
 
-def _heads(x: Any, heads: int, batch_first: bool) -> Any:
+def _heads(x: Array, heads: int, batch_first: bool) -> Array:
     """(N, L, E) or (L, N, E) to (N, heads, L, E / heads)."""
     x = reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
     return transpose(x, (0, 2, 1, 3) if batch_first else (1, 2, 0, 3))
 
 
 def _check(
-    caller: str, query: Any, key: Any, value: Any, features: tuple[int, int, int], axis: int
+    caller: str,
+    query: Array,
+    key: Array,
+    value: Array,
+    features: tuple[int, int, int],
+    axis: int,
 ) -> None:
     got = f"query {query.type}, key {key.type}, value {value.type}"
     if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
@@ -107,16 +117,19 @@ def _check(
 
 
 def _with_biases(
-    caller: str, both: tuple[Any, Any], biases: tuple[Any, Any], one: tuple[int, ...], axis: int
-) -> list[Any]:
+    caller: str,
+    both: tuple[Array, Array],
+    biases: tuple[ArrayLike | None, ArrayLike | None],
+    one: tuple[int, ...],
+    axis: int,
+) -> list[Array]:
     """Keys and values, each with its bias as one more along the axis."""
-    for name, bias in zip(("bias_k", "bias_v"), biases, strict=True):
+    out = []
+    for name, x, bias in zip(("bias_k", "bias_v"), both, biases, strict=True):
         if bias is None:
             raise ValueError(f"{caller}: bias_k and bias_v go together, and {name} is None")
-    return [
-        concatenate([x, snp.broadcast_to(bias, one)], axis)
-        for x, bias in zip(both, biases, strict=True)
-    ]
+        out.append(concatenate([x, snp.broadcast_to(bias, one)], axis))
+    return out
 
 
 def multi_head_attention_forward(
@@ -281,7 +294,8 @@ def project_and_attend(
         biases = [None] * 3 if in_proj_bias is None else _slices(in_proj_bias, (e, e, e), 0)
         q, k, v = map(linear, (query, key, value), separate, biases)
     else:
-        q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, same)
+        packed: Any = in_proj_weight
+        q, k, v = _projected(query, key, value, packed, in_proj_bias, same)
     if not batched:
         axis, batch_first = 1, True
         q, k, v = (reshape(x, (1, *x.shape)) for x in (q, k, v))

@@ -8,7 +8,6 @@ read ``ctc``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto.nn.functional.recurrent_networks import GRU, LSTM, RELU, TANH, cell, network
@@ -28,7 +27,7 @@ __all__ = [
 def rnn_tanh(
     input: ArrayLike,
     hx: ArrayLike | None,
-    params: Sequence[Any],
+    params: Sequence[ArrayLike],
     has_biases: bool = True,
     num_layers: int = 1,
     dropout: float = 0.0,
@@ -87,7 +86,7 @@ def rnn_tanh(
 def rnn_relu(
     input: ArrayLike,
     hx: ArrayLike | None,
-    params: Sequence[Any],
+    params: Sequence[ArrayLike],
     has_biases: bool = True,
     num_layers: int = 1,
     dropout: float = 0.0,
@@ -145,7 +144,7 @@ def rnn_relu(
 def lstm(
     input: ArrayLike,
     hx: tuple[ArrayLike, ArrayLike] | None,
-    params: Sequence[Any],
+    params: Sequence[ArrayLike],
     has_biases: bool = True,
     num_layers: int = 1,
     dropout: float = 0.0,
@@ -207,7 +206,7 @@ def lstm(
 def gru(
     input: ArrayLike,
     hx: ArrayLike | None,
-    params: Sequence[Any],
+    params: Sequence[ArrayLike],
     has_biases: bool = True,
     num_layers: int = 1,
     dropout: float = 0.0,
