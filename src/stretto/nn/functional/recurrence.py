@@ -277,8 +277,8 @@ def rnn_tanh_cell(
         hx: the state (N, hidden), or (hidden,); zeros for None.
         w_ih: (gates × hidden, features).
         w_hh: (gates × hidden, hidden).
-        b_ih: (gates × hidden,), or None for neither bias.
-        b_hh: (gates × hidden,), with ``b_ih``.
+        b_ih: (gates × hidden,), the bias of the input's product; None for none.
+        b_hh: (gates × hidden,), that of the state's product; None for none.
 
     Returns:
         The next state.
@@ -311,8 +311,8 @@ def rnn_relu_cell(
         hx: the state (N, hidden), or (hidden,); zeros for None.
         w_ih: (gates × hidden, features).
         w_hh: (gates × hidden, hidden).
-        b_ih: (gates × hidden,), or None for neither bias.
-        b_hh: (gates × hidden,), with ``b_ih``.
+        b_ih: (gates × hidden,), the bias of the input's product; None for none.
+        b_hh: (gates × hidden,), that of the state's product; None for none.
 
     Returns:
         The next state.
@@ -345,8 +345,8 @@ def lstm_cell(
         hx: the state and the cell, each (N, hidden) or (hidden,); zeros for None.
         w_ih: (gates × hidden, features).
         w_hh: (gates × hidden, hidden).
-        b_ih: (gates × hidden,), or None for neither bias.
-        b_hh: (gates × hidden,), with ``b_ih``.
+        b_ih: (gates × hidden,), the bias of the input's product; None for none.
+        b_hh: (gates × hidden,), that of the state's product; None for none.
 
     Returns:
         The next state and the next cell.
@@ -380,8 +380,8 @@ def gru_cell(
         hx: the state (N, hidden), or (hidden,); zeros for None.
         w_ih: (gates × hidden, features).
         w_hh: (gates × hidden, hidden).
-        b_ih: (gates × hidden,), or None for neither bias.
-        b_hh: (gates × hidden,), with ``b_ih``.
+        b_ih: (gates × hidden,), the bias of the input's product; None for none.
+        b_hh: (gates × hidden,), that of the state's product; None for none.
 
     Returns:
         The next state.

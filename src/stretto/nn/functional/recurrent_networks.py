@@ -253,9 +253,12 @@ def cell(
     x = as_float(input, caller)
     if x.ndim not in (1, 2):
         raise ValueError(f"{caller}: expected input (batch, features) or (features,), got {x.type}")
-    has_biases = b_ih is not None
-    params = [w_ih, w_hh, b_ih, b_hh] if has_biases else [w_ih, w_hh]
-    (weights,) = _grouped(caller, params, has_biases, 1, False)
+    biases = (("b_ih", b_ih), ("b_hh", b_hh))
+    weights = Weights(
+        as_float(w_ih, caller, "w_ih"),
+        as_float(w_hh, caller, "w_hh"),
+        *[None if b is None else as_float(b, caller, name) for name, b in biases],
+    )
     hidden = weights.of_state.shape[0] // kind.gates
     _check_weights(caller, kind.gates, x, hidden, hidden, weights)
     dtype = snp.result_type(x, weights.of_state)
