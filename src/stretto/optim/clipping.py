@@ -14,7 +14,7 @@ from stretto._engine.core.typing import Array, Tree
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared
 from stretto.optim.naming import caller_of
-from stretto.optim.norms import global_norm
+from stretto.optim.norms import norm_of
 
 __all__ = ["adaptive_grad_clip", "clip", "clip_by_block_rms", "clip_by_global_norm"]
 
@@ -65,7 +65,7 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformationExtraArgs:
     check(caller, least=0, max_norm=max_norm)
 
     def f(updates: Tree, params: Tree) -> Tree:
-        norm = global_norm(updates)
+        norm = norm_of(caller, updates)
         within = norm <= max_norm
         factor = snp.where(within, 1, max_norm / snp.where(within, 1, norm))
         return leafwise(caller, lambda g: g * factor, updates)[0]

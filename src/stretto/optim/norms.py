@@ -32,7 +32,12 @@ def global_norm(updates: Tree) -> Array:
     >>> global_norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
     Array(5., dtype=float32)
     """
-    leaves = values_of_tree(updates, "global_norm", "updates")[0]
+    return norm_of("global_norm", updates)
+
+
+def norm_of(caller: str, updates: Tree) -> Array:
+    """``global_norm``, for a caller whose name its messages begin with."""
+    leaves = values_of_tree(updates, caller, "updates")[0]
     return root_of_squares(sum([snp.sum(squared(wide(x))) for x in leaves], snp.zeros(())))
 
 
