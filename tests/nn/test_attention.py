@@ -136,3 +136,5 @@ def test_messages():
     layer = nn.MultiheadAttention(6, 2, key=KEY)
     with pytest.raises(ValueError, match=r"MultiheadAttention: expected sizes .* embed_dim=6"):
         layer(snp.ones((3, 5)), snp.ones((3, 6)), snp.ones((3, 6)))
+    with pytest.raises(TypeError, match="MultiheadAttention: attn_mask must be boolean"):
+        layer(*[snp.ones((3, 6))] * 3, attn_mask=snp.ones((3, 3), int))

@@ -97,3 +97,9 @@ def test_what_is_refused():
     six = {"w": snp.ones((1, 2, 1, 1, 1, 2))}
     with pytest.raises(ValueError, match=r"params\['w'\] has shape .* give axis for more than 5"):
         apply(optim.adaptive_grad_clip(0.1), six, six)
+
+
+def test_a_leaf_that_is_no_array():
+    tx = optim.clip_by_global_norm(1.0)
+    with pytest.raises(TypeError, match=r"^clip_by_global_norm: updates\['w'\] must be an array"):
+        tx.update({"w": "x"}, tx.init(None))

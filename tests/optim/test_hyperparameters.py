@@ -134,13 +134,20 @@ def test_a_function_that_is_no_schedule():
     def factory(step_size, keep):
         return optim.scale(step_size)
 
-    tx = optim.inject_hyperparams(factory)(0.1, keep=lambda count: "all")
     with pytest.raises(
         TypeError, match=r"keep was taken for a schedule, but keep\(count\) gave al"
     ):
-        tx.init(snp.zeros(1))
-    tx = optim.inject_hyperparams(factory)(0.1, keep=lambda count: snp.ones(2))
+        optim.inject_hyperparams(factory)(0.1, keep=lambda count: "all")
     with pytest.raises(TypeError, match="name it in static_args"):
-        tx.init(snp.zeros(1))
+        optim.inject_hyperparams(factory)(0.1, keep=lambda count: snp.ones(2))
     tx = optim.inject_hyperparams(factory, static_args="keep")(0.1, keep=lambda count: "all")
     assert list(tx.init(snp.zeros(1)).hyperparams) == ["step_size"]
+
+
+def test_a_schedule_of_any_number():
+    tx = optim.inject_hyperparams(optim.adam)(0.1, b1=lambda count: 0.5 / (count + 1))
+    state = tx.init(snp.zeros(1))
+    _, state = tx.update(snp.ones(1), tx.update(snp.ones(1), state)[1])
+    assert float(state.hyperparams["b1"]) == 0.25
+    with pytest.raises(TypeError, match=r"^adam: b1 must be a number or an array, got <function"):
+        optim.adam(0.1, b1=lambda count: 0.5)

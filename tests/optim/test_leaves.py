@@ -105,10 +105,24 @@ def test_a_count_at_its_end_still_updates():
 
 
 def test_bounds_of_numbers():
-    leaves.check("who", least=0, below=1, x=0.5, y=np.float32(0.5), z=snp.array(7.0), s=len, n=None)
+    leaves.check("who", least=0, below=1, x=0.5, y=np.float32(0.5), z=snp.array(7.0))
+    leaves.check("who", least=0, schedules=True, optional=True, s=len, n=None)
+    with pytest.raises(TypeError, match="who: n must be a number or an array, got None"):
+        leaves.check("who", n=None)
+    with pytest.raises(TypeError, match="who: s must be a number or an array, got <built-in"):
+        leaves.check("who", optional=True, n=None, s=len)
+    with pytest.raises(TypeError, match="who: n must be a number, an array or a schedule"):
+        leaves.check("who", schedules=True, n=None)
     with pytest.raises(ValueError, match=r"who: x must be at least 0 and below 1, got 1\.0"):
         leaves.check("who", least=0, below=1, x=1.0)
     with pytest.raises(ValueError, match=r"who: x must be above 0, got nan"):
         leaves.check("who", above=0, x=float("nan"))
     with pytest.raises(TypeError, match=r"who: x must be a number or an array, got True"):
         leaves.check("who", x=True)
+
+
+def test_dtypes_of_moments():
+    leaves.check_dtype("who", a=None, b="float16", c=snp.bfloat16, d=float, e=np.dtype("f8"))
+    for dtype in (int, "float99", bool, "complex64"):
+        with pytest.raises(TypeError, match="who: a must be a floating dtype, got "):
+            leaves.check_dtype("who", a=dtype)

@@ -7,9 +7,9 @@ the key of dropout is ``dropout_key=``. Next, read ``transformer``.
 from __future__ import annotations
 
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
-from stretto.nn import functional as F
 from stretto.nn import init
 from stretto.nn.functional.checks import key_or_next, probability
+from stretto.nn.functional.multi_head import project_and_attend
 from stretto.nn.inputs import positive
 from stretto.nn.linear import Linear
 from stretto.nn.module import Module
@@ -147,7 +147,8 @@ class MultiheadAttention(Module):
             The outputs, in the shape of ``query``; and the weights (batch, queries, keys), or
             (batch, num_heads, queries, keys) if not averaged, or None if not needed.
         """
-        return F.multi_head_attention_forward(
+        return project_and_attend(
+            "MultiheadAttention",
             query,
             key,
             value,

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stretto._engine.control.stop_gradient import stop_gradient
-from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import full
@@ -72,7 +72,7 @@ class _Tracking(Module):
         )
         self.register_buffer("num_batches_tracked", count)
 
-    def _track(self, mean: Any, variance: Any, share: Any) -> None:
+    def _track(self, mean: Array, variance: Array, share: ArrayLike) -> None:
         """Move the running statistics by this share of the way towards those of a batch."""
         for name, new in (("running_mean", mean), ("running_var", variance)):
             old = getattr(self, name)
@@ -86,7 +86,7 @@ class _Tracking(Module):
         return f"{self.num_features}, {settings}"
 
 
-def _unbiased(variance: Any, count: int) -> Any:
+def _unbiased(variance: Array, count: int) -> Array:
     return variance * (count / (count - 1))
 
 
@@ -124,10 +124,10 @@ class _BatchNorm(_Tracking):
             mean, variance = self._statistics(x)
         return functions.batch_norm(x, mean, variance, self.weight, self.bias, eps=self.eps)
 
-    def _checked(self, input: Any) -> Value:
+    def _checked(self, input: ArrayLike) -> Array:
         return check_signal(self, input, self._axes, self.num_features, batch=True)
 
-    def _statistics(self, x: Value) -> tuple[Any, Any]:
+    def _statistics(self, x: Array) -> tuple[Array, Array]:
         """The mean and variance of the batch; in train mode the running ones move towards them."""
         mean, variance = functions.batch_statistics(x)
         count = x.size // self.num_features
@@ -175,7 +175,7 @@ class BatchNorm1d(_BatchNorm):
 
     _axes = 1
 
-    def _checked(self, input: Any) -> Value:
+    def _checked(self, input: ArrayLike) -> Array:
         x = as_value(input, "BatchNorm1d", "input")
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
             channels = f"{self.num_features} channels"
@@ -270,7 +270,7 @@ class _InstanceNorm(_Tracking):
         )
         return reshape(out, x.shape)
 
-    def _observe(self, x: Value) -> None:
+    def _observe(self, x: Array) -> None:
         """Move the running statistics towards the means over the examples of theirs."""
         examples, channels, *spatial = x.shape
         together = reshape(x, (1, examples * channels, *spatial))

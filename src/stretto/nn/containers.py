@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stretto._engine.core.integers import integer
+from stretto._engine.core.typing import Tree
 from stretto.nn.module import Module
 from stretto.nn.parameter import Parameter
 
@@ -20,7 +21,7 @@ class _Ordered(Module):
 
     _holds = "parameter"
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: Tree) -> Tree:
         return Parameter(value)
 
     def _names(self) -> list[str]:
@@ -29,42 +30,42 @@ class _Ordered(Module):
     def __len__(self) -> int:
         return len(self._names())
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tree]:
         return (self.__dict__[name] for name in self._names())
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Tree:
         if isinstance(index, slice):
             return self._from(list(self)[index])
         return self.__dict__[self._place(index)]
 
-    def __setitem__(self, index: int, value: Any) -> None:
+    def __setitem__(self, index: int, value: Tree) -> None:
         setattr(self, self._place(index), self._value(value))
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: int | slice) -> None:
         values = list(self)
         del values[index]
         self._replace(values)
 
-    def _replace(self, values: Iterable[Any]) -> None:
+    def _replace(self, values: Iterable[Tree]) -> None:
         """Hold these values instead, numbered from 0."""
         for name in self._names():
             delattr(self, name)
         self.extend(values)
 
-    def _place(self, index: Any) -> str:
+    def _place(self, index: int) -> str:
         i = integer(index, type(self).__name__, "the index")
         n = len(self)
         if not -n <= i < n:
             raise IndexError(f"{type(self).__name__}: index {i}, but it has {n} elements")
         return self._names()[i % n]
 
-    def _from(self, values: Iterable[Any]) -> Any:
+    def _from(self, values: Iterable[Tree]) -> Tree:
         container = type(self).__new__(type(self))
         Module.__init__(container)
         container.training = self.training
         return container.extend(values)
 
-    def append(self, value: Any) -> Any:
+    def append(self, value: Tree) -> Tree:
         """Add an element at the end.
 
         Args:
@@ -78,7 +79,7 @@ class _Ordered(Module):
         setattr(self, name, self._value(value))
         return self
 
-    def extend(self, values: Iterable[Any]) -> Any:
+    def extend(self, values: Iterable[Tree]) -> Tree:
         """Add elements at the end.
 
         Args:
@@ -91,7 +92,7 @@ class _Ordered(Module):
             self.append(value)
         return self
 
-    def insert(self, index: int, value: Any) -> None:
+    def insert(self, index: int, value: Tree) -> None:
         """Add an element before an index.
 
         Args:
@@ -103,7 +104,7 @@ class _Ordered(Module):
         values.insert(index, value)
         self._replace(values)
 
-    def pop(self, index: int = -1) -> Any:
+    def pop(self, index: int = -1) -> Tree:
         """Remove an element.
 
         Args:
@@ -143,7 +144,7 @@ class ModuleList(_Ordered):
         super().__init__()
         self.extend(modules)
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: Tree) -> Tree:
         if not isinstance(value, Module):
             raise TypeError(f"{type(self).__name__}: expected modules, got {type(value).__name__}")
         return value
@@ -178,7 +179,7 @@ class Sequential(ModuleList):
     def _names(self) -> list[str]:
         return [name for name, role in self._roles.items() if role == "module"]
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tree) -> Tree:
         """Run the modules.
 
         Args:
@@ -210,7 +211,7 @@ class ModuleDict(Module):
     ['left', 'right']
     """
 
-    def __init__(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+    def __init__(self, modules: Mapping[str, Tree] | Iterable[tuple[str, Tree]] = ()) -> None:
         super().__init__()
         self.update(modules)
 
@@ -219,7 +220,7 @@ class ModuleDict(Module):
 
     _holds = "module"
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: Tree) -> Tree:
         if not isinstance(value, Module):
             raise TypeError(f"{type(self).__name__}: expected modules, got {type(value).__name__}")
         return value
@@ -233,12 +234,12 @@ class ModuleDict(Module):
     def __contains__(self, name: str) -> bool:
         return name in self._names()
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Tree:
         if name not in self._names():
             raise KeyError(f"{type(self).__name__} has no {name!r}; it has {self._names()}")
         return self.__dict__[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: Tree) -> None:
         if name not in self._names():
             self._free(name)
         setattr(self, name, self._value(value))
@@ -246,7 +247,7 @@ class ModuleDict(Module):
     def __delitem__(self, name: str) -> None:
         self.pop(name)
 
-    def pop(self, name: str) -> Any:
+    def pop(self, name: str) -> Tree:
         """Remove an element by name.
 
         Args:
@@ -270,7 +271,7 @@ class ModuleDict(Module):
         """
         return self._names()
 
-    def values(self) -> list[Any]:
+    def values(self) -> list[Tree]:
         """List the elements, in order.
 
         Returns:
@@ -278,7 +279,7 @@ class ModuleDict(Module):
         """
         return [self.__dict__[name] for name in self._names()]
 
-    def items(self) -> list[tuple[str, Any]]:
+    def items(self) -> list[tuple[str, Tree]]:
         """List pairs of name and element, in order.
 
         Returns:
@@ -286,7 +287,7 @@ class ModuleDict(Module):
         """
         return [(name, self.__dict__[name]) for name in self._names()]
 
-    def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+    def update(self, values: Mapping[str, Tree] | Iterable[tuple[str, Tree]]) -> None:
         """Add elements, or replace those of the same names.
 
         Args:
@@ -315,7 +316,7 @@ class ParameterList(_Ordered):
     [(2,), (3,)]
     """
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
+    def __init__(self, values: Iterable[Tree] = ()) -> None:
         super().__init__()
         self.extend(values)
 
@@ -340,5 +341,5 @@ class ParameterDict(ModuleDict):
 
     _holds = "parameter"
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: Tree) -> Tree:
         return Parameter(value)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from stretto._engine.core.interpreter import Value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional import convolution as functions
@@ -44,10 +43,10 @@ class _Kernel(Module):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int],
+        padding: int | Sequence[int] | str,
+        dilation: int | Sequence[int],
         groups: int,
         padding_mode: str,
     ) -> None:
@@ -68,7 +67,9 @@ class _Kernel(Module):
         self.groups = groups
         self.padding_mode = padding_mode
 
-    def _draw(self, shape: tuple[int, ...], bias: bool, key: Any, dtype: Any) -> None:
+    def _draw(
+        self, shape: tuple[int, ...], bias: bool, key: Key | None, dtype: DTypeLike | None
+    ) -> None:
         """Draw weight and bias, uniform within ±1/√n, where n is the size of ``weight[0]``."""
         weight_key, bias_key = two_keys(key, type(self).__name__)
         bound = 1 / math.sqrt(math.prod(shape[1:]))
@@ -338,7 +339,7 @@ class _Transposed(_Kernel):
             self.dilation,
         )
 
-    def _extra(self, x: Value, output_size: Sequence[int]) -> tuple[int, ...]:
+    def _extra(self, x: Array, output_size: Sequence[int]) -> tuple[int, ...]:
         """The output padding that yields this size."""
         n = self._axes
         targets = tuple(output_size)[-n:]

@@ -6,12 +6,12 @@ The work is done in ``functional.attention``.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
@@ -42,11 +42,11 @@ def _check(q: ArrayType, k: ArrayType, v: ArrayType) -> None:
 
 def _allowed(
     shape: tuple[int, int],
-    mask: Any,
+    mask: Array | None,
     is_causal: bool,
-    lengths: tuple[Any, Any],
+    lengths: tuple[ArrayLike | None, ArrayLike | None],
     window: int | tuple[int, int] | None,
-) -> Any:
+) -> Array | None:
     """What each query may attend to, as one mask, or None."""
     row, column = (broadcasted_iota(snp.int32, shape, d) for d in (0, 1))
     parts = []
@@ -120,7 +120,7 @@ def dot_product_attention(
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
-) -> Any: ...
+) -> Tree: ...
 def dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,
@@ -135,7 +135,7 @@ def dot_product_attention(
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
-) -> Any:
+) -> Tree:
     """Average values by how well their keys fit the queries, head by head.
 
     The output is ``softmax(query @ key.T * scale + bias) @ value``. A query that may attend to
@@ -199,7 +199,7 @@ def dot_product_attention(
     return out, residual[0] if single else residual
 
 
-def _log_sums(q: Any, k: Any, allowed: Any) -> Any:
+def _log_sums(q: Array, k: Array, allowed: Array | None) -> Array:
     """The logarithm of the sum of the exponentials of each query's scores."""
     groups = k.shape[1]
     lines = reshape(q, (q.shape[0], groups, q.shape[1] // groups * q.shape[2], q.shape[3]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto.nn.inputs import check_signal, hashable
 from stretto.nn.module import Module
 
@@ -32,7 +32,7 @@ class FunctionLayer(Module):
         """
         return self._call(input)
 
-    def _call(self, *arguments: Any) -> Any:
+    def _call(self, *arguments: Any) -> Tree:
         settings = {name: getattr(self, name) for name in self.settings}
         return type(self).function(*arguments, **settings)
 
@@ -88,7 +88,7 @@ class Pool(FunctionLayer):
             setattr(self, name, hashable(value))
         self.settings = tuple(settings)
 
-    def forward(self, input: ArrayLike) -> Any:
+    def forward(self, input: ArrayLike) -> Tree:
         """Pool the input.
 
         Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 
-def _key(key: Any, caller: str) -> Any:
+def _key(key: Key | None, caller: str) -> Array:
     return next_key(f"init.{caller}") if key is None else key
 
 
@@ -358,7 +358,7 @@ def sparse(
 # Without chance
 
 
-def _dtype(dtype: Any) -> np.dtype:
+def _dtype(dtype: DTypeLike | None) -> np.dtype:
     return scalar_dtype(float) if dtype is None else as_dtype(dtype)
 
 

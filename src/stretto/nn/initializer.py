@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of, scalar_dtype
-from stretto._engine.core.typing import Array, DTypeLike, Key
+from stretto._engine.core.typing import Array, DTypeLike, Key, Shape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.numpy.dtypes import as_dtype
@@ -45,14 +45,14 @@ class Initializer(Protocol):
         ...
 
 
-def dtype_or(dtype: Any, default: Any = None) -> np.dtype:
+def dtype_or(dtype: DTypeLike | None, default: DTypeLike | None = None) -> np.dtype:
     """The dtype of a call, or the initialiser's; without either the default float."""
     choice = default if dtype is None else dtype
     return scalar_dtype(float) if choice is None else as_dtype(choice)
 
 
 def initializer(
-    name: str, default: Any, draw: Callable[[Any, tuple[int, ...], np.dtype], Any]
+    name: str, default: DTypeLike | None, draw: Callable[[Key, Shape, np.dtype], Array]
 ) -> Initializer:
     """The initialiser that draws arrays of a floating or complex dtype, by default this one."""
     caller = f"initializers.{name}"
@@ -69,6 +69,6 @@ def initializer(
     return init
 
 
-def scaled(x: Any, factor: Any) -> Any:
+def scaled(x: Array, factor: float | Array) -> Array:
     """The product, in the dtype of ``x``."""
     return x * convert(as_value(factor), x.dtype)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -175,7 +174,7 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     (2, 3)
     """
 
-    def draw(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         return scaled(distributions.uniform(key, shape, dtype), scale)
 
     return initializer("uniform", dtype, draw)
@@ -202,7 +201,7 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     (2, 3)
     """
 
-    def draw(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         return scaled(distributions.normal(key, shape, dtype), stddev)
 
     return initializer("normal", dtype, draw)
@@ -234,7 +233,7 @@ def truncated_normal(
     True
     """
 
-    def draw(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         return scaled(distributions.truncated_normal(key, lower, upper, shape, dtype), stddev)
 
     return initializer("truncated_normal", dtype, draw)
@@ -272,7 +271,7 @@ def orthogonal(
            [0., 1.]], dtype=float32)
     """
 
-    def draw(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         if len(shape) < 2:
             raise ValueError(
                 f"initializers.orthogonal: expected a shape of two axes or more, got {shape}"
@@ -316,7 +315,7 @@ def delta_orthogonal(
            [0., 1.]], dtype=float32))
     """
 
-    def draw(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         if len(shape) not in (3, 4, 5) or shape[-1] < shape[-2]:
             raise ValueError(
                 f"initializers.delta_orthogonal: expected one to three spatial axes, inputs, and "

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto.random.keys import checked, split
 from stretto.random.streams import next_key
 
@@ -24,16 +26,19 @@ __all__ = [
     "two_keys",
 ]
 
+_T = TypeVar("_T")
+_S = TypeVar("_S")
+
 _SPATIAL = {1: "length", 2: "height, width", 3: "depth, height, width"}
 
 
-def two_keys(key: Any, caller: str) -> tuple[Any, Any]:
+def two_keys(key: Key | None, caller: str) -> tuple[Array, Array]:
     """Keys for a layer's weight and bias; from the ambient stream's next key without one."""
     keys = split(next_key(caller) if key is None else checked(key, caller))
     return keys[0], keys[1]
 
 
-def key_parts(key: Any, count: int) -> Any:
+def key_parts(key: Key | None, count: int) -> Sequence[Key | None] | Array:
     """Keys for the parts of a call; without one each part draws from the ambient stream."""
     return (None,) * count if key is None else split(key, count)
 
@@ -45,12 +50,12 @@ def positive(caller: str, **sizes: Any) -> None:
             raise ValueError(f"{caller}: {name} must be a positive integer, got {size!r}")
 
 
-def hashable(setting: Any) -> Any:
+def hashable(setting: _T | list[_S]) -> _T | tuple[_S, ...]:
     """A list as the tuple that a module can keep."""
     return tuple(setting) if isinstance(setting, list) else setting
 
 
-def refuse(layer: Module, expected: str, x: Value) -> None:
+def refuse(layer: Module, expected: str, x: Array) -> None:
     """Raise ``ValueError`` for an input that does not fit a layer."""
     raise ValueError(
         f"{type(layer).__name__}({layer.extra_repr()}): expected input {expected}, got {x.type}"
@@ -58,8 +63,8 @@ def refuse(layer: Module, expected: str, x: Value) -> None:
 
 
 def check_signal(
-    layer: Module, input: Any, n: int, channels: int | None = None, batch: bool = False
-) -> Any:
+    layer: Module, input: ArrayLike, n: int, channels: int | None = None, batch: bool = False
+) -> Array:
     """The input as a value: (batch, channels, and ``n`` spatial axes), or without the batch.
 
     Raises ``ValueError``, with the layer's name, for another rank or number of channels, and with
@@ -74,7 +79,7 @@ def check_signal(
     return x
 
 
-def check_features(layer: Module, input: Any, features: int, name: str = "input") -> Any:
+def check_features(layer: Module, input: ArrayLike, features: int, name: str = "input") -> Array:
     """The input as a value (..., features); raises ``ValueError`` that names the layer."""
     x = as_value(input, type(layer).__name__, name)
     if not x.ndim or x.shape[-1] != features:

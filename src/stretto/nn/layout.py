@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from stretto._engine.core.forks import lock
 from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.typing import Tree
 from stretto._engine.core.weak import WeakTable
 
 if TYPE_CHECKING:
     from stretto.nn.module import Module
 
 __all__ = ["Layout", "clone", "flatten", "unflatten"]
+
+_M = TypeVar("_M", bound="Module")
 
 
 class Layout:
@@ -92,7 +96,7 @@ def flatten(module: Module) -> tuple[list[Any], Layout, tuple[str, ...]]:
     return [held[n] for n in layout.held], layout, layout.held
 
 
-def unflatten(layout: Layout, children: Any) -> Module:
+def unflatten(layout: Layout, children: Iterable[Tree]) -> Module:
     """The module with this layout and these arrays and modules."""
     module = object.__new__(layout.cls)
     held = module.__dict__
@@ -105,7 +109,7 @@ def unflatten(layout: Layout, children: Any) -> Module:
     return module
 
 
-def clone(module: Module, memo: dict[int, Any], deep: bool = True) -> Any:
+def clone(module: _M, memo: dict[int, Any], deep: bool = True) -> _M:
     """A copy of a module and, if ``deep``, of all inside it; what is shared stays shared.
 
     Deep copies get arrays of their own, so that the copy is not tied to the original.

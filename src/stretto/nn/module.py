@@ -8,7 +8,7 @@ dictionaries, updates of buffers) and ``containers``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import as_dtype, kind_of
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
 from stretto.nn import updating
 from stretto.nn.layout import clone, flatten, unflatten
@@ -86,7 +86,7 @@ class Module(ModuleTree):
         self.__dict__["_layout"] = None
         self.training = True
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Tree:
         """Compute the module's output; each subclass defines its own.
 
         Args:
@@ -117,7 +117,7 @@ class Module(ModuleTree):
 
     # Attributes
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         roles = self.__dict__.get("_roles")
         if roles is None:
             raise self._too_early(name)
@@ -127,7 +127,8 @@ class Module(ModuleTree):
         elif isinstance(value, Module):
             self._assign(name, value, "module")
         elif role == "buffer":
-            self.update_buffer(name, value)
+            buffer: Any = value
+            self.update_buffer(name, buffer)
         elif isinstance(value, (Value, np.ndarray)):
             if role != "parameter":
                 raise TypeError(
@@ -147,7 +148,7 @@ class Module(ModuleTree):
             self._check_static(name, value)
             self._assign(name, value, "static")
 
-    def _assign(self, name: str, value: Any, role: str) -> None:
+    def _assign(self, name: str, value: object, role: str) -> None:
         if self._roles.get(name) != role:
             here = getattr(type(self), name, None)
             if name in _OWN or callable(here) or isinstance(here, property):
@@ -161,7 +162,7 @@ class Module(ModuleTree):
             self.__dict__["_layout"] = None
         self.__dict__[name] = value
 
-    def _check_static(self, name: str, value: Any) -> None:
+    def _check_static(self, name: str, value: object) -> None:
         where = f"{type(self).__name__}.{name}"
         if isinstance(value, (list, tuple, dict, set)):
             leaves = tree.leaves(value)
@@ -188,7 +189,7 @@ class Module(ModuleTree):
         self.__dict__["_unsaved"] = self._unsaved - {name}
         self.__dict__["_layout"] = None
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Tree:
         # Called only for attributes that are not found.
         if name.startswith("__"):
             raise AttributeError(name)
@@ -384,7 +385,7 @@ class Module(ModuleTree):
         }
 
     def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True
+        self, state_dict: Mapping[str, ArrayLike], strict: bool = True
     ) -> updating.LoadedKeys:
         """Assign arrays by name: all of them, or none.
 
@@ -428,17 +429,17 @@ class Module(ModuleTree):
         first = [f"  {extra}"] if extra else []
         return "\n".join([f"{name}(", *first, *lines, ")"])
 
-    def __copy__(self) -> Any:
+    def __copy__(self: _M) -> _M:
         return clone(self, {}, deep=False)
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self: _M, memo: dict[int, Any]) -> _M:
         return clone(self, memo)
 
 
 _OWN = ("_roles", "_unsaved", "_layout")
 
 
-def _members(value: Any) -> Any:
+def _members(value: Collection[object]) -> Iterable[object]:
     """The elements of a container, one level down."""
     return value.values() if isinstance(value, dict) else value
 

@@ -7,9 +7,8 @@ statistics.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto.nn import init
 from stretto.nn.functional import normalisation as functions
@@ -143,7 +142,7 @@ class RMSNorm(Module):
         )
 
 
-def _with_last_axes(layer: Module, input: Any, shape: tuple[int, ...]) -> Value:
+def _with_last_axes(layer: Module, input: ArrayLike, shape: tuple[int, ...]) -> Array:
     x = as_float(input, type(layer).__name__)
     if x.shape[max(x.ndim - len(shape), 0) :] != shape:
         refuse(layer, f"(..., {', '.join(map(str, shape))})", x)

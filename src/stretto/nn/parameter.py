@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
@@ -64,7 +64,7 @@ class Parameter(_Marked):
             )
 
 
-def as_fixed(value: Any, caller: str, name: str = "value") -> Any:
+def as_fixed(value: ArrayLike, caller: str, name: str = "value") -> Array:
     """The value as an array of a strong dtype, even if it was a Python number."""
-    value = as_value(value, caller, name)
-    return convert(value, value.dtype)
+    array = as_value(value, caller, name)
+    return convert(array, array.dtype)

@@ -5,8 +5,6 @@ Names, meanings and defaults are those of ``jax.nn``. Next, read ``functions``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
@@ -112,7 +110,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     return choose(greater_equal(x, 0), x, x * negative_slope)
 
 
-def _negative_part(x: Any) -> Any:
+def _negative_part(x: ArrayLike) -> Array:
     """``x`` where it is negative, else 0: so that ``exp`` of it never overflows."""
     return select(greater(x, 0), zeros_like(x), x)
 

@@ -6,9 +6,10 @@ sequence, these take a padded one. Next, read ``recurrent_cells``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto.nn import functional as F
 from stretto.nn.functional.checks import key_or_next, probability
 from stretto.nn.inputs import check_features, positive, refuse
@@ -67,14 +68,20 @@ class _Recurrent(Module):
         """How the names of a layer's parameters end, one per direction."""
         return [f"_l{layer}", f"_l{layer}_reverse"][: 1 + self.bidirectional]
 
-    def _weights(self) -> list[Any]:
+    def _weights(self) -> list[Array]:
         """The parameters in the order that the functions take."""
         names = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if self.bias else [])]
         names += ["weight_hr"] if self.proj_size else []
         ends = [end for i in range(self.num_layers) for end in self._ends(i)]
         return [getattr(self, f"{name}{end}") for end in ends for name in names]
 
-    def _run(self, function: Any, input: Any, hx: Any, key: Any) -> Any:
+    def _run(
+        self,
+        function: Callable[..., Any],
+        input: ArrayLike,
+        hx: ArrayLike | tuple[ArrayLike, ArrayLike] | None,
+        key: Key | None,
+    ) -> Tree:
         x = check_features(self, input, self.input_size)
         if x.ndim not in (2, 3):
             order = "batch, length" if self.batch_first else "length, batch"

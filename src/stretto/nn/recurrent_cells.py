@@ -6,9 +6,10 @@ Arguments, parameters, shapes and initial distributions are PyTorch's.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto.nn import functional as F
 from stretto.nn import init
 from stretto.nn.functional.checks import key_or_next
@@ -24,7 +25,11 @@ __all__ = [
 
 
 def register_uniform(
-    layer: Module, shapes: dict[str, tuple[int, ...]], hidden_size: int, key: Any, dtype: Any
+    layer: Module,
+    shapes: dict[str, tuple[int, ...]],
+    hidden_size: int,
+    key: Key | None,
+    dtype: DTypeLike | None,
 ) -> None:
     """Parameters of these names and shapes, uniform within ±1/√hidden_size."""
     bound = 1 / math.sqrt(hidden_size)
@@ -73,7 +78,12 @@ class _Cell(Module):
             for name in biases:
                 self.register_parameter(name, None)
 
-    def _step(self, function: Any, input: Any, hx: Any) -> Any:
+    def _step(
+        self,
+        function: Callable[..., Any],
+        input: ArrayLike,
+        hx: ArrayLike | tuple[ArrayLike, ArrayLike] | None,
+    ) -> Tree:
         x = check_features(self, input, self.input_size)
         if x.ndim > 2:
             refuse(self, f"(batch, {self.input_size} features), or without the batch", x)

@@ -230,7 +230,7 @@ class Transformer(Module):
         num_decoder_layers: int = 6,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu,
+        activation: str | Callable[[Array], Array] = F.relu,
         custom_encoder: Module | None = None,
         custom_decoder: Module | None = None,
         layer_norm_eps: float = 1e-5,
@@ -262,7 +262,7 @@ class Transformer(Module):
         self.batch_first = batch_first
         self._draw_weights(keys[2])
 
-    def _draw_weights(self, key: Any) -> None:
+    def _draw_weights(self, key: Key) -> None:
         """Give each weight of two axes or more its own numbers."""
         places = [
             (module, name, value)

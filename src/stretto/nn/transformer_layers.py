@@ -6,7 +6,6 @@ Arguments, parameters, shapes and initial distributions are PyTorch's. Next, rea
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
@@ -24,10 +23,12 @@ __all__ = [
     "TransformerEncoderLayer",
 ]
 
-_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": F.relu, "gelu": F.gelu}
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": F.relu, "gelu": F.gelu}
 
 
-def _activation(caller: str, activation: Any) -> Callable[[Any], Any]:
+def _activation(
+    caller: str, activation: str | Callable[[Array], Array]
+) -> Callable[[Array], Array]:
     if isinstance(activation, str):
         if activation not in _ACTIVATIONS:
             raise ValueError(
@@ -88,7 +89,7 @@ class TransformerEncoderLayer(Module):
         nhead: int,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu,
+        activation: str | Callable[[Array], Array] = F.relu,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
@@ -141,20 +142,20 @@ class TransformerEncoderLayer(Module):
         """
         keys = key_parts(key, 4)
 
-        def attention(x: Any) -> Any:
+        def attention(x: ArrayLike) -> Array:
             out, _ = self.self_attn(
                 x, x, x, src_key_padding_mask, False, src_mask, True, is_causal, dropout_key=keys[0]
             )
             return self.dropout1(out, key=keys[1])
 
-        def feed(x: Any) -> Any:
+        def feed(x: Array) -> Array:
             inner = self.dropout(self.activation(self.linear1(x)), key=keys[2])
             return self.dropout2(self.linear2(inner), key=keys[3])
 
         if self.norm_first:
-            x = src + attention(self.norm1(src))
+            x = attention(self.norm1(src)) + src
             return x + feed(self.norm2(x))
-        x = self.norm1(src + attention(src))
+        x = self.norm1(attention(src) + src)
         return self.norm2(x + feed(x))
 
 
@@ -205,7 +206,7 @@ class TransformerDecoderLayer(Module):
         nhead: int,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu,
+        activation: str | Callable[[Array], Array] = F.relu,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
@@ -271,7 +272,7 @@ class TransformerDecoderLayer(Module):
         """
         keys = key_parts(key, 6)
 
-        def own(x: Any) -> Any:
+        def own(x: ArrayLike) -> Array:
             out, _ = self.self_attn(
                 x,
                 x,
@@ -284,7 +285,7 @@ class TransformerDecoderLayer(Module):
             )
             return self.dropout1(out, key=keys[1])
 
-        def other(x: Any) -> Any:
+        def other(x: Array) -> Array:
             out, _ = self.multihead_attn(
                 x,
                 memory,
@@ -297,14 +298,14 @@ class TransformerDecoderLayer(Module):
             )
             return self.dropout2(out, key=keys[3])
 
-        def feed(x: Any) -> Any:
+        def feed(x: Array) -> Array:
             inner = self.dropout(self.activation(self.linear1(x)), key=keys[4])
             return self.dropout3(self.linear2(inner), key=keys[5])
 
         if self.norm_first:
-            x = tgt + own(self.norm1(tgt))
+            x = own(self.norm1(tgt)) + tgt
             x = x + other(self.norm2(x))
             return x + feed(self.norm3(x))
-        x = self.norm1(tgt + own(tgt))
+        x = self.norm1(own(tgt) + tgt)
         x = self.norm2(x + other(x))
         return self.norm3(x + feed(x))

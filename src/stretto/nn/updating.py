@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value, state
+from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.convert import convert
 
 __all__ = ["LoadedKeys", "check", "load", "places", "updates_of"]
@@ -30,7 +31,7 @@ class _Open(threading.local):
 _open = _Open()
 
 
-def check(module: Any, name: str) -> None:
+def check(module: Tree, name: str) -> None:
     """Raise ``RuntimeError`` where the buffer's new value would be lost."""
     caller = f"{type(module).__name__}: the buffer {name} would be updated"
     if id(module) in _open.dropped:
@@ -56,7 +57,7 @@ def check(module: Any, name: str) -> None:
 
 
 @contextmanager
-def updates_of(modules: Iterable[Any], kept: bool = True) -> Iterator[None]:
+def updates_of(modules: Iterable[Tree], kept: bool = True) -> Iterator[None]:
     """Let only these modules update buffers inside the block; or, not ``kept``, refuse them."""
     outer = _open.kept, _open.dropped, _open.interpreter
     chosen = frozenset(map(id, modules))
@@ -69,7 +70,7 @@ def updates_of(modules: Iterable[Any], kept: bool = True) -> Iterator[None]:
         _open.kept, _open.dropped, _open.interpreter = outer
 
 
-def places(module: Any, prefix: str = "") -> dict[str, tuple[Any, str, Any]]:
+def places(module: Tree, prefix: str = "") -> dict[str, tuple[Tree, str, Array]]:
     """(module, attribute, array) of each parameter and buffer, by dotted name.
 
     An array held in two places has both names.
@@ -93,7 +94,7 @@ class LoadedKeys(NamedTuple):
     unexpected_keys: list[str]
 
 
-def load(module: Any, arrays: Any, strict: bool) -> LoadedKeys:
+def load(module: Tree, arrays: object, strict: bool) -> LoadedKeys:
     """Assign arrays by name to parameters and persistent buffers: all of them, or none.
 
     An array held in two places stays one array if both get the same values.
@@ -126,7 +127,7 @@ def load(module: Any, arrays: Any, strict: bool) -> LoadedKeys:
                 values[name] = convert(value, old.dtype)
     if problems:
         raise ValueError(f"{caller}: nothing was loaded. " + "; ".join(problems) + way)
-    loaded: dict[int, Any] = {}
+    loaded: dict[int, Array] = {}
     for name, value in values.items():
         owner, attribute, old = here[name]
         first = loaded.setdefault(id(old), value)

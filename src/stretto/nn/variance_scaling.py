@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.types import is_complex, real_dtype
-from stretto._engine.core.typing import DTypeLike
+from stretto._engine.core.typing import Array, DTypeLike, Key
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.exponential import log1p
 from stretto._engine.ops.layout import canonical_axis
@@ -65,7 +64,9 @@ def _fans(
     return inputs * receptive, outputs * receptive
 
 
-def _complex_disk(key: Any, shape: tuple[int, ...], dtype: np.dtype, radius: Any) -> Any:
+def _complex_disk(
+    key: Key, shape: tuple[int, ...], dtype: np.dtype, radius: Callable[[Array], Array]
+) -> Array:
     """Complex numbers of any angle, whose distance from 0 is a function of a uniform number."""
     first, second = split(key)
     narrow = real_dtype(dtype)
@@ -74,12 +75,12 @@ def _complex_disk(key: Any, shape: tuple[int, ...], dtype: np.dtype, radius: Any
     return complex_(r * cos(angle), r * sin(angle))
 
 
-def _cut_radius(u: Any) -> Any:
+def _cut_radius(u: Array) -> Array:
     # P(distance < r) = 1 - exp(-r²) of the complex normal distribution, which is cut off at 2
     return sqrt(-log1p(u * -(1 - math.exp(-4))))
 
 
-def _draw(key: Any, shape: tuple[int, ...], dtype: np.dtype, kind: str, variance: Any) -> Any:
+def _draw(key: Key, shape: tuple[int, ...], dtype: np.dtype, kind: str, variance: float) -> Array:
     """Numbers of this distribution, with mean 0 and this variance."""
     spread = math.sqrt(variance)
     if kind == "normal":
@@ -146,7 +147,7 @@ def variance_scaling(
                 f"variance_scaling: {name} must be one of {', '.join(known)}; got {got!r}"
             )
 
-    def draw(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         count = modes[mode](*_fans(shape, in_axis, out_axis, batch_axis))
         return _draw(key, shape, dtype, distribution, scale / max(count, 1e-9))
 
@@ -157,7 +158,10 @@ def _named(
     name: str, scale: float, mode: str, distribution: str, doc: str, source: str
 ) -> Callable[..., Initializer]:
     def make(
-        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: DTypeLike | None = None,
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 

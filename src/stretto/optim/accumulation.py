@@ -14,7 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import eval_shape
 from stretto._engine.control.cond import cond
 from stretto._engine.core import tree
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -23,6 +23,7 @@ from stretto.optim.base import (
 from stretto.optim.leaves import (
     all_finite,
     check,
+    check_dtype,
     chosen,
     filled,
     first_count,
@@ -32,7 +33,7 @@ from stretto.optim.leaves import (
 
 __all__ = ["MultiSteps", "MultiStepsState", "skip_not_finite"]
 
-SkipRule = Callable[[Any, Any, Any], tuple[Any, Any]]
+SkipRule = Callable[[Tree, Array, Tree], tuple[Array, Tree]]
 """From updates, number of updates of the parameters so far, and parameters, to (skip?, state)."""
 
 
@@ -45,14 +46,14 @@ class MultiStepsState(NamedTuple):
     batches returned for the last one.
     """
 
-    mini_step: Any
-    gradient_step: Any
-    inner_opt_state: Any
-    acc_grads: Any
-    skip_state: Any = ()
+    mini_step: Array
+    gradient_step: Array
+    inner_opt_state: Tree
+    acc_grads: Tree
+    skip_state: Tree = ()
 
 
-def skip_not_finite(updates: Any, gradient_step: ArrayLike, params: Any) -> tuple[Array, Any]:
+def skip_not_finite(updates: Tree, gradient_step: ArrayLike, params: Tree) -> tuple[Array, Tree]:
     """A rule for ``MultiSteps``: leave out batches with gradients that are not finite.
 
     Args:
@@ -71,7 +72,7 @@ def skip_not_finite(updates: Any, gradient_step: ArrayLike, params: Any) -> tupl
     return skip, {"should_skip": skip}
 
 
-def _never(updates: Any, gradient_step: Any, params: Any) -> tuple[Any, Any]:
+def _never(updates: Tree, gradient_step: Array, params: Tree) -> tuple[Tree, Tree]:
     return snp.array(False), ()
 
 
@@ -109,9 +110,10 @@ class MultiSteps:
         every_k_schedule: int | Callable[[Any], Any],
         use_grad_mean: bool = True,
         should_skip_update_fn: SkipRule | None = None,
-        accumulator_dtype: Any = np.float32,
+        accumulator_dtype: DTypeLike = np.float32,
     ) -> None:
-        check("MultiSteps", least=1, every_k_schedule=every_k_schedule)
+        check("MultiSteps", least=1, schedules=True, every_k_schedule=every_k_schedule)
+        check_dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
         self._inner = as_transformation(opt, "MultiSteps")
         self._every_k = every_k_schedule
         self._mean = use_grad_mean
@@ -123,7 +125,7 @@ class MultiSteps:
         """The transformation that updates every k batches."""
         return self._inner
 
-    def init(self, params: Any) -> MultiStepsState:
+    def init(self, params: Tree) -> MultiStepsState:
         """Return the state before the first batch.
 
         Args:
@@ -138,8 +140,8 @@ class MultiSteps:
         return MultiStepsState(zero, zero, self._inner.init(params), gathered, skip_state)
 
     def update(
-        self, updates: Any, state: MultiStepsState, params: Any = None, **extra: Any
-    ) -> tuple[Any, MultiStepsState]:
+        self, updates: Tree, state: MultiStepsState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, MultiStepsState]:
         """Take in the gradients of one batch.
 
         Args:
@@ -156,12 +158,12 @@ class MultiSteps:
         gathered = chosen(skip, state.acc_grads, self._gathered(updates, state))
         now = snp.logical_and(state.mini_step >= k - 1, snp.logical_not(skip))
 
-        def step() -> tuple[Any, Any, Any]:
+        def step() -> tuple[Tree, Tree, Tree]:
             grads = tree.map(lambda g, like: g.astype(like.dtype), gathered, updates)
             new, inner = self._inner.update(grads, state.inner_opt_state, params, **extra)
             return new, inner, tree.map(snp.zeros_like, gathered)
 
-        def wait() -> tuple[Any, Any, Any]:
+        def wait() -> tuple[Tree, Tree, Tree]:
             zeros = tree.map(lambda x: snp.zeros(x.shape, x.dtype), eval_shape(step)[0])
             return zeros, state.inner_opt_state, gathered
 
@@ -175,11 +177,11 @@ class MultiSteps:
             skip_state,
         )
 
-    def _gathered(self, updates: Any, state: MultiStepsState) -> Any:
+    def _gathered(self, updates: Tree, state: MultiStepsState) -> Tree:
         """The mean or sum of gradients with this batch."""
         n = state.mini_step
 
-        def rule(g: Any, before: Any) -> tuple[Any, Any]:
+        def rule(g: Array, before: Array) -> tuple[Array, Array]:
             return g, before + ((g - before) / (n + 1) if self._mean else g)
 
         return leafwise("MultiSteps", rule, updates, {"acc_grads": state.acc_grads})[1]

@@ -17,6 +17,7 @@ from stretto.optim.moments import (
     scale_by_radam,
     scale_by_yogi,
 )
+from stretto.optim.naming import making
 from stretto.optim.scaling import add_decayed_weights, scale_by_learning_rate
 
 __all__ = [
@@ -75,9 +76,12 @@ def adam(
     >>> snp.round(st.optim.apply_updates(params, updates)["w"], 3)
     Array([ 0.9, -1.9], dtype=float32)
     """
-    return chain(
-        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
-        scale_by_learning_rate(learning_rate),
+    return making(
+        "adam",
+        lambda: chain(
+            scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+            scale_by_learning_rate(learning_rate),
+        ),
     )
 
 
@@ -123,10 +127,13 @@ def adamw(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return chain(
-        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+    return making(
+        "adamw",
+        lambda: chain(
+            scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+            add_decayed_weights(weight_decay, mask),
+            scale_by_learning_rate(learning_rate),
+        ),
     )
 
 
@@ -165,7 +172,9 @@ def nadam(
     >>> snp.round(updates["w"], 3)
     Array([-0.147], dtype=float32)
     """
-    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
+    return making(
+        "nadam", lambda: adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
+    )
 
 
 def nadamw(
@@ -205,8 +214,11 @@ def nadamw(
     >>> snp.round(updates["w"], 3)
     Array([-0.147], dtype=float32)
     """
-    return adamw(
-        learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=nesterov
+    return making(
+        "nadamw",
+        lambda: adamw(
+            learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=nesterov
+        ),
     )
 
 
@@ -247,9 +259,14 @@ def amsgrad(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return chain(
-        scale_by_amsgrad(b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu),
-        scale_by_learning_rate(learning_rate),
+    return making(
+        "amsgrad",
+        lambda: chain(
+            scale_by_amsgrad(
+                b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu
+            ),
+            scale_by_learning_rate(learning_rate),
+        ),
     )
 
 
@@ -289,9 +306,12 @@ def radam(
     >>> snp.round(updates["w"], 3)
     Array([-0.3], dtype=float32)
     """
-    return chain(
-        scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
-        scale_by_learning_rate(learning_rate),
+    return making(
+        "radam",
+        lambda: chain(
+            scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
+            scale_by_learning_rate(learning_rate),
+        ),
     )
 
 
@@ -320,7 +340,9 @@ def adamax(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    return making(
+        "adamax", lambda: chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    )
 
 
 def adamaxw(
@@ -354,10 +376,13 @@ def adamaxw(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return chain(
-        scale_by_adamax(b1, b2, eps),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+    return making(
+        "adamaxw",
+        lambda: chain(
+            scale_by_adamax(b1, b2, eps),
+            add_decayed_weights(weight_decay, mask),
+            scale_by_learning_rate(learning_rate),
+        ),
     )
 
 
@@ -394,9 +419,12 @@ def adabelief(
     >>> snp.round(updates["w"], 3)
     Array([-0.111], dtype=float32)
     """
-    return chain(
-        scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
-        scale_by_learning_rate(learning_rate),
+    return making(
+        "adabelief",
+        lambda: chain(
+            scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
+            scale_by_learning_rate(learning_rate),
+        ),
     )
 
 
@@ -425,4 +453,6 @@ def yogi(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    return making(
+        "yogi", lambda: chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    )

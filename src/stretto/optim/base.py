@@ -16,7 +16,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.types import is_float0
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, Tree
 
 __all__ = [
     "EmptyState",
@@ -37,7 +37,7 @@ Scalar: TypeAlias = float | np.ndarray | np.number | Array
 """A number, or an array of rank 0."""
 ScalarOrSchedule: TypeAlias = Scalar | Schedule
 """A number, an array of rank 0, or a ``Schedule``."""
-Mask: TypeAlias = Any
+Mask: TypeAlias = Tree
 """A tree of booleans, which may be a prefix of the parameters', or a function that makes it."""
 
 
@@ -58,8 +58,8 @@ class GradientTransformation(NamedTuple):
     ({'w': Array([-1.,  1.], dtype=float32)}, ())
     """
 
-    init: Callable[[Any], Any]
-    update: Callable[..., tuple[Any, Any]]
+    init: Callable[[Tree], Tree]
+    update: Callable[..., tuple[Tree, Tree]]
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
@@ -74,7 +74,7 @@ class EmptyState(NamedTuple):
     """The state of a transformation that keeps nothing."""
 
 
-def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
+def with_extra_args_support(tx: GradientTransformation) -> GradientTransformationExtraArgs:
     """Give a transformation an ``update`` that takes any keyword argument.
 
     Args:
@@ -93,7 +93,7 @@ def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
     return as_transformation(tx, "with_extra_args_support")
 
 
-def as_transformation(tx: Any, caller: str) -> GradientTransformationExtraArgs:
+def as_transformation(tx: object, caller: str) -> GradientTransformationExtraArgs:
     """The argument as a transformation whose ``update`` takes any keyword argument."""
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
@@ -108,19 +108,19 @@ def as_transformation(tx: Any, caller: str) -> GradientTransformationExtraArgs:
         )
     plain = tx.update
 
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+    def update(updates: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
         return plain(updates, state, params)
 
     return GradientTransformationExtraArgs(tx.init, update)
 
 
-def _described(tx: Any) -> str:
+def _described(tx: object) -> str:
     if tx is None or isinstance(tx, (str, int, float)):
         return repr(tx)
     return tx.__name__ if callable(tx) and hasattr(tx, "__name__") else f"a {type(tx).__name__}"
 
 
-def stateless(f: Callable[[Any, Any], Any]) -> GradientTransformationExtraArgs:
+def stateless(f: Callable[[Tree, Tree], Tree]) -> GradientTransformationExtraArgs:
     """Make a transformation without a state.
 
     Args:
@@ -135,10 +135,10 @@ def stateless(f: Callable[[Any, Any], Any]) -> GradientTransformationExtraArgs:
     {'w': 1.5}
     """
 
-    def init(params: Any) -> EmptyState:
+    def init(params: Tree) -> EmptyState:
         return EmptyState()
 
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+    def update(updates: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
         return f(updates, params), state
 
     return GradientTransformationExtraArgs(init, update)

@@ -7,13 +7,14 @@ own updates; by value there is no difference. Next, read ``schedules``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Array, Tree
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared
-from stretto.optim.norms import global_norm
+from stretto.optim.naming import caller_of
+from stretto.optim.norms import norm_of
 
 __all__ = ["adaptive_grad_clip", "clip", "clip_by_block_rms", "clip_by_global_norm"]
 
@@ -63,8 +64,8 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformationExtraArgs:
     caller = "clip_by_global_norm"
     check(caller, least=0, max_norm=max_norm)
 
-    def f(updates: Any, params: Any) -> Any:
-        norm = global_norm(updates)
+    def f(updates: Tree, params: Tree) -> Tree:
+        norm = norm_of(caller, updates)
         within = norm <= max_norm
         factor = snp.where(within, 1, max_norm / snp.where(within, 1, norm))
         return leafwise(caller, lambda g: g * factor, updates)[0]
@@ -91,13 +92,14 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformationExtraArgs:
     >>> tx.update({"w": snp.array([2.0, -2.0])}, tx.init(None))[0]
     {'w': Array([ 1., -1.], dtype=float32)}
     """
-    check("clip_by_block_rms", above=0, threshold=threshold)
+    caller = caller_of("clip_by_block_rms")
+    check(caller, above=0, threshold=threshold)
 
-    def rule(g: Any) -> Any:
+    def rule(g: Array) -> Array:
         rms = snp.sqrt(snp.mean(squared(g)))
         return g / snp.maximum(1, rms / threshold)
 
-    return stateless(lambda updates, params: leafwise("clip_by_block_rms", rule, updates)[0])
+    return stateless(lambda updates, params: leafwise(caller, rule, updates)[0])
 
 
 def adaptive_grad_clip(
@@ -135,14 +137,14 @@ def adaptive_grad_clip(
     caller = "adaptive_grad_clip"
     check(caller, least=0, clipping=clipping, eps=eps)
 
-    def rule(g: Any, p: Any) -> Any:
+    def rule(g: Array, p: Array) -> Array:
         within = _axes_within(p.shape) if axis is None else axis
         of_g, of_p = (snp.sqrt(snp.sum(squared(x), axis=within, keepdims=True)) for x in (g, p))
         largest = clipping * snp.maximum(of_p, eps)
         factor = largest / snp.maximum(of_g, 1e-6)
         return g * snp.where(of_g < largest, 1, factor)
 
-    def f(updates: Any, params: Any) -> Any:
+    def f(updates: Tree, params: Tree) -> Tree:
         need_params(params, caller)
         for path, x in zip(tree.paths(params, "params"), tree.leaves(params), strict=True):
             if axis is None and snp.ndim(x) > 5:

@@ -9,12 +9,14 @@ from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     as_transformation,
 )
 from stretto.optim.masking import masked
+from stretto.optim.naming import caller_of, making
 
 __all__ = ["PartitionState", "chain", "multi_transform", "named_chain"]
 
@@ -22,7 +24,7 @@ __all__ = ["PartitionState", "chain", "multi_transform", "named_chain"]
 class PartitionState(NamedTuple):
     """``inner_states``, the state of each group's transformation, by its label."""
 
-    inner_states: dict[Hashable, Any]
+    inner_states: dict[Hashable, Tree]
 
 
 def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
@@ -43,18 +45,19 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     >>> tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))[0]
     {'w': Array([-0.1], dtype=float32)}
     """
-    parts = [as_transformation(tx, "chain") for tx in args]
+    caller = caller_of("chain")
+    parts = [as_transformation(tx, caller) for tx in args]
 
-    def init(params: Any) -> tuple[Any, ...]:
+    def init(params: Tree) -> tuple[Tree, ...]:
         return tuple([tx.init(params) for tx in parts])
 
     def update(
-        updates: Any, state: Any, params: Any = None, **extra: Any
-    ) -> tuple[Any, tuple[Any, ...]]:
+        updates: Tree, state: Tree, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, tuple[Tree, ...]]:
         if len(state) != len(parts):
             raise ValueError(
-                f"chain: the state has {len(state)} parts, but there are {len(parts)} "
-                f"transformations; give the state that this chain's init made"
+                f"{caller}: the state has {len(state)} parts, but there are {len(parts)} "
+                f"transformations; give the state that its own init made"
             )
         after = []
         for tx, own in zip(parts, state, strict=True):
@@ -90,12 +93,12 @@ def named_chain(
         raise ValueError(f"named_chain: names must differ, got {names}")
     whole = chain(*[as_transformation(tx, "named_chain") for _, tx in args])
 
-    def init(params: Any) -> dict[str, Any]:
+    def init(params: Tree) -> dict[str, Tree]:
         return dict(zip(names, whole.init(params), strict=True))
 
     def update(
-        updates: Any, state: Any, params: Any = None, **extra: Any
-    ) -> tuple[Any, dict[str, Any]]:
+        updates: Tree, state: Tree, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, dict[str, Tree]]:
         updates, after = whole.update(updates, [state[n] for n in names], params, **extra)
         return updates, dict(zip(names, after, strict=True))
 
@@ -103,7 +106,7 @@ def named_chain(
 
 
 def multi_transform(
-    transforms: Mapping[Any, GradientTransformation], param_labels: Any
+    transforms: Mapping[Any, GradientTransformation], param_labels: Tree
 ) -> GradientTransformationExtraArgs:
     """Transform each leaf by the transformation that its label names.
 
@@ -129,7 +132,7 @@ def multi_transform(
     {'body': {'w': Array([0.], dtype=float32)}, 'head': {'w': Array([-0.1], dtype=float32)}}
     """
 
-    def labels_of(params: Any) -> list[Any]:
+    def labels_of(params: Tree) -> list[Hashable]:
         labels = param_labels(params) if callable(param_labels) else param_labels
         flat = tree.prefix_leaves(labels, params, "multi_transform", "param_labels")
         for path, label in zip(tree.paths(params, "param_labels"), flat, strict=True):
@@ -140,22 +143,23 @@ def multi_transform(
                 )
         return flat
 
-    def group(label: Any, tx: GradientTransformation) -> GradientTransformationExtraArgs:
-        def mask(params: Any) -> Any:
+    def group(label: Hashable, tx: GradientTransformation) -> GradientTransformationExtraArgs:
+        def mask(params: Tree) -> Tree:
             chosen = [own == label for own in labels_of(params)]
             return tree.unflatten(tree.structure(params), chosen)
 
-        return masked(as_transformation(tx, "multi_transform"), mask)
+        inner = as_transformation(tx, "multi_transform")
+        return making("multi_transform", lambda: masked(inner, mask))
 
     groups = {label: group(label, tx) for label, tx in transforms.items()}
 
-    def init(params: Any) -> PartitionState:
+    def init(params: Tree) -> PartitionState:
         labels_of(params)
         return PartitionState({label: tx.init(params) for label, tx in groups.items()})
 
     def update(
-        updates: Any, state: PartitionState, params: Any = None, **extra: Any
-    ) -> tuple[Any, PartitionState]:
+        updates: Tree, state: PartitionState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, PartitionState]:
         after = {}
         for label, tx in groups.items():
             updates, after[label] = tx.update(updates, state.inner_states[label], params, **extra)

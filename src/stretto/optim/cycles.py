@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.typing import Array
 from stretto.optim.base import Scalar, Schedule
 from stretto.optim.leaves import check
 from stretto.optim.schedules import join_schedules, warmup_cosine_decay_schedule
@@ -23,11 +24,11 @@ __all__ = [
 ]
 
 
-def _along_line(start: Any, end: Any, part: Any) -> Any:
+def _along_line(start: Array, end: Array, part: Array) -> Array:
     return start + (end - start) * part
 
 
-def _along_cosine(start: Any, end: Any, part: Any) -> Any:
+def _along_cosine(start: Array, end: Array, part: Array) -> Array:
     return end + (start - end) * (0.5 * (1 + snp.cos(np.pi * part)))
 
 
@@ -37,7 +38,7 @@ _BETWEEN = {"linear": _along_line, "cosine": _along_cosine}
 def piecewise_interpolate_schedule(
     interpolate_type: str,
     init_value: Scalar,
-    boundaries_and_scales: Mapping[int, Any] | None = None,
+    boundaries_and_scales: Mapping[int, Scalar] | None = None,
 ) -> Schedule:
     """Go from boundary to boundary along lines or half cosines; at each the value is scaled.
 
@@ -66,11 +67,12 @@ def piecewise_interpolate_schedule(
     pieces = []
     begin, value = 0, init_value
     for boundary, scale in sorted((boundaries_and_scales or {}).items()):
-        check(caller, least=0, **{f"the scale at {boundary}": scale})
+        named: dict[str, Any] = {f"the scale at {boundary}": scale}
+        check(caller, least=0, **named)
         pieces.append((begin, boundary, value, value * scale))
         begin, value = boundary, value * scale
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: Array) -> Array:
         out = snp.asarray(value)
         for first, last, start, end in reversed(pieces):
             part = (count - first) / max(last - first, 1)

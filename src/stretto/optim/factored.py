@@ -15,6 +15,7 @@ from stretto._engine.api.arguments import values_of_tree
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
+from stretto._engine.core.typing import Array, Shape, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.powers import rsqrt
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
@@ -23,10 +24,12 @@ from stretto.optim.leaves import (
     columns,
     first_count,
     need_params,
+    running_mean,
     safe_increment,
     squared,
     wide,
 )
+from stretto.optim.naming import caller_of
 
 __all__ = ["FactoredState", "scale_by_factored_rms"]
 
@@ -38,10 +41,10 @@ class FactoredState(NamedTuple):
     ``v`` is for parameters that are not factored.
     """
 
-    count: Any
-    v_row: Any
-    v_col: Any
-    v: Any
+    count: Array
+    v_row: Tree
+    v_col: Tree
+    v: Array
 
 
 def scale_by_factored_rms(
@@ -84,23 +87,23 @@ def scale_by_factored_rms(
     >>> tx.update({"w": snp.full((3, 2), 4.0)}, state, params)[0]["w"][0]
     Array([1., 1.], dtype=float32)
     """
-    caller = "scale_by_factored_rms"
+    caller = caller_of("scale_by_factored_rms")
     check(caller, least=0, decay_rate=decay_rate, epsilon=epsilon)
     weight_of_past = _power_decay if decay_rate_fn is None else decay_rate_fn
 
-    def axes_of(shape: tuple[int, ...]) -> tuple[int, int] | None:
+    def axes_of(shape: Shape) -> tuple[int, int] | None:
         if not factored or len(shape) < 2:
             return None
         *_, second, largest = np.argsort(shape, kind="stable")
         return None if shape[second] < min_dim_size_to_factor else (int(second), int(largest))
 
-    def init(params: Any) -> FactoredState:
+    def init(params: Tree) -> FactoredState:
         leaves, spec = values_of_tree(params, caller, "params")
         return _state(first_count(), spec, [_nothing_yet(x, axes_of(x.shape)) for x in leaves])
 
     def update(
-        updates: Any, state: FactoredState, params: Any = None, **extra: Any
-    ) -> tuple[Any, FactoredState]:
+        updates: Tree, state: FactoredState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, FactoredState]:
         need_params(params, caller)
         columns(caller, {"updates": updates, "params": params})
         trees = {f"state.{name}": getattr(state, name) for name in ("v_row", "v_col", "v")}
@@ -124,12 +127,12 @@ def scale_by_factored_rms(
     return GradientTransformationExtraArgs(init, update)
 
 
-def _power_decay(count: Any, decay_rate: Any) -> Any:
+def _power_decay(count: Array, decay_rate: Scalar) -> Array:
     """1 − (t + 1) to the power −decay_rate (Adafactor, section 7.2)."""
     return 1 - (count + 1.0) ** -decay_rate
 
 
-def _nothing_yet(x: Any, axes: tuple[int, int] | None) -> list[Any]:
+def _nothing_yet(x: Array, axes: tuple[int, int] | None) -> list[Array]:
     """Mean squares before the first update: by rows, by columns, whole."""
     dtype, unused = real_dtype(x.dtype), (1,)
     if axes is None:
@@ -139,23 +142,23 @@ def _nothing_yet(x: Any, axes: tuple[int, int] | None) -> list[Any]:
 
 
 def _scaled(
-    g: Any, before: list[Any], axes: tuple[int, int] | None, past: Any, epsilon: Any
-) -> list[Any]:
+    g: Array, before: list[Array], axes: tuple[int, int] | None, past: Array, epsilon: Scalar
+) -> list[Array]:
     """The new update, and the new mean squares."""
     square = squared(g) + epsilon
     row, column, whole = before
     if axes is None:
-        whole = past * whole + (1 - past) * square
+        whole = running_mean(past, whole, square)
         return [g * rsqrt(whole), row, column, whole]
     second, largest = axes
-    row = past * row + (1 - past) * snp.mean(square, axis=largest)
-    column = past * column + (1 - past) * snp.mean(square, axis=second)
+    row = running_mean(past, row, snp.mean(square, axis=largest))
+    column = running_mean(past, column, snp.mean(square, axis=second))
     # v = r cᵀ / mean(r): the scale is 1/√(r / mean(r)) · 1/√c
     of_mean = snp.mean(row, axis=second - (second > largest), keepdims=True)
     by_row = snp.expand_dims(rsqrt(row / of_mean), largest)
     return [g * by_row * snp.expand_dims(rsqrt(column), second), row, column, whole]
 
 
-def _state(count: Any, spec: Any, squares: list[list[Any]]) -> FactoredState:
+def _state(count: Array, spec: Tree, squares: list[list[Array]]) -> FactoredState:
     rows, columns_, wholes = zip(*squares, strict=True) if squares else ((), (), ())
     return FactoredState(count, *[tree.unflatten(spec, x) for x in (rows, columns_, wholes)])

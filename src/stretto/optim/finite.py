@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Array, Tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -26,10 +27,10 @@ class ApplyIfFiniteState(NamedTuple):
     int32; ``last_finite`` is whether the last one was, and ``inner_state`` the state within.
     """
 
-    notfinite_count: Any
-    last_finite: Any
-    total_notfinite: Any
-    inner_state: Any
+    notfinite_count: Array
+    last_finite: Array
+    total_notfinite: Array
+    inner_state: Tree
 
 
 def apply_if_finite(
@@ -60,13 +61,13 @@ def apply_if_finite(
     check("apply_if_finite", least=0, max_consecutive_errors=max_consecutive_errors)
     within = as_transformation(inner, "apply_if_finite")
 
-    def init(params: Any) -> ApplyIfFiniteState:
+    def init(params: Tree) -> ApplyIfFiniteState:
         zero = first_count()
         return ApplyIfFiniteState(zero, snp.array(True), zero, within.init(params))
 
     def update(
-        updates: Any, state: ApplyIfFiniteState, params: Any = None, **extra: Any
-    ) -> tuple[Any, ApplyIfFiniteState]:
+        updates: Tree, state: ApplyIfFiniteState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, ApplyIfFiniteState]:
         finite = all_finite(updates)
         in_a_row = snp.where(finite, 0, safe_increment(state.notfinite_count))
         total = snp.where(finite, state.total_notfinite, safe_increment(state.total_notfinite))

@@ -6,7 +6,7 @@ Next, read ``members``, where each member of an ensemble has its own.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.types import default_dtype, is_inexact
-from stretto._engine.core.typing import DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
 from stretto.optim.base import (
     GradientTransformation,
@@ -31,7 +31,7 @@ __all__ = ["InjectStatefulHyperparamsState", "ScheduleState", "inject_hyperparam
 class ScheduleState(NamedTuple):
     """``count``, how often a schedule was asked, int32."""
 
-    count: Any
+    count: Array
 
 
 class InjectStatefulHyperparamsState(NamedTuple):
@@ -42,10 +42,10 @@ class InjectStatefulHyperparamsState(NamedTuple):
     holds the counts of schedules, ``inner_state`` the state of the transformation.
     """
 
-    count: Any
-    hyperparams: dict[str, Any]
+    count: Array
+    hyperparams: dict[str, Array]
     hyperparams_states: dict[str, ScheduleState]
-    inner_state: Any
+    inner_state: Tree
 
 
 def inject_hyperparams(
@@ -92,7 +92,7 @@ def inject_hyperparams(
             f"{list(signature.parameters)}"
         )
 
-    def is_static(name: str, x: Any) -> bool:
+    def is_static(name: str, x: object) -> bool:
         parameter = signature.parameters.get(name)
         default = None if parameter is None else parameter.default
         counts = type(default) is int and type(x) is int
@@ -109,20 +109,24 @@ def inject_hyperparams(
             kind = signature.parameters[name].kind
             arguments |= x if kind is inspect.Parameter.VAR_KEYWORD else {name: x}
         static = {name: x for name, x in arguments.items() if is_static(name, x)}
-        schedules = {n: x for n, x in arguments.items() if n not in static and callable(x)}
+        schedules: dict[str, Schedule] = {
+            n: x for n, x in arguments.items() if n not in static and callable(x)
+        }
         numbers = {n: x for n, x in arguments.items() if n not in static and n not in schedules}
-        inner_factory(**arguments)  # so that bad arguments are refused at once
 
-        def scheduled(states: dict[str, ScheduleState]) -> dict[str, Any]:
+        def scheduled(states: dict[str, ScheduleState]) -> dict[str, Array]:
             return {
                 name: _scalar(f(states[name].count), caller, name, hyperparam_dtype, f)
                 for name, f in schedules.items()
             }
 
-        def inner(hyperparams: dict[str, Any]) -> GradientTransformationExtraArgs:
+        def inner(hyperparams: Mapping[str, ArrayLike]) -> GradientTransformationExtraArgs:
             return as_transformation(inner_factory(**static, **hyperparams), caller)
 
-        def init(params: Any) -> InjectStatefulHyperparamsState:
+        first = {name: ScheduleState(first_count()) for name in schedules}
+        inner(numbers | scheduled(first))  # so that bad arguments are refused at once
+
+        def init(params: Tree) -> InjectStatefulHyperparamsState:
             states = {name: ScheduleState(first_count()) for name in schedules}
             own = {n: _scalar(x, caller, n, hyperparam_dtype) for n, x in numbers.items()}
             hyperparams = own | scheduled(states)
@@ -130,11 +134,11 @@ def inject_hyperparams(
             return InjectStatefulHyperparamsState(first_count(), hyperparams, states, inner_state)
 
         def update(
-            updates: Any,
+            updates: Tree,
             state: InjectStatefulHyperparamsState,
-            params: Any = None,
+            params: Tree = None,
             **extra: Any,
-        ) -> tuple[Any, InjectStatefulHyperparamsState]:
+        ) -> tuple[Tree, InjectStatefulHyperparamsState]:
             own = {n: _scalar(state.hyperparams[n], caller, n, hyperparam_dtype) for n in numbers}
             hyperparams = own | scheduled(state.hyperparams_states)
             updates, inner_state = inner(hyperparams).update(
@@ -155,7 +159,9 @@ def inject_hyperparams(
     return make
 
 
-def _scalar(x: Any, caller: str, name: str, dtype: Any, schedule: Schedule | None = None) -> Any:
+def _scalar(
+    x: ArrayLike, caller: str, name: str, dtype: DTypeLike | None, schedule: Schedule | None = None
+) -> Array:
     """A hyperparameter as an array that is not weak: Python numbers in ``dtype``."""
     try:
         value = as_value(x, caller, name)

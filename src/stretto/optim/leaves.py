@@ -22,16 +22,18 @@ from stretto._engine.core.types import (
     is_float0,
     is_inexact,
     kind_of,
+    named_dtype,
     promote,
     real_dtype,
 )
-from stretto._engine.core.typing import Array, DTypeLike
+from stretto._engine.core.typing import Array, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
 from stretto.optim.base import Scalar
 
 __all__ = [
     "all_finite",
     "check",
+    "check_dtype",
     "chosen",
     "columns",
     "filled",
@@ -39,6 +41,7 @@ __all__ = [
     "leafwise",
     "log_decay",
     "need_params",
+    "running_mean",
     "safe_increment",
     "squared",
     "unbias",
@@ -47,8 +50,8 @@ __all__ = [
 
 
 def columns(
-    caller: str, trees: Mapping[str, Any], *, shapes: bool = True
-) -> tuple[list[list[Any]], Any]:
+    caller: str, trees: Mapping[str, Tree], *, shapes: bool = True
+) -> tuple[list[list[Any]], Tree]:
     """The leaves of each tree, and the structure that all must share; leaves must agree in shape.
 
     With ``shapes=False`` shapes may differ. Raises ``ValueError`` with the path where they differ.
@@ -79,11 +82,11 @@ def columns(
 
 def leafwise(
     caller: str,
-    rule: Callable[..., Any],
-    updates: Any,
-    moments: Mapping[str, Any] | None = None,
-    params: Any = None,
-) -> list[Any]:
+    rule: Callable[..., Array | tuple[Array, ...]],
+    updates: Tree,
+    moments: Mapping[str, Tree] | None = None,
+    params: Tree = None,
+) -> list[Tree]:
     """Apply ``rule`` to each leaf of the updates with those of the moments, and of ``params``.
 
     The rule gives the new update, or a tuple of it and the new moments. Moments come back in the
@@ -101,7 +104,7 @@ def leafwise(
         as_values(column, caller, lambda root=root, x=x: tree.paths(x, root))
         for column, (root, x) in zip(flat, trees.items(), strict=True)
     ]
-    results: list[list[Any]] = [[] for _ in range(1 + len(moments))]
+    results: list[list[Array]] = [[] for _ in range(1 + len(moments))]
     for group in zip(*values, strict=True):
         news = rule(*[wide(x) for x in group])
         before = group[: 1 + len(moments)]
@@ -111,7 +114,7 @@ def leafwise(
     return [tree.unflatten(spec, result) for result in results]
 
 
-def _refuse_integers(caller: str, updates: Any, leaves: list[Any]) -> None:
+def _refuse_integers(caller: str, updates: Tree, leaves: list[Any]) -> None:
     for path, x in zip(tree.paths(updates, "updates"), leaves, strict=True):
         whole = isinstance(x, (bool, int)) or not is_inexact(getattr(x, "dtype", np.dtype(float)))
         if whole:
@@ -123,24 +126,24 @@ def _refuse_integers(caller: str, updates: Any, leaves: list[Any]) -> None:
             )
 
 
-def _common(values: tuple[Any, ...]) -> np.dtype:
+def _common(values: tuple[Array, ...]) -> np.dtype:
     return promote([(x.dtype, False) for x in values])[0]
 
 
-def wide(x: Any) -> Any:
+def wide(x: Array) -> Array:
     """The value in at least float32, and not weak."""
     narrow = kind_of(x.dtype) == "float" and x.dtype.itemsize < 4
     return convert(x, np.dtype(np.float32) if narrow else x.dtype)
 
 
-def squared(x: Any) -> Any:
+def squared(x: Array) -> Array:
     """|x|², which is real."""
     if kind_of(x.dtype) == "complex":
         return snp.real(x) * snp.real(x) + snp.imag(x) * snp.imag(x)
     return x * x
 
 
-def all_finite(x: Any) -> Any:
+def all_finite(x: Tree) -> Array:
     """Whether all elements of all leaves are finite: one boolean array."""
     finite = snp.array(True)
     for leaf in tree.leaves(x):
@@ -148,7 +151,7 @@ def all_finite(x: Any) -> Any:
     return finite
 
 
-def chosen(condition: Any, one: Any, other: Any) -> Any:
+def chosen(condition: Array, one: Tree, other: Tree) -> Tree:
     """One tree or the other, of equal structure."""
     return tree.map(lambda x, y: snp.where(condition, x, y), one, other)
 
@@ -157,15 +160,15 @@ def chosen(condition: Any, one: Any, other: Any) -> Any:
 
 
 def filled(
-    params: Any, value: Scalar = 0.0, dtype: DTypeLike | None = None, *, real_only: bool = False
-) -> Any:
+    params: Tree, value: Scalar = 0.0, dtype: DTypeLike | None = None, *, real_only: bool = False
+) -> Tree:
     """A tree like ``params``, each element ``value``: a state before the first update.
 
     ``dtype`` is for real floating leaves; ``real_only`` gives complex ones the dtype of their
     parts.
     """
 
-    def one(x: Any) -> Any:
+    def one(x: Tree) -> Array:
         own = canonical_dtype(np.dtype(x.dtype)) if hasattr(x, "dtype") else as_value(x).dtype
         if real_only:
             own = real_dtype(own)
@@ -175,7 +178,7 @@ def filled(
     return tree.map(one, params)
 
 
-def first_count() -> Any:
+def first_count() -> Array:
     """Zero updates so far."""
     return snp.zeros((), snp.int32)
 
@@ -200,14 +203,19 @@ def safe_increment(count: Array) -> Array:
     return snp.where(value < largest, value + snp.full((), 1, value.dtype), largest)
 
 
-def log_decay(decay: Scalar) -> Any:
+def running_mean(decay: Scalar, before: Array, new: Array) -> Array:
+    """decay · before + (1 − decay) · new."""
+    return before * decay + new * (1 - decay)
+
+
+def log_decay(decay: Scalar) -> Array | float:
     """The logarithm, in double precision for a number: decayᵗ is the exponential of t times it."""
     if isinstance(decay, Value):
         return snp.log(decay)
     return math.log(decay) if decay > 0 else -math.inf
 
 
-def unbias(decay: Scalar, count: Any) -> Any:
+def unbias(decay: Scalar, count: Array) -> Array:
     """1 / (1 − decayᵗ): the factor that corrects a mean that began at zero.
 
     Source: Kingma and Ba, "Adam", 2015, section 3. The difference of numbers that are almost equal
@@ -219,7 +227,7 @@ def unbias(decay: Scalar, count: Any) -> Any:
 # Arguments
 
 
-def need_params(params: Any, caller: str) -> None:
+def need_params(params: Tree, caller: str) -> None:
     """Raise ``ValueError`` where ``update`` was called without parameters."""
     if params is None:
         raise ValueError(
@@ -233,12 +241,15 @@ def check(
     least: float | None = None,
     below: float | None = None,
     above: float | None = None,
-    **arguments: Any,
+    schedules: bool = False,
+    optional: bool = False,
+    **arguments: object,
 ) -> None:
-    """Refuse numbers out of range; arrays of rank 0, schedules and None pass.
+    """Refuse numbers out of range; arrays of rank 0 pass, and schedules and None where allowed.
 
     Raises ``ValueError`` for such numbers and for arrays with axes, ``TypeError`` for others.
     """
+    expected = "a number, an array or a schedule" if schedules else "a number or an array"
     bounds = [
         f"{sign} {bound:g}"
         for sign, bound in (("at least", least), ("above", above), ("below", below))
@@ -253,10 +264,10 @@ def check(
                     f"your optimiser in place of adam"
                 )
             continue
-        if x is None or callable(x):
+        if (optional and x is None) or (schedules and callable(x)):
             continue
         if isinstance(x, bool) or not isinstance(x, (int, float, np.number)):
-            raise TypeError(f"{caller}: {name} must be a number or an array, got {x!r}")
+            raise TypeError(f"{caller}: {name} must be {expected}, got {x!r}")
         inside = (
             not math.isnan(x)
             and (least is None or x >= least)
@@ -265,3 +276,16 @@ def check(
         )
         if not inside:
             raise ValueError(f"{caller}: {name} must be {' and '.join(bounds)}, got {x!r}")
+
+
+def check_dtype(caller: str, **dtypes: DTypeLike | None) -> None:
+    """Raise ``TypeError`` for dtypes of moments that are not floating; None passes."""
+    for name, dtype in dtypes.items():
+        if dtype is None:
+            continue
+        try:
+            is_floating = kind_of(named_dtype(dtype)) == "float"
+        except TypeError:
+            is_floating = False
+        if not is_floating:
+            raise TypeError(f"{caller}: {name} must be a floating dtype, got {dtype!r}")

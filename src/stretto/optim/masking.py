@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     Mask,
     as_transformation,
 )
+from stretto.optim.naming import caller_of
 
 __all__ = ["MaskedNode", "MaskedState", "masked"]
 
@@ -28,7 +30,7 @@ class MaskedNode(NamedTuple):
 class MaskedState(NamedTuple):
     """``inner_state``, the inner transformation's, for the leaves that the mask lets pass."""
 
-    inner_state: Any
+    inner_state: Tree
 
 
 def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationExtraArgs:
@@ -53,18 +55,19 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
     >>> tx.update(st.tree.map(snp.zeros_like, params), tx.init(params), params)[0]
     {'bias': Array([0.], dtype=float32), 'weight': Array([[0.1]], dtype=float32)}
     """
-    within = as_transformation(inner, "masked")
+    caller = caller_of("masked")
+    within = as_transformation(inner, caller)
 
-    def init(params: Any) -> MaskedState:
-        return MaskedState(within.init(_kept(params, _choices(mask, params))))
+    def init(params: Tree) -> MaskedState:
+        return MaskedState(within.init(_kept(caller, params, _choices(caller, mask, params))))
 
     def update(
-        updates: Any, state: MaskedState, params: Any = None, **extra: Any
-    ) -> tuple[Any, MaskedState]:
-        choices = _choices(mask, updates)
-        kept_params = None if params is None else _kept(params, choices)
+        updates: Tree, state: MaskedState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, MaskedState]:
+        choices = _choices(caller, mask, updates)
+        kept_params = None if params is None else _kept(caller, params, choices)
         new, inner_state = within.update(
-            _kept(updates, choices), state.inner_state, kept_params, **extra
+            _kept(caller, updates, choices), state.inner_state, kept_params, **extra
         )
         changed = iter(tree.leaves(new))
         leaves, spec = tree.flatten(updates)
@@ -74,21 +77,21 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
     return GradientTransformationExtraArgs(init, update)
 
 
-def _choices(mask: Mask, params: Any) -> list[bool]:
+def _choices(caller: str, mask: Mask, params: Tree) -> list[bool]:
     """Whether each leaf is let through."""
     booleans = mask(params) if callable(mask) else mask
-    choices = tree.prefix_leaves(booleans, params, "masked", "mask")
+    choices = tree.prefix_leaves(booleans, params, caller, "mask")
     for path, chosen in zip(tree.paths(params, "mask"), choices, strict=True):
         if not isinstance(chosen, (bool, np.bool_)):
-            raise TypeError(f"masked: {path} must be True or False, got {chosen!r}")
+            raise TypeError(f"{caller}: {path} must be True or False, got {chosen!r}")
     return choices
 
 
-def _kept(x: Any, choices: list[bool]) -> Any:
+def _kept(caller: str, x: Tree, choices: list[bool]) -> Tree:
     leaves, spec = tree.flatten(x)
     if len(leaves) != len(choices):
         raise ValueError(
-            f"masked: updates have {len(choices)} leaves, but params {len(leaves)}; give the "
+            f"{caller}: updates have {len(choices)} leaves, but params {len(leaves)}; give the "
             f"parameters that the updates are for"
         )
     return tree.unflatten(

@@ -16,6 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.spelling import refuse_unknown
+from stretto._engine.core.typing import Array, Tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -77,21 +78,21 @@ def per_member(
         )
     within = as_transformation(inner, "per_member")
 
-    def init(params: Any) -> Any:
+    def init(params: Tree) -> Tree:
         _members({"params": params})
         return vmap(within.init)(params)
 
     return GradientTransformationExtraArgs(init, _update_of(within))
 
 
-def _update_of(within: GradientTransformationExtraArgs) -> Callable[..., tuple[Any, Any]]:
+def _update_of(within: GradientTransformationExtraArgs) -> Callable[..., tuple[Tree, Tree]]:
     """The update of all members."""
 
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+    def update(updates: Tree, state: Tree, params: Tree = None, **extra: Tree) -> tuple[Tree, Tree]:
         trees = {"updates": updates, "state": state, "params": params} | extra
         size = _members(trees)
 
-        def of_one(updates: Any, state: Any, params: Any, extra: Any) -> tuple[Any, Any]:
+        def of_one(updates: Tree, state: Tree, params: Tree, extra: Tree) -> tuple[Tree, Tree]:
             return within.update(updates, state, params, **extra)
 
         return vmap(of_one, axis_size=size)(updates, state, params, extra)
@@ -105,7 +106,7 @@ def _made_per_member(
     """``per_member`` of a function, with hyperparameters in the state."""
     caller = f"per_member({name_of(factory)})"
     refuse_unknown(caller, "hyperparameter", hyperparams, factory, name_of(factory))
-    own: dict[str, Any] = {}
+    own: dict[str, Array] = {}
     for name, x in hyperparams.items():
         if isinstance(x, (list, tuple)) and all(isinstance(n, (int, float)) for n in x):
             own[name] = as_value(np.asarray(x, np.float64), caller, name)
@@ -115,7 +116,7 @@ def _made_per_member(
     names = set(inspect.signature(factory).parameters)
     make = inject_hyperparams(factory, static_args=names - set(own))
 
-    def init(params: Any) -> Any:
+    def init(params: Tree) -> Tree:
         _members({"params": params} | own)
         return vmap(lambda params, own: make(**shared, **own).init(params))(params, own)
 
@@ -129,7 +130,7 @@ def _made_per_member(
     return GradientTransformationExtraArgs(init, _update_of(of_one))
 
 
-def _members(trees: Mapping[str, Any]) -> int:
+def _members(trees: Mapping[str, Tree]) -> int:
     """How many members all leaves have along axis 0; ``ValueError`` where they do not agree."""
     sizes: dict[int, str] = {}
     for root, x in trees.items():

@@ -11,18 +11,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import stretto.numpy as snp
-from stretto._engine.core.typing import DTypeLike
+from stretto._engine.core.typing import Array, DTypeLike, Tree
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,
+    check_dtype,
     filled,
     first_count,
     leafwise,
     log_decay,
+    running_mean,
     safe_increment,
     squared,
     unbias,
 )
+from stretto.optim.naming import caller_of
 
 __all__ = [
     "ScaleByAdamState",
@@ -40,43 +43,43 @@ __all__ = [
 class ScaleByAdamState(NamedTuple):
     """``count``, the updates done, int32; ``mu``, means of gradients; ``nu``, means of squares."""
 
-    count: Any
-    mu: Any
-    nu: Any
+    count: Array
+    mu: Tree
+    nu: Tree
 
 
 class ScaleByAmsgradState(NamedTuple):
     """Adam's ``count``, ``mu`` and ``nu``; ``nu_max``, the largest means of squares so far."""
 
-    count: Any
-    mu: Any
-    nu: Any
-    nu_max: Any
+    count: Array
+    mu: Tree
+    nu: Tree
+    nu_max: Tree
 
 
 class ScaleByBeliefState(NamedTuple):
     """``count``, ``mu`` as Adam's; ``nu``, the means of squared surprises."""
 
-    count: Any
-    mu: Any
-    nu: Any
+    count: Array
+    mu: Tree
+    nu: Tree
 
 
 def _two_moments(
     caller: str,
-    rule_at: Callable[[Any], Callable[..., Any]],
+    rule_at: Callable[[Array], Callable[..., tuple[Array, ...]]],
     *,
     state_class: type = ScaleByAdamState,
-    start: Any = (0.0, 0.0),
-    mu_dtype: Any = None,
+    start: tuple[Scalar, Scalar] = (0.0, 0.0),
+    mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """A transformation with a count and two moments; ``rule_at(t)`` is the rule of update t ≥ 1."""
 
-    def init(params: Any) -> Any:
+    def init(params: Tree) -> Tree:
         mu = filled(params, start[0], mu_dtype)
         return state_class(first_count(), mu, filled(params, start[1], real_only=True))
 
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+    def update(updates: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
         count = safe_increment(state.count)
         moments = {"mu": state.mu, "nu": state.nu}
         new, mu, nu = leafwise(caller, rule_at(count), updates, moments)
@@ -85,21 +88,23 @@ def _two_moments(
     return GradientTransformationExtraArgs(init, update)
 
 
-def _first_moment(b1: Any, count: Any, nesterov: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
+def _first_moment(
+    b1: Scalar, count: Array, nesterov: bool
+) -> Callable[[Array, Array], tuple[Array, Array]]:
     """From g and m to the new m and m̂; with Nesterov's look ahead, m̂ is that of the next step."""
     now = unbias(b1, count)
     if not nesterov:
 
-        def plain(g: Any, m: Any) -> tuple[Any, Any]:
-            m = b1 * m + (1 - b1) * g
+        def plain(g: Array, m: Array) -> tuple[Array, Array]:
+            m = running_mean(b1, m, g)
             return m, m * now
 
         return plain
     ahead = unbias(b1, safe_increment(count))
 
-    def looking_ahead(g: Any, m: Any) -> tuple[Any, Any]:
-        m = b1 * m + (1 - b1) * g
-        return m, (b1 * ahead) * m + ((1 - b1) * now) * g
+    def looking_ahead(g: Array, m: Array) -> tuple[Array, Array]:
+        m = running_mean(b1, m, g)
+        return m, m * (b1 * ahead) + g * ((1 - b1) * now)
 
     return looking_ahead
 
@@ -135,16 +140,17 @@ def scale_by_adam(
     >>> snp.round(updates["w"], 3), state.count
     (Array([1.], dtype=float32), Array(1, dtype=int32))
     """
-    caller = "scale_by_adam"
+    caller = caller_of("scale_by_adam")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
+    check_dtype(caller, mu_dtype=mu_dtype)
 
-    def rule_at(count: Any) -> Callable[..., Any]:
+    def rule_at(count: Array) -> Callable[..., tuple[Array, ...]]:
         first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
 
-        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+        def rule(g: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
             m, m_hat = first(g, m)
-            v = b2 * v + (1 - b2) * squared(g)
+            v = running_mean(b2, v, squared(g))
             return m_hat / (snp.sqrt(v * v_scale + eps_root) + eps), m, v
 
         return rule
@@ -184,24 +190,25 @@ def scale_by_amsgrad(
     >>> snp.round(updates["w"], 3)
     Array([1.], dtype=float32)
     """
-    caller = "scale_by_amsgrad"
+    caller = caller_of("scale_by_amsgrad")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
+    check_dtype(caller, mu_dtype=mu_dtype)
 
-    def init(params: Any) -> ScaleByAmsgradState:
+    def init(params: Tree) -> ScaleByAmsgradState:
         mu, nu = filled(params, dtype=mu_dtype), filled(params, real_only=True)
         return ScaleByAmsgradState(first_count(), mu, nu, filled(params, real_only=True))
 
     def update(
-        updates: Any, state: ScaleByAmsgradState, params: Any = None, **extra: Any
-    ) -> tuple[Any, ScaleByAmsgradState]:
+        updates: Tree, state: ScaleByAmsgradState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, ScaleByAmsgradState]:
         count = safe_increment(state.count)
         m_scale = unbias(b1, count) if bias_correction_mu else 1
         v_scale = unbias(b2, count) if bias_correction_nu else 1
 
-        def rule(g: Any, m: Any, v: Any, largest: Any) -> tuple[Any, Any, Any, Any]:
-            m = b1 * m + (1 - b1) * g
-            v = b2 * v + (1 - b2) * squared(g)
+        def rule(g: Array, m: Array, v: Array, largest: Array) -> tuple[Array, Array, Array, Array]:
+            m = running_mean(b1, m, g)
+            v = running_mean(b2, v, squared(g))
             largest = snp.maximum(largest, v * v_scale)
             return m * m_scale / (snp.sqrt(largest + eps_root) + eps), m, v, largest
 
@@ -234,20 +241,21 @@ def scale_by_adamax(
     >>> snp.round(updates["w"], 3)
     Array([1.], dtype=float32)
     """
-    check("scale_by_adamax", least=0, below=1, b1=b1, b2=b2)
-    check("scale_by_adamax", least=0, eps=eps)
+    caller = caller_of("scale_by_adamax")
+    check(caller, least=0, below=1, b1=b1, b2=b2)
+    check(caller, least=0, eps=eps)
 
-    def rule_at(count: Any) -> Callable[..., Any]:
+    def rule_at(count: Array) -> Callable[..., tuple[Array, ...]]:
         first = _first_moment(b1, count, nesterov=False)
 
-        def rule(g: Any, m: Any, u: Any) -> tuple[Any, Any, Any]:
+        def rule(g: Array, m: Array, u: Array) -> tuple[Array, Array, Array]:
             m, m_hat = first(g, m)
             u = snp.maximum(snp.absolute(g) + eps, b2 * u)
             return m_hat / u, m, u
 
         return rule
 
-    return _two_moments("scale_by_adamax", rule_at)
+    return _two_moments(caller, rule_at)
 
 
 def scale_by_radam(
@@ -283,13 +291,13 @@ def scale_by_radam(
     >>> tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))[0]
     {'w': Array([5.], dtype=float32)}
     """
-    caller = "scale_by_radam"
+    caller = caller_of("scale_by_radam")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
     check(caller, least=4, threshold=threshold)  # below 4, r is not a real number
     limit = 2 / (1 - b2) - 1
 
-    def rule_at(count: Any) -> Callable[..., Any]:
+    def rule_at(count: Array) -> Callable[..., tuple[Array, ...]]:
         first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
         rho = limit - 2 * count / snp.expm1(-count * log_decay(b2))
         certain = rho >= threshold
@@ -298,9 +306,9 @@ def scale_by_radam(
         )  # so that no root of a negative number is taken where it is not used
         r = snp.sqrt((safe - 4) * (safe - 2) * limit / ((limit - 4) * (limit - 2) * safe))
 
-        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+        def rule(g: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
             m, m_hat = first(g, m)
-            v = b2 * v + (1 - b2) * squared(g)
+            v = running_mean(b2, v, squared(g))
             adapted = r * m_hat / (snp.sqrt(v * v_scale + eps_root) + eps)
             return snp.where(certain, adapted, m_hat), m, v
 
@@ -338,16 +346,16 @@ def scale_by_belief(
     >>> snp.round(updates["w"], 3)
     Array([1.111], dtype=float32)
     """
-    caller = "scale_by_belief"
+    caller = caller_of("scale_by_belief")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, least=0, eps=eps, eps_root=eps_root)
 
-    def rule_at(count: Any) -> Callable[..., Any]:
+    def rule_at(count: Array) -> Callable[..., tuple[Array, ...]]:
         first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
 
-        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+        def rule(g: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
             m, m_hat = first(g, m)
-            v = b2 * v + (1 - b2) * squared(g - m) + eps_root
+            v = running_mean(b2, v, squared(g - m)) + eps_root
             return m_hat / (snp.sqrt(v * v_scale) + eps), m, v
 
         return rule
@@ -383,15 +391,15 @@ def scale_by_yogi(
     >>> snp.round(updates["w"], 3)
     Array([1.], dtype=float32)
     """
-    caller = "scale_by_yogi"
+    caller = caller_of("scale_by_yogi")
     check(caller, least=0, below=1, b1=b1, b2=b2)
     start = initial_accumulator_value
     check(caller, least=0, eps=eps, eps_root=eps_root, initial_accumulator_value=start)
 
-    def rule_at(count: Any) -> Callable[..., Any]:
+    def rule_at(count: Array) -> Callable[..., tuple[Array, ...]]:
         first, v_scale = _first_moment(b1, count, nesterov=False), unbias(b2, count)
 
-        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+        def rule(g: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
             m, m_hat = first(g, m)
             square = squared(g)
             v = v - (1 - b2) * snp.sign(v - square) * square

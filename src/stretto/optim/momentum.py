@@ -9,9 +9,19 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import stretto.numpy as snp
-from stretto._engine.core.typing import DTypeLike
+from stretto._engine.core.typing import Array, DTypeLike, Tree
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
-from stretto.optim.leaves import check, filled, first_count, leafwise, safe_increment, unbias
+from stretto.optim.leaves import (
+    check,
+    check_dtype,
+    filled,
+    first_count,
+    leafwise,
+    running_mean,
+    safe_increment,
+    unbias,
+)
+from stretto.optim.naming import caller_of
 
 __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion", "trace"]
 
@@ -19,21 +29,21 @@ __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion",
 class TraceState(NamedTuple):
     """``trace``, the decayed sum of the updates."""
 
-    trace: Any
+    trace: Tree
 
 
 class EmaState(NamedTuple):
     """``count``, the updates done, int32; ``ema``, their exponential mean, before correction."""
 
-    count: Any
-    ema: Any
+    count: Array
+    ema: Tree
 
 
 class ScaleByLionState(NamedTuple):
     """``count``, the updates done, int32; ``mu``, the momentum."""
 
-    count: Any
-    mu: Any
+    count: Array
+    mu: Tree
 
 
 def trace(
@@ -63,19 +73,21 @@ def trace(
     >>> updates
     {'w': Array([1.5], dtype=float32)}
     """
-    check("trace", least=0, decay=decay)
+    caller = caller_of("trace")
+    check(caller, least=0, decay=decay)
+    check_dtype(caller, accumulator_dtype=accumulator_dtype)
 
-    def init(params: Any) -> TraceState:
+    def init(params: Tree) -> TraceState:
         return TraceState(filled(params, dtype=accumulator_dtype))
 
     def update(
-        updates: Any, state: TraceState, params: Any = None, **extra: Any
-    ) -> tuple[Any, TraceState]:
-        def rule(g: Any, m: Any) -> tuple[Any, Any]:
+        updates: Tree, state: TraceState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, TraceState]:
+        def rule(g: Array, m: Array) -> tuple[Array, Array]:
             new = g + decay * m
             return (g + decay * new if nesterov else new), new
 
-        new_updates, m = leafwise("trace", rule, updates, {"trace": state.trace})
+        new_updates, m = leafwise(caller, rule, updates, {"trace": state.trace})
         return new_updates, TraceState(m)
 
     return GradientTransformationExtraArgs(init, update)
@@ -115,28 +127,30 @@ def ema(
     >>> snp.round(mean["w"], 3)
     Array([3.07], dtype=float32)
     """
-    check("ema", least=0, below=1, decay=decay)
+    caller = caller_of("ema")
+    check(caller, least=0, below=1, decay=decay)
+    check_dtype(caller, accumulator_dtype=accumulator_dtype)
 
-    def init(params: Any) -> EmaState:
+    def init(params: Tree) -> EmaState:
         return EmaState(first_count(), filled(params, dtype=accumulator_dtype))
 
     def update(
-        updates: Any, state: EmaState, params: Any = None, **extra: Any
-    ) -> tuple[Any, EmaState]:
+        updates: Tree, state: EmaState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, EmaState]:
         count = safe_increment(state.count)
         correction = unbias(decay, count) if debias else 1
 
-        def rule(g: Any, m: Any) -> tuple[Any, Any]:
-            mean = decay * m + (1 - decay) * g
+        def rule(g: Array, m: Array) -> tuple[Array, Array]:
+            mean = running_mean(decay, m, g)
             return mean * correction, mean
 
-        new, mean = leafwise("ema", rule, updates, {"ema": state.ema})
+        new, mean = leafwise(caller, rule, updates, {"ema": state.ema})
         return new, EmaState(count, mean)
 
     return GradientTransformationExtraArgs(init, update)
 
 
-_SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+_SIGNS: dict[str, Callable[[Array, Scalar], Array]] = {
     "hard": lambda x, beta: snp.sign(x),
     "smooth": lambda x, beta: snp.tanh(beta * x),
     "refined": lambda x, beta: snp.minimum(snp.maximum(x, -1), 1),
@@ -176,22 +190,24 @@ def scale_by_lion(
     >>> tx.update({"w": snp.array([-3.0, 0.2])}, tx.init({"w": snp.zeros(2)}))[0]
     {'w': Array([-1.,  1.], dtype=float32)}
     """
-    check("scale_by_lion", least=0, below=1, b1=b1, b2=b2)
-    check("scale_by_lion", above=0, smooth_beta=smooth_beta)
+    caller = caller_of("scale_by_lion")
+    check(caller, least=0, below=1, b1=b1, b2=b2)
+    check(caller, above=0, smooth_beta=smooth_beta)
+    check_dtype(caller, mu_dtype=mu_dtype)
     if mode not in _SIGNS:
         raise ValueError(f"scale_by_lion: mode must be one of {list(_SIGNS)}, got {mode!r}")
     sign = _SIGNS[mode]
 
-    def init(params: Any) -> ScaleByLionState:
+    def init(params: Tree) -> ScaleByLionState:
         return ScaleByLionState(first_count(), filled(params, dtype=mu_dtype))
 
     def update(
-        updates: Any, state: ScaleByLionState, params: Any = None, **extra: Any
-    ) -> tuple[Any, ScaleByLionState]:
-        def rule(g: Any, m: Any) -> tuple[Any, Any]:
-            return sign(b1 * m + (1 - b1) * g, smooth_beta), b2 * m + (1 - b2) * g
+        updates: Tree, state: ScaleByLionState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, ScaleByLionState]:
+        def rule(g: Array, m: Array) -> tuple[Array, Array]:
+            return sign(running_mean(b1, m, g), smooth_beta), running_mean(b2, m, g)
 
-        new, mu = leafwise("scale_by_lion", rule, updates, {"mu": state.mu})
+        new, mu = leafwise(caller, rule, updates, {"mu": state.mu})
         return new, ScaleByLionState(safe_increment(state.count), mu)
 
     return GradientTransformationExtraArgs(init, update)

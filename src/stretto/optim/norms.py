@@ -6,19 +6,18 @@ Next, read ``clipping``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
 from stretto._engine.api.arguments import values_of_tree
-from stretto._engine.core.typing import Array
+from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.powers import root_of_squares
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide
+from stretto.optim.naming import caller_of
 
 __all__ = ["global_norm", "scale_by_param_block_rms", "scale_by_trust_ratio"]
 
 
-def global_norm(updates: Any) -> Array:
+def global_norm(updates: Tree) -> Array:
     """Return the Euclidean norm of all elements of all leaves.
 
     Args:
@@ -33,7 +32,12 @@ def global_norm(updates: Any) -> Array:
     >>> global_norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
     Array(5., dtype=float32)
     """
-    leaves = values_of_tree(updates, "global_norm", "updates")[0]
+    return norm_of("global_norm", updates)
+
+
+def norm_of(caller: str, updates: Tree) -> Array:
+    """``global_norm``, for a caller whose name its messages begin with."""
+    leaves = values_of_tree(updates, caller, "updates")[0]
     return root_of_squares(sum([snp.sum(squared(wide(x))) for x in leaves], snp.zeros(())))
 
 
@@ -62,16 +66,16 @@ def scale_by_trust_ratio(
     >>> tx.update({"w": snp.array([0.0, 0.5])}, tx.init(params), params)[0]
     {'w': Array([0., 5.], dtype=float32)}
     """
-    caller = "scale_by_trust_ratio"
+    caller = caller_of("scale_by_trust_ratio")
     check(caller, least=0, min_norm=min_norm, trust_coefficient=trust_coefficient, eps=eps)
 
-    def rule(g: Any, p: Any) -> Any:
+    def rule(g: Array, p: Array) -> Array:
         of_p, of_g = (snp.maximum(root_of_squares(snp.sum(squared(x))), min_norm) for x in (p, g))
         zero = (of_p == 0) | (of_g == 0)
         ratio = trust_coefficient * of_p / snp.where(zero, 1, of_g + eps)
         return g * snp.where(zero, 1, ratio)
 
-    def f(updates: Any, params: Any) -> Any:
+    def f(updates: Tree, params: Tree) -> Tree:
         need_params(params, caller)
         return leafwise(caller, rule, updates, params=params)[0]
 
@@ -98,10 +102,10 @@ def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation
     >>> tx.update({"w": snp.ones(2)}, tx.init(params), params)[0]
     {'w': Array([2., 2.], dtype=float32)}
     """
-    caller = "scale_by_param_block_rms"
+    caller = caller_of("scale_by_param_block_rms")
     check(caller, least=0, min_scale=min_scale)
 
-    def f(updates: Any, params: Any) -> Any:
+    def f(updates: Tree, params: Tree) -> Tree:
         need_params(params, caller)
         scaled = lambda g, p: g * snp.maximum(root_of_squares(snp.mean(squared(p))), min_scale)
         return leafwise(caller, scaled, updates, params=params)[0]

@@ -1,6 +1,7 @@
 """Optimisers: SGD, RMSProp and the sums of squares, Lion, layer-wise ones, Adafactor.
 
-Each is a ``chain`` of transformations. Adam's family is in ``adams``.
+Each is a ``chain`` of transformations, whose errors carry its name (``naming``); arguments that the
+parts call otherwise are checked here. Adam's family is in ``adams``.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from stretto.optim.base import (
 from stretto.optim.clipping import clip_by_block_rms
 from stretto.optim.combining import chain
 from stretto.optim.factored import scale_by_factored_rms
+from stretto.optim.leaves import check, check_dtype
 from stretto.optim.masking import masked
 from stretto.optim.moments import scale_by_adam
 from stretto.optim.momentum import ema, scale_by_lion, trace
+from stretto.optim.naming import making
 from stretto.optim.norms import scale_by_param_block_rms, scale_by_trust_ratio
 from stretto.optim.rms import scale_by_adadelta, scale_by_rms, scale_by_rss, scale_by_stddev
 from stretto.optim.scaling import (
@@ -63,6 +66,7 @@ def sgd(
     Raises:
         ValueError: a number is negative, an array has axes (see ``per_member``), or ``nesterov``
             without momentum.
+        TypeError: ``accumulator_dtype`` is not floating.
 
     Source: Robbins and Monro, 1951; Polyak, 1964; Sutskever et al., "On the importance of
     initialization and momentum in deep learning", 2013.
@@ -79,8 +83,15 @@ def sgd(
     """
     if nesterov and momentum is None:
         raise ValueError("sgd: nesterov=True needs a momentum, such as momentum=0.9")
-    moving = identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype)
-    return chain(moving, scale_by_learning_rate(learning_rate))
+    check("sgd", least=0, optional=True, momentum=momentum)
+    check_dtype("sgd", accumulator_dtype=accumulator_dtype)
+    return making(
+        "sgd",
+        lambda: chain(
+            identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype),
+            scale_by_learning_rate(learning_rate),
+        ),
+    )
 
 
 def noisy_sgd(
@@ -113,7 +124,10 @@ def noisy_sgd(
     >>> bool(snp.all(snp.abs(updates["w"] + 0.1) < 0.1))
     True
     """
-    return chain(add_noise(eta, gamma, key), scale_by_learning_rate(learning_rate))
+    return making(
+        "noisy_sgd",
+        lambda: chain(add_noise(eta, gamma, key), scale_by_learning_rate(learning_rate)),
+    )
 
 
 def adagrad(
@@ -140,8 +154,11 @@ def adagrad(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return chain(
-        scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
+    return making(
+        "adagrad",
+        lambda: chain(
+            scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
+        ),
     )
 
 
@@ -178,10 +195,13 @@ def adadelta(
     >>> snp.round(updates["w"], 5)
     Array([-0.00316], dtype=float32)
     """
-    return chain(
-        add_decayed_weights(weight_decay, weight_decay_mask),
-        scale_by_adadelta(rho, eps),
-        scale_by_learning_rate(1.0 if learning_rate is None else learning_rate),
+    return making(
+        "adadelta",
+        lambda: chain(
+            add_decayed_weights(weight_decay, weight_decay_mask),
+            scale_by_adadelta(rho, eps),
+            scale_by_learning_rate(1.0 if learning_rate is None else learning_rate),
+        ),
     )
 
 
@@ -213,7 +233,8 @@ def rmsprop(
         The transformation.
 
     Raises:
-        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+        ValueError: a number is out of its range, an array has axes (see ``per_member``), or
+            ``nesterov`` without momentum.
 
     Source: Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning", 2012;
     centred, Graves, "Generating sequences with recurrent neural networks", 2013.
@@ -224,11 +245,17 @@ def rmsprop(
     >>> snp.round(updates["w"], 3)
     Array([-0.2], dtype=float32)
     """
+    if nesterov and momentum is None:
+        raise ValueError("rmsprop: nesterov=True needs a momentum, such as momentum=0.9")
+    check("rmsprop", least=0, optional=True, momentum=momentum)
     scaled = scale_by_stddev if centered else scale_by_rms
-    return chain(
-        scaled(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
-        scale_by_learning_rate(learning_rate),
-        identity() if momentum is None else trace(momentum, nesterov),
+    return making(
+        "rmsprop",
+        lambda: chain(
+            scaled(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
+            scale_by_learning_rate(learning_rate),
+            identity() if momentum is None else trace(momentum, nesterov),
+        ),
     )
 
 
@@ -269,10 +296,13 @@ def lion(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return chain(
-        scale_by_lion(b1, b2, mu_dtype),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+    return making(
+        "lion",
+        lambda: chain(
+            scale_by_lion(b1, b2, mu_dtype),
+            add_decayed_weights(weight_decay, mask),
+            scale_by_learning_rate(learning_rate),
+        ),
     )
 
 
@@ -313,11 +343,14 @@ def lamb(
     >>> snp.round(updates["w"], 3)  # of length 0.5, a tenth of that of w
     Array([-0.354, -0.354], dtype=float32)
     """
-    return chain(
-        scale_by_adam(b1, b2, eps, eps_root),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_trust_ratio(),
-        scale_by_learning_rate(learning_rate),
+    return making(
+        "lamb",
+        lambda: chain(
+            scale_by_adam(b1, b2, eps, eps_root),
+            add_decayed_weights(weight_decay, mask),
+            scale_by_trust_ratio(),
+            scale_by_learning_rate(learning_rate),
+        ),
     )
 
 
@@ -362,12 +395,18 @@ def lars(
     >>> snp.round(updates["w"], 5)
     Array([-0.005,  0.   ], dtype=float32)
     """
-    ratio = scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps)
-    return chain(
-        add_decayed_weights(weight_decay, weight_decay_mask),
-        masked(ratio, trust_ratio_mask),
-        scale_by_learning_rate(learning_rate),
-        trace(momentum, nesterov),
+    check("lars", least=0, momentum=momentum)
+    return making(
+        "lars",
+        lambda: chain(
+            add_decayed_weights(weight_decay, weight_decay_mask),
+            masked(
+                scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps),
+                trust_ratio_mask,
+            ),
+            scale_by_learning_rate(learning_rate),
+            trace(momentum, nesterov),
+        ),
     )
 
 
@@ -422,15 +461,27 @@ def adafactor(
     >>> snp.round(updates["w"], 3)
     Array([-0.2,  0.2], dtype=float32)
     """
-    parts = [scale_by_factored_rms(factored, decay_rate, decay_offset, min_dim_size_to_factor, eps)]
-    if clipping_threshold is not None:
-        parts.append(clip_by_block_rms(clipping_threshold))
-    if learning_rate is not None:
-        parts.append(scale_by_learning_rate(learning_rate, flip_sign=False))
-    if multiply_by_parameter_scale:
-        parts.append(scale_by_param_block_rms())
-    if momentum is not None:
-        parts.append(ema(momentum, debias=False, accumulator_dtype=dtype_momentum))
-    if weight_decay_rate is not None:
-        parts.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
-    return chain(*parts, scale(-1))
+    caller = "adafactor"
+    check(caller, least=0, eps=eps)
+    check(caller, least=0, schedules=True, optional=True, weight_decay_rate=weight_decay_rate)
+    check(caller, least=0, below=1, optional=True, momentum=momentum)
+    check_dtype(caller, dtype_momentum=dtype_momentum)
+    check(caller, above=0, optional=True, clipping_threshold=clipping_threshold)
+
+    def whole() -> GradientTransformationExtraArgs:
+        parts = [
+            scale_by_factored_rms(factored, decay_rate, decay_offset, min_dim_size_to_factor, eps)
+        ]
+        if clipping_threshold is not None:
+            parts.append(clip_by_block_rms(clipping_threshold))
+        if learning_rate is not None:
+            parts.append(scale_by_learning_rate(learning_rate, flip_sign=False))
+        if multiply_by_parameter_scale:
+            parts.append(scale_by_param_block_rms())
+        if momentum is not None:
+            parts.append(ema(momentum, debias=False, accumulator_dtype=dtype_momentum))
+        if weight_decay_rate is not None:
+            parts.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
+        return chain(*parts, scale(-1))
+
+    return making(caller, whole)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import stretto.numpy as snp
+from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.powers import rsqrt
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
@@ -15,10 +16,12 @@ from stretto.optim.leaves import (
     filled,
     first_count,
     leafwise,
+    running_mean,
     safe_increment,
     squared,
     unbias,
 )
+from stretto.optim.naming import caller_of
 
 __all__ = [
     "ScaleByAdaDeltaState",
@@ -37,45 +40,45 @@ __all__ = [
 class ScaleByRmsState(NamedTuple):
     """``nu``, the means of squares."""
 
-    nu: Any
+    nu: Tree
 
 
 class ScaleByRmsWithCountState(NamedTuple):
     """``count``, the updates done, int32; ``nu``, the means of squares."""
 
-    count: Any
-    nu: Any
+    count: Array
+    nu: Tree
 
 
 class ScaleByRStdDevState(NamedTuple):
     """``mu``, the means; ``nu``, the means of squares."""
 
-    mu: Any
-    nu: Any
+    mu: Tree
+    nu: Tree
 
 
 class ScaleByRStdDevWithCountState(NamedTuple):
     """``count``, the updates done, int32; ``mu``, means; ``nu``, means of squares."""
 
-    count: Any
-    mu: Any
-    nu: Any
+    count: Array
+    mu: Tree
+    nu: Tree
 
 
 class ScaleByRssState(NamedTuple):
     """``sum_of_squares``, the sums of squares."""
 
-    sum_of_squares: Any
+    sum_of_squares: Tree
 
 
 class ScaleByAdaDeltaState(NamedTuple):
     """``e_g``, the means of squared gradients; ``e_x``, of squared updates."""
 
-    e_g: Any
-    e_x: Any
+    e_g: Tree
+    e_x: Tree
 
 
-def _inverse_root(v: Any, eps: Any, eps_in_sqrt: bool) -> Any:
+def _inverse_root(v: Array, eps: Scalar, eps_in_sqrt: bool) -> Array:
     return rsqrt(v + eps) if eps_in_sqrt else 1 / (snp.sqrt(v) + eps)
 
 
@@ -107,10 +110,11 @@ def scale_by_rms(
     >>> snp.round(updates["w"], 3)
     Array([2.], dtype=float32)
     """
-    check("scale_by_rms", least=0, below=1, decay=decay)
-    check("scale_by_rms", least=0, eps=eps, initial_scale=initial_scale)
+    caller = caller_of("scale_by_rms")
+    check(caller, least=0, below=1, decay=decay)
+    check(caller, least=0, eps=eps, initial_scale=initial_scale)
 
-    def init(params: Any) -> Any:
+    def init(params: Tree) -> Tree:
         nu = filled(params, initial_scale, real_only=True)
         return (
             ScaleByRmsWithCountState(first_count(), nu)
@@ -118,15 +122,15 @@ def scale_by_rms(
             else (ScaleByRmsState(nu))
         )
 
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
-        count = safe_increment(state.count) if bias_correction else None
+    def update(updates: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
+        count: Any = safe_increment(state.count) if bias_correction else None
         correction = unbias(decay, count) if bias_correction else 1
 
-        def rule(g: Any, v: Any) -> tuple[Any, Any]:
-            v = decay * v + (1 - decay) * squared(g)
+        def rule(g: Array, v: Array) -> tuple[Array, Array]:
+            v = running_mean(decay, v, squared(g))
             return g * _inverse_root(v * correction, eps, eps_in_sqrt), v
 
-        new, nu = leafwise("scale_by_rms", rule, updates, {"nu": state.nu})
+        new, nu = leafwise(caller, rule, updates, {"nu": state.nu})
         after = ScaleByRmsWithCountState(count, nu) if bias_correction else ScaleByRmsState(nu)
         return new, after
 
@@ -161,28 +165,29 @@ def scale_by_stddev(
     >>> snp.round(updates["w"], 3)
     Array([2.], dtype=float32)
     """
-    check("scale_by_stddev", least=0, below=1, decay=decay)
-    check("scale_by_stddev", least=0, eps=eps, initial_scale=initial_scale)
+    caller = caller_of("scale_by_stddev")
+    check(caller, least=0, below=1, decay=decay)
+    check(caller, least=0, eps=eps, initial_scale=initial_scale)
 
-    def init(params: Any) -> Any:
+    def init(params: Tree) -> Tree:
         mu, nu = filled(params), filled(params, initial_scale, real_only=True)
         if bias_correction:
             return ScaleByRStdDevWithCountState(first_count(), mu, nu)
         return ScaleByRStdDevState(mu, nu)
 
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
-        count = safe_increment(state.count) if bias_correction else None
+    def update(updates: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
+        count: Any = safe_increment(state.count) if bias_correction else None
         correction = unbias(decay, count) if bias_correction else 1
 
-        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
-            m = decay * m + (1 - decay) * g
-            v = decay * v + (1 - decay) * squared(g)
+        def rule(g: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+            m = running_mean(decay, m, g)
+            v = running_mean(decay, v, squared(g))
             # Negative only by rounding (Jensen's inequality).
             variance = snp.maximum(v * correction - squared(m * correction), 0)
             return g * _inverse_root(variance, eps, eps_in_sqrt), m, v
 
         moments = {"mu": state.mu, "nu": state.nu}
-        new, mu, nu = leafwise("scale_by_stddev", rule, updates, moments)
+        new, mu, nu = leafwise(caller, rule, updates, moments)
         if bias_correction:
             return new, ScaleByRStdDevWithCountState(count, mu, nu)
         return new, ScaleByRStdDevState(mu, nu)
@@ -211,22 +216,23 @@ def scale_by_rss(
     >>> snp.round(updates["w"], 3)
     Array([1., 0.], dtype=float32)
     """
+    caller = caller_of("scale_by_rss")
     start = initial_accumulator_value
-    check("scale_by_rss", least=0, initial_accumulator_value=start, eps=eps)
+    check(caller, least=0, initial_accumulator_value=start, eps=eps)
 
-    def init(params: Any) -> ScaleByRssState:
+    def init(params: Tree) -> ScaleByRssState:
         return ScaleByRssState(filled(params, start, real_only=True))
 
     def update(
-        updates: Any, state: ScaleByRssState, params: Any = None, **extra: Any
-    ) -> tuple[Any, ScaleByRssState]:
-        def rule(g: Any, s: Any) -> tuple[Any, Any]:
+        updates: Tree, state: ScaleByRssState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, ScaleByRssState]:
+        def rule(g: Array, s: Array) -> tuple[Array, Array]:
             s = s + squared(g)
             some = s > 0
             return snp.where(some, g * rsqrt(snp.where(some, s, 1) + eps), 0), s
 
         sums = {"sum_of_squares": state.sum_of_squares}
-        new, s = leafwise("scale_by_rss", rule, updates, sums)
+        new, s = leafwise(caller, rule, updates, sums)
         return new, ScaleByRssState(s)
 
     return GradientTransformationExtraArgs(init, update)
@@ -253,22 +259,23 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
     >>> snp.round(updates["w"], 5)
     Array([0.00316], dtype=float32)
     """
-    check("scale_by_adadelta", least=0, below=1, rho=rho)
-    check("scale_by_adadelta", least=0, eps=eps)
+    caller = caller_of("scale_by_adadelta")
+    check(caller, least=0, below=1, rho=rho)
+    check(caller, least=0, eps=eps)
 
-    def init(params: Any) -> ScaleByAdaDeltaState:
+    def init(params: Tree) -> ScaleByAdaDeltaState:
         return ScaleByAdaDeltaState(filled(params, real_only=True), filled(params, real_only=True))
 
     def update(
-        updates: Any, state: ScaleByAdaDeltaState, params: Any = None, **extra: Any
-    ) -> tuple[Any, ScaleByAdaDeltaState]:
-        def rule(g: Any, v: Any, x: Any) -> tuple[Any, Any, Any]:
-            v = rho * v + (1 - rho) * squared(g)
+        updates: Tree, state: ScaleByAdaDeltaState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, ScaleByAdaDeltaState]:
+        def rule(g: Array, v: Array, x: Array) -> tuple[Array, Array, Array]:
+            v = running_mean(rho, v, squared(g))
             new = g * (snp.sqrt(x + eps) / snp.sqrt(v + eps))
-            return new, v, rho * x + (1 - rho) * squared(new)
+            return new, v, running_mean(rho, x, squared(new))
 
         moments = {"e_g": state.e_g, "e_x": state.e_x}
-        new, e_g, e_x = leafwise("scale_by_adadelta", rule, updates, moments)
+        new, e_g, e_x = leafwise(caller, rule, updates, moments)
         return new, ScaleByAdaDeltaState(e_g, e_x)
 
     return GradientTransformationExtraArgs(init, update)

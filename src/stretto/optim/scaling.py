@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
-from stretto._engine.core.typing import Key
+from stretto._engine.core.typing import Array, Key, Tree
 from stretto.optim.base import (
     EmptyState,
     GradientTransformationExtraArgs,
@@ -28,6 +28,7 @@ from stretto.optim.leaves import (
     safe_increment,
 )
 from stretto.optim.masking import masked
+from stretto.optim.naming import caller_of, making
 from stretto.random import streams
 from stretto.random.distributions import normal
 from stretto.random.keys import PRNGKey, split
@@ -47,20 +48,20 @@ __all__ = [
 class ScaleByScheduleState(NamedTuple):
     """``count``, the updates done, int32."""
 
-    count: Any
+    count: Array
 
 
 class WeightDecaySchedule(NamedTuple):
     """``count``, the updates done, int32."""
 
-    count: Any
+    count: Array
 
 
 class AddNoiseState(NamedTuple):
     """``count``, the updates done, int32; ``rng_key``, the next noise's key, uint32[2]."""
 
-    count: Any
-    rng_key: Any
+    count: Array
+    rng_key: Array
 
 
 def scale(step_size: Scalar) -> GradientTransformationExtraArgs:
@@ -79,11 +80,12 @@ def scale(step_size: Scalar) -> GradientTransformationExtraArgs:
     >>> scale(-0.5).update({"w": snp.ones(2)}, scale(-0.5).init(None))[0]
     {'w': Array([-0.5, -0.5], dtype=float32)}
     """
-    check("scale", step_size=step_size)
-    return stateless(lambda updates, params: _times("scale", updates, step_size))
+    caller = caller_of("scale")
+    check(caller, step_size=step_size)
+    return stateless(lambda updates, params: _times(caller, updates, step_size))
 
 
-def _times(caller: str, updates: Any, factor: Any) -> Any:
+def _times(caller: str, updates: Tree, factor: Scalar) -> Tree:
     return leafwise(caller, lambda g: g * factor, updates)[0]
 
 
@@ -108,12 +110,12 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs
 
 
 def _scheduled(caller: str, schedule: Schedule, sign: int = 1) -> GradientTransformationExtraArgs:
-    def init(params: Any) -> ScaleByScheduleState:
+    def init(params: Tree) -> ScaleByScheduleState:
         return ScaleByScheduleState(first_count())
 
     def update(
-        updates: Any, state: ScaleByScheduleState, params: Any = None, **extra: Any
-    ) -> tuple[Any, ScaleByScheduleState]:
+        updates: Tree, state: ScaleByScheduleState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, ScaleByScheduleState]:
         new = _times(caller, updates, sign * schedule(state.count))
         return new, ScaleByScheduleState(safe_increment(state.count))
 
@@ -141,12 +143,8 @@ def scale_by_learning_rate(
     >>> tx.update({"w": snp.ones(2)}, tx.init(None))[0]
     {'w': Array([-0.5, -0.5], dtype=float32)}
     """
-    caller = "scale_by_learning_rate"
-    if learning_rate is None:
-        raise TypeError(
-            f"{caller}: learning_rate must be a number, an array or a schedule, got None"
-        )
-    check(caller, least=0, learning_rate=learning_rate)
+    caller = caller_of("scale_by_learning_rate")
+    check(caller, least=0, schedules=True, learning_rate=learning_rate)
     sign = -1 if flip_sign else 1
     if callable(learning_rate):
         return _scheduled(caller, learning_rate, sign)
@@ -179,15 +177,15 @@ def add_decayed_weights(
     >>> tx.update({"w": snp.ones(1)}, tx.init(params), params)[0]
     {'w': Array([2.], dtype=float32)}
     """
-    caller = "add_decayed_weights"
-    check(caller, least=0, weight_decay=weight_decay)
+    caller = caller_of("add_decayed_weights")
+    check(caller, least=0, schedules=True, weight_decay=weight_decay)
     if not callable(weight_decay) and not isinstance(weight_decay, Value) and weight_decay == 0:
         return identity()
 
-    def init(params: Any) -> Any:
+    def init(params: Tree) -> Tree:
         return WeightDecaySchedule(first_count()) if callable(weight_decay) else EmptyState()
 
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+    def update(updates: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
         need_params(params, caller)
         decay = weight_decay
         if callable(weight_decay):
@@ -196,7 +194,7 @@ def add_decayed_weights(
         return leafwise(caller, lambda g, p: g + decay * p, updates, params=params)[0], state
 
     tx = GradientTransformationExtraArgs(init, update)
-    return tx if mask is None else masked(tx, mask)
+    return tx if mask is None else making(caller, lambda: masked(tx, mask))
 
 
 def add_noise(
@@ -224,24 +222,25 @@ def add_noise(
     >>> bool(snp.all(updates["w"] != 0)), state.count
     (True, Array(1, dtype=int32))
     """
-    check("add_noise", least=0, eta=eta, gamma=gamma)
+    caller = caller_of("add_noise")
+    check(caller, least=0, eta=eta, gamma=gamma)
 
-    def init(params: Any) -> AddNoiseState:
-        chosen = streams.next_key("add_noise") if key is None else key
+    def init(params: Tree) -> AddNoiseState:
+        chosen = streams.next_key(caller) if key is None else key
         return AddNoiseState(first_count(), PRNGKey(chosen) if isinstance(chosen, int) else chosen)
 
     def update(
-        updates: Any, state: AddNoiseState, params: Any = None, **extra: Any
-    ) -> tuple[Any, AddNoiseState]:
+        updates: Tree, state: AddNoiseState, params: Tree = None, **extra: Any
+    ) -> tuple[Tree, AddNoiseState]:
         count = safe_increment(state.count)
         deviation = (eta / count**gamma) ** 0.5
         next_key, own = split(state.rng_key)
         leaves = tree.leaves(updates)
         keys = iter(split(own, len(leaves)) if leaves else ())
 
-        def rule(g: Any) -> Any:
+        def rule(g: Array) -> Array:
             return g + deviation * normal(next(keys), g.shape, g.dtype)
 
-        return leafwise("add_noise", rule, updates)[0], AddNoiseState(count, next_key)
+        return leafwise(caller, rule, updates)[0], AddNoiseState(count, next_key)
 
     return GradientTransformationExtraArgs(init, update)

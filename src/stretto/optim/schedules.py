@@ -15,6 +15,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import Scalar, Schedule
 from stretto.optim.leaves import check
 
@@ -81,7 +82,7 @@ def polynomial_schedule(
     if transition_steps == 0:
         return constant_schedule(init_value)
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: Array) -> ArrayLike:
         t = snp.clip(count - transition_begin, 0, transition_steps)
         return (init_value - end_value) * (1 - t / transition_steps) ** power + end_value
 
@@ -109,9 +110,9 @@ def linear_schedule(
     >>> [float(schedule(t)) for t in (0, 1, 4, 9)]
     [0.0, 0.25, 1.0, 1.0]
     """
-    steps = {"transition_steps": transition_steps, "transition_begin": transition_begin}
-    check("linear_schedule", least=0, **steps)
-    return polynomial_schedule(init_value, end_value, 1, **steps)
+    caller = "linear_schedule"
+    check(caller, least=0, transition_steps=transition_steps, transition_begin=transition_begin)
+    return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
 
 
 def exponential_decay(
@@ -149,7 +150,7 @@ def exponential_decay(
     check(caller, above=0, transition_steps=transition_steps, decay_rate=decay_rate)
     check(caller, least=0, transition_begin=transition_begin)
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: Array) -> ArrayLike:
         exponent = snp.maximum(count - transition_begin, 0) / transition_steps
         if staircase:
             exponent = snp.floor(exponent)
@@ -189,7 +190,7 @@ def cosine_decay_schedule(
     """
     check("cosine_decay_schedule", above=0, decay_steps=decay_steps)
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: Array) -> ArrayLike:
         part = snp.minimum(count, decay_steps) / decay_steps
         falling = (0.5 * (1 + snp.cos(np.pi * part))) ** exponent
         return init_value * ((1 - alpha) * falling + alpha)
@@ -198,7 +199,7 @@ def cosine_decay_schedule(
 
 
 def piecewise_constant_schedule(
-    init_value: Scalar, boundaries_and_scales: Mapping[int, Any] | None = None
+    init_value: Scalar, boundaries_and_scales: Mapping[int, Scalar] | None = None
 ) -> Schedule:
     """Multiply the value by the scale of each boundary that the count has reached.
 
@@ -217,9 +218,10 @@ def piecewise_constant_schedule(
     [1.0, 0.5, 0.25]
     """
     for boundary, scale in (boundaries_and_scales or {}).items():
-        check("piecewise_constant_schedule", least=0, **{f"the scale at {boundary}": scale})
+        named: dict[str, Any] = {f"the scale at {boundary}": scale}
+        check("piecewise_constant_schedule", least=0, **named)
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: Array) -> Array:
         value = snp.asarray(init_value)
         for boundary, scale in sorted((boundaries_and_scales or {}).items()):
             value = snp.where(count < boundary, value, value * scale)
@@ -254,7 +256,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     if any(b < a for a, b in itertools.pairwise(ends)):
         raise ValueError(f"join_schedules: boundaries must not decrease, got {ends}")
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: Array) -> Array:
         value = snp.asarray(parts[0](count))
         for end, part in zip(ends, parts[1:], strict=True):
             value = snp.where(count < end, value, part(count - end))

@@ -6,16 +6,16 @@ Next, read ``optimisers``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_float0
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.convert import convert
 from stretto.optim.base import Scalar
-from stretto.optim.leaves import columns, wide
+from stretto.optim.leaves import columns, running_mean, wide
 
 __all__ = ["apply_updates", "incremental_update", "periodic_update"]
 
@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 
 def _in_place_of(
-    caller: str, names: tuple[str, str], kept: Any, other: Any, f: Callable[[Any, Any], Any]
-) -> Any:
+    caller: str, names: tuple[str, str], kept: Tree, other: Tree, f: Callable[[Array, Array], Array]
+) -> Tree:
     """``f`` of each leaf of ``kept`` and ``other``, with the types of ``kept``."""
     (leaves, others), spec = columns(caller, dict(zip(names, (kept, other), strict=True)))
     news = []
@@ -37,7 +37,7 @@ def _in_place_of(
     return tree.unflatten(spec, news)
 
 
-def apply_updates(params: T, updates: Any) -> T:
+def apply_updates(params: T, updates: Tree) -> T:
     """Add updates to parameters, leaf by leaf, in the dtypes of the parameters.
 
     Sums are computed in at least float32. A leaf whose update is float0, as the gradient of an
@@ -79,7 +79,7 @@ def incremental_update(new_tensors: T, old_tensors: T, step_size: Scalar) -> T:
     >>> incremental_update({"w": snp.ones(1)}, {"w": snp.zeros(1)}, 0.25)
     {'w': Array([0.25], dtype=float32)}
     """
-    mixed = lambda old, new: step_size * wide(new) + (1 - step_size) * wide(old)
+    mixed = lambda old, new: running_mean(step_size, wide(new), wide(old))
     names = ("old_tensors", "new_tensors")
     return _in_place_of("incremental_update", names, old_tensors, new_tensors, mixed)
 

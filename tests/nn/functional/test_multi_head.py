@@ -118,6 +118,16 @@ def test_masks():
     assert ((more[..., :5] == 0) == (weights == 0)).all()
 
 
+@pytest.mark.parametrize("dtype", [snp.bfloat16, snp.float16])
+@pytest.mark.parametrize("average", [True, False])
+def test_weights_have_the_dtype_of_the_outputs(dtype, average):
+    a = {n: x.astype(dtype) for n, x in arrays().items()}
+    out, weights = run(a, average_attn_weights=average)
+    assert out.dtype == weights.dtype == dtype
+    exact = run(arrays(), average_attn_weights=average)[1]
+    np.testing.assert_allclose(weights.astype(snp.float32), exact, atol=0.02)
+
+
 def test_nothing_to_attend_to():
     a = arrays()
     mask = snp.ones((4, 5), bool)
@@ -137,7 +147,7 @@ def test_dropout():
     assert 0.2 < kept.mean() < 0.8
     np.testing.assert_allclose(np.asarray(weights)[kept], 2 * np.asarray(full)[kept], rtol=1e-5)
     np.testing.assert_array_equal(run(a, p=0.5, training=False)[1], plain)
-    with pytest.raises(RuntimeError, match="MultiheadAttention draws random numbers"):
+    with pytest.raises(RuntimeError, match="multi_head_attention_forward draws random numbers"):
         st.jit(lambda a: run(a, p=0.5))(a)
 
 
@@ -149,7 +159,7 @@ def test_products():
 
 
 def test_messages():
-    a, caller = arrays(), "MultiheadAttention: "
+    a, caller = arrays(), "^multi_head_attention_forward: "
     with pytest.raises(ValueError, match=caller + "embed_dim 6 is not a multiple of num_heads 4"):
         run(a, heads=4)
     with pytest.raises(
@@ -174,6 +184,8 @@ def test_messages():
         run(a, key_padding_mask=snp.ones((5, 2), bool))
     with pytest.raises(TypeError, match=caller + "attn_mask must be boolean"):
         run(a, attn_mask=snp.ones((4, 5), int))
+    with pytest.raises(ValueError, match=caller + "dropout_p must be from 0 to 1, got 2"):
+        run(a, p=2)
 
 
 @pytest.mark.parametrize("missing", ["bias_k", "bias_v"])

@@ -172,6 +172,19 @@ def test_laws():
     laws.check(lambda x: F.lp_pool1d(x, 3.0, 2), [f32(2, 4).within(0.5, 2)])
 
 
+@pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["eager", "jit"])
+def test_derivatives_of_windows_of_zeros(run):
+    # As after a relu that lets nothing pass: a norm's is 0 there, as in PyTorch; a sum's is 1.
+    x = snp.array([[3.0, 4.0, 0.0, 0.0]])
+    for p, want in ((2.0, [0.6, 0.8, 0, 0]), (1.0, [1, 1, 1, 1])):
+        slope = run(st.grad(lambda x, p=p: F.lp_pool1d(x, p, 2).sum()))(x)
+        np.testing.assert_allclose(slope, [want], rtol=1e-6)
+    zeros = snp.zeros((1, 2, 2))
+    for p in (2.0, 3.0):
+        slope = run(st.grad(lambda x, p=p: F.lp_pool2d(x, p, 2).sum()))(zeros)
+        np.testing.assert_array_equal(slope, zeros)
+
+
 def test_compiles_to_one_window_reduction():
     x = snp.ones((2, 3, 8, 8))
     for f in (F.max_pool2d, F.avg_pool2d):

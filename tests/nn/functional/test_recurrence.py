@@ -296,3 +296,17 @@ def test_one_cell_by_hand():
     got = F.lstm_cell(snp.array(x), (snp.array(h), snp.array(c)), *weights("lstm"))
     np.testing.assert_allclose(got[0], sigmoid(o) * np.tanh(after), rtol=1e-5)
     np.testing.assert_allclose(got[1], after, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("missing", [2, 3], ids=["b_ih", "b_hh"])
+def test_a_cell_with_one_bias(kind, missing):
+    # PyTorch takes a missing bias for zeros, whichever it is.
+    params, x = weights(kind), snp.array([[0.3, -0.4]])
+    one, zero = list(params), list(params)
+    one[missing], zero[missing] = None, snp.zeros_like(params[missing])
+    f = getattr(F, f"{kind}_cell")
+    for got, want in zip(st.tree.leaves(f(x, None, *one)), st.tree.leaves(f(x, None, *zero))):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    with pytest.raises(TypeError, match=f"{kind}_cell: b_hh must be an array or a number"):
+        f(x, None, *params[:3], "b")

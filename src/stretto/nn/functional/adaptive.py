@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import where, zeros_like
 from stretto._engine.ops.convert import convert
@@ -35,11 +35,13 @@ __all__ = [
 ]
 
 
-def _sizes(caller: str, x: Any, output_size: Any) -> tuple[int, ...]:
+def _sizes(
+    caller: str, x: Array, output_size: int | Sequence[int | None] | None
+) -> tuple[int, ...]:
     """The output's spatial sizes; None keeps the input's."""
     spatial = x.shape[2:]
     n = len(spatial)
-    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    wanted: Any = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
     valid = all(
         size is None or (isinstance(size, (int, np.integer)) and size > 0) for size in wanted
     )
@@ -61,7 +63,9 @@ def _table(n: int, m: int) -> Table:
     return np.minimum(index, ends[:, None] - 1).astype(np.int32), inside
 
 
-def _adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
+def _adaptive_avg_pool(
+    n: int, input: ArrayLike, output_size: int | Sequence[int | None] | None
+) -> Array:
     caller = f"adaptive_avg_pool{n}d"
     x, single = batched(input, n, caller)
     x = as_float(x, caller)
@@ -78,7 +82,7 @@ def _adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
     return unbatched(convert(out, x.dtype), single)
 
 
-def _mean_along(x: Any, axis: int, m: int) -> Any:
+def _mean_along(x: Array, axis: int, m: int) -> Array:
     """The means of ``m`` windows that do not tile the axis."""
     index, inside = _table(x.shape[axis], m)
     lines = take(x, index, axis, mode="clip")
@@ -88,7 +92,9 @@ def _mean_along(x: Any, axis: int, m: int) -> Any:
     return total / as_value(inside.sum(1).astype(total.dtype).reshape(*(1,) * axis, m, *after))
 
 
-def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
+def _adaptive_max_pool(
+    n: int, input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool
+) -> Tree:
     caller = f"adaptive_max_pool{n}d"
     x, single = batched(input, n, caller)
     sizes = _sizes(caller, x, output_size)
@@ -191,10 +197,10 @@ def adaptive_max_pool1d(
     input: ArrayLike,
     output_size: int | Sequence[int | None] | None,
     return_indices: bool = False,
-) -> Any: ...
+) -> Tree: ...
 def adaptive_max_pool1d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Any:
+) -> Tree:
     """Take the maximum of each of a given number of windows of signals.
 
     Args:
@@ -236,10 +242,10 @@ def adaptive_max_pool2d(
     input: ArrayLike,
     output_size: int | Sequence[int | None] | None,
     return_indices: bool = False,
-) -> Any: ...
+) -> Tree: ...
 def adaptive_max_pool2d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Any:
+) -> Tree:
     """Take the maximum of each of a given number of windows of images.
 
     Args:
@@ -282,10 +288,10 @@ def adaptive_max_pool3d(
     input: ArrayLike,
     output_size: int | Sequence[int | None] | None,
     return_indices: bool = False,
-) -> Any: ...
+) -> Tree: ...
 def adaptive_max_pool3d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Any:
+) -> Tree:
     """Take the maximum of each of a given number of windows of volumes.
 
     Args:

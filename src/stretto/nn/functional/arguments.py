@@ -8,20 +8,21 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.integers import integers
-from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.layout import reshape
 
 __all__ = ["as_float", "batched", "numbers", "per_axis", "unbatched"]
 
 
-def numbers(value: Any, caller: str, name: str) -> tuple[int, ...]:
+def numbers(value: object, caller: str, name: str) -> tuple[int, ...]:
     """One integer or a sequence of them, as a tuple."""
     values = value if isinstance(value, (tuple, list)) else (value,)
     return integers(values, caller, name)
 
 
-def per_axis(value: Any, n: int, caller: str, name: str, least: int = 1) -> tuple[int, ...]:
+def per_axis(value: object, n: int, caller: str, name: str, least: int = 1) -> tuple[int, ...]:
     """``n`` integers, of one that stands for all or of one for each; none below ``least``."""
     try:
         values = numbers(value, caller, name)
@@ -37,28 +38,29 @@ def per_axis(value: Any, n: int, caller: str, name: str, least: int = 1) -> tupl
     return values
 
 
-def batched(x: Any, n: int, caller: str) -> tuple[Any, bool]:
+def batched(x: ArrayLike, n: int, caller: str) -> tuple[Array, bool]:
     """``x`` as (batch, channels, and ``n`` spatial axes), and whether it had no batch.
 
     Raises ``ValueError`` for another rank.
     """
-    x = as_value(x, caller, "input")
-    if x.ndim == n + 2:
-        return x, False
-    if x.ndim == n + 1:
-        return reshape(x, (1, *x.shape)), True
+    value = as_value(x, caller, "input")
+    if value.ndim == n + 2:
+        return value, False
+    if value.ndim == n + 1:
+        return reshape(value, (1, *value.shape)), True
     raise ValueError(
         f"{caller}: input must have {n + 2} axes (batch, channels, {n} spatial) or {n + 1} "
         "(without "
-        f"the batch), got {x.type}"
+        f"the batch), got {value.type}"
     )
 
 
-def unbatched(x: Any, single: bool) -> Any:
+def unbatched(x: Array, single: bool) -> Array:
     """``x`` without the batch axis that ``batched`` added."""
     return reshape(x, x.shape[1:]) if single else x
 
 
-def as_float(x: Any, caller: str, name: str = "input") -> Value:
+def as_float(x: ArrayLike, caller: str, name: str = "input") -> Array:
     """The value, with integers as the default float."""
-    return as_inexact(x, caller, name)
+    value: Any = as_inexact(x, caller, name)
+    return value

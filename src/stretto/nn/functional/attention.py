@@ -9,7 +9,6 @@ read ``multi_head``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.control.stop_gradient import stop_gradient
@@ -36,7 +35,7 @@ def causal(queries: int, keys: int) -> Array:
     return snp.greater_equal(row, column)
 
 
-def _exponentials(scores: Any, mask: Any) -> tuple[Any, Any]:
+def _exponentials(scores: Array, mask: Array | None) -> tuple[Array, Array]:
     """Unnormalised weights of keys, and their sums over the last axis; 1 for a sum of 0."""
     if mask is not None:
         boolean = mask.dtype == snp.bool_
@@ -50,15 +49,15 @@ def _exponentials(scores: Any, mask: Any) -> tuple[Any, Any]:
 
 def attend(
     caller: str,
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
     p: float,
-    key: Any,
+    key: Key | None,
     *,
     shared: bool = False,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """The weighted means, (..., L, V), the weights, (..., L, S), and the divisors of the weights.
 
     The queries are scaled already. The mask is True for keys to attend to, or is added; a query
@@ -114,7 +113,9 @@ def _check(caller: str, q: ArrayType, k: ArrayType, v: ArrayType, gqa: bool) -> 
         )
 
 
-def _mask(caller: str, attn_mask: Any, is_causal: bool, queries: int, keys: int) -> Any:
+def _mask(
+    caller: str, attn_mask: ArrayLike | None, is_causal: bool, queries: int, keys: int
+) -> Array | None:
     """The mask as a value, or None."""
     if is_causal:
         if attn_mask is not None:
@@ -146,7 +147,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
     *,
     dropout_key: Key | None = None,
-) -> Any:
+) -> Array:
     """Average values by how well their keys fit the queries.
 
     The output is ``softmax(query @ key.T * scale + mask) @ value``. A query that may attend to

@@ -10,6 +10,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of
+from stretto._engine.core.typing import ArrayLike, Key
 from stretto._engine.runtime.array import Array
 from stretto.nn.functional.arguments import as_float
 from stretto.random.streams import next_key
@@ -36,14 +37,14 @@ def same_shape(caller: str, **arguments: Any) -> None:
         )
 
 
-def pair(caller: str, input: Any, target: Any) -> tuple[Any, Any]:
+def pair(caller: str, input: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
     """Both as floating values of one shape."""
     x, y = as_float(input, caller), as_float(target, caller, "target")
     same_shape(caller, input=x, target=y)
     return x, y
 
 
-def classes_of(caller: str, x: Any, target: Any, axis: int) -> Any:
+def classes_of(caller: str, x: Array, target: ArrayLike, axis: int) -> Array:
     """The target as classes, which have the shape of ``x`` without its class axis."""
     t = as_value(target, caller, "target")
     expected = (*x.shape[:axis], *x.shape[axis + 1 :])
@@ -55,7 +56,7 @@ def classes_of(caller: str, x: Any, target: Any, axis: int) -> Any:
     return t
 
 
-def check_known(condition: Any, message: str) -> None:
+def check_known(condition: Array, message: str) -> None:
     """Raise ``ValueError`` where a condition on elements is known not to hold everywhere.
 
     Traced elements are not known.
@@ -64,7 +65,7 @@ def check_known(condition: Any, message: str) -> None:
         raise ValueError(message)
 
 
-def probability(p: Any, caller: str, name: str = "p") -> float:
+def probability(p: object, caller: str, name: str = "p") -> float:
     """The number from 0 to 1; raises ``ValueError`` for others, ``TypeError`` unless it is one."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise TypeError(f"{caller}: {name} must be a Python number from 0 to 1, got {p!r}")
@@ -73,12 +74,12 @@ def probability(p: Any, caller: str, name: str = "p") -> float:
     return float(p)
 
 
-def key_or_next(key: Any, caller: str) -> Any:
+def key_or_next(key: Key | None, caller: str) -> Key:
     """The key, or the next one of the ambient stream."""
     return next_key(caller) if key is None else key
 
 
-def reduced(loss: Any, reduction: str, caller: str) -> Any:
+def reduced(loss: Array, reduction: str, caller: str) -> Array:
     """The losses themselves (``"none"``), their ``"mean"`` or their ``"sum"``.
 
     Raises ``ValueError`` for an unknown reduction, ``TypeError`` for complex losses.
@@ -94,6 +95,6 @@ def reduced(loss: Any, reduction: str, caller: str) -> Any:
     raise ValueError(f"{caller}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
 
 
-def positive_part(x: Any) -> Any:
+def positive_part(x: Array) -> Array:
     """``max(x, 0)`` with a derivative of 1 at 0, as that of PyTorch's ``clamp_min``."""
     return snp.where(snp.greater_equal(x, 0), x, 0.0)

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def _check_range(caller: str, target: Any, count: int, ignore_index: int) -> None:
+def _check_range(caller: str, target: Array, count: int, ignore_index: int) -> None:
     if target.__class__ is Array:
         host = target.to_host()
         wrong = (host != ignore_index) & ((host < 0) | (host >= count))
@@ -46,45 +46,45 @@ def _check_range(caller: str, target: Any, count: int, ignore_index: int) -> Non
             )
 
 
-def _class_axis(caller: str, x: Any) -> int:
+def _class_axis(caller: str, x: Array) -> int:
     if not x.ndim:
         raise ValueError(f"{caller}: input must have an axis of classes, got {x.type}")
     return min(1, x.ndim - 1)
 
 
-def _weights(caller: str, x: Any, weight: Any, axis: int) -> Any:
+def _weights(caller: str, x: Array, weight: ArrayLike | None, axis: int) -> Array | None:
     """The weights of classes, along the class axis of ``x``; None for none."""
     if weight is None:
         return None
-    weight = as_float(weight, caller, "weight")
-    if weight.shape != (x.shape[axis],):
+    values = as_float(weight, caller, "weight")
+    if values.shape != (x.shape[axis],):
         raise ValueError(
             f"{caller}: expected weight to have one element for each of {x.shape[axis]} "
             "classes, got "
-            f"{weight.type}"
+            f"{values.type}"
         )
-    return weight.reshape(tuple(-1 if d == axis else 1 for d in range(x.ndim)))
+    return values.reshape(tuple(-1 if d == axis else 1 for d in range(x.ndim)))
 
 
 def _index_loss(
     caller: str,
-    logs: Any,
-    target: Any,
-    weight: Any,
+    logs: Array,
+    target: ArrayLike,
+    weight: ArrayLike | None,
     ignore_index: int,
     reduction: str,
     smoothing: float = 0.0,
-) -> Any:
+) -> Array:
     """The negative logarithm at the target's class, smoothed; NaN for a class out of range."""
     axis = _class_axis(caller, logs)
     count = logs.shape[axis]
     t = classes_of(caller, logs, target, axis)
-    weight = _weights(caller, logs, weight, axis)
+    weights = _weights(caller, logs, weight, axis)
     _check_range(caller, t, count, ignore_index)
     counted = snp.not_equal(t, ignore_index)
     inside = snp.logical_and(snp.greater_equal(t, 0), snp.less(t, count))
     here = snp.equal(expand_dims(t, axis), broadcasted_iota(t.dtype, logs.shape, axis))
-    weighted = logs if weight is None else logs * weight
+    weighted = logs if weights is None else logs * weights
     loss = -snp.sum(snp.where(here, weighted, 0.0), axis)
     if smoothing:
         # (1 - s) of the target's, and s of the mean over classes
@@ -92,15 +92,15 @@ def _index_loss(
     loss = snp.where(counted, snp.where(inside, loss, np.nan), 0.0)
     if reduction != "mean":
         return reduced(loss, reduction, caller)
-    if weight is None:
+    if weights is None:
         total = convert(snp.sum(counted), loss.dtype)
     else:
-        of_target = snp.sum(snp.where(here, weight, 0.0), axis)
+        of_target = snp.sum(snp.where(here, weights, 0.0), axis)
         total = snp.sum(snp.where(counted, of_target, 0.0))
     return snp.sum(loss) / total
 
 
-def _read(x: Any, t: Any, axis: int, ignore_index: int) -> Any:
+def _read(x: Array, t: Array, axis: int, ignore_index: int) -> Array:
     """``x`` with zeros where the target is ignored, as values there may be NaN or infinite."""
     if t.__class__ is Array and not (t.to_host() == ignore_index).any():
         return x
@@ -212,12 +212,12 @@ _LEAST_LOG = -100.0
 _LEAST_VARIANCE = 1e-12
 
 
-def _limited_log(x: Any) -> Any:
+def _limited_log(x: Array) -> Array:
     return snp.maximum(snp.log(x), _LEAST_LOG)
 
 
 @custom_jvp
-def _binary(x: Any, t: Any) -> Any:
+def _binary(x: Array, t: Array) -> Array:
     """``-(t log x + (1 - t) log(1 - x))``, each logarithm at least -100, as in PyTorch."""
     return -(t * _limited_log(x) + (1 - t) * snp.maximum(snp.log1p(-x), _LEAST_LOG))
 

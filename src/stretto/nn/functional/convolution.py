@@ -7,7 +7,6 @@ a kernel that is not reversed. Each is one operation of ``ops.convolution``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
@@ -27,71 +26,71 @@ __all__ = [
 ]
 
 
-def _kernel(caller: str, weight: Any, n: int, axes: str) -> Any:
-    weight = as_value(weight, caller, "weight")
-    if weight.ndim != n + 2:
+def _kernel(caller: str, weight: ArrayLike, n: int, axes: str) -> Array:
+    value = as_value(weight, caller, "weight")
+    if value.ndim != n + 2:
         raise ValueError(
-            f"{caller}: weight must have {n + 2} axes ({axes}, {n} spatial), got {weight.type}"
+            f"{caller}: weight must have {n + 2} axes ({axes}, {n} spatial), got {value.type}"
         )
-    return weight
+    return value
 
 
-def _groups(caller: str, groups: Any) -> int:
+def _groups(caller: str, groups: int) -> int:
     return per_axis(groups, 1, caller, "groups")[0]
 
 
-def _plus_bias(caller: str, out: Any, bias: Any, channels: int) -> Any:
+def _plus_bias(caller: str, out: Array, bias: ArrayLike | None, channels: int) -> Array:
     if bias is None:
         return out
-    bias = as_value(bias, caller, "bias")
-    if bias.shape != (channels,):
-        raise ValueError(f"{caller}: bias must have {channels} elements, got {bias.type}")
-    return out + of_rank(reshape(bias, (channels, *(1,) * (out.ndim - 2))), out.ndim)
+    value = as_value(bias, caller, "bias")
+    if value.shape != (channels,):
+        raise ValueError(f"{caller}: bias must have {channels} elements, got {value.type}")
+    return out + of_rank(reshape(value, (channels, *(1,) * (out.ndim - 2))), out.ndim)
 
 
 def _convolve(
     n: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int] | str,
+    dilation: int | Sequence[int],
     groups: int,
-) -> Any:
+) -> Array:
     caller = f"conv{n}d"
     x, single = batched(input, n, caller)
-    weight = _kernel(caller, weight, n, "output channels, input channels of a group")
+    kernel = _kernel(caller, weight, n, "output channels, input channels of a group")
     groups = _groups(caller, groups)
     strides = per_axis(stride, n, caller, "stride")
     dilations = per_axis(dilation, n, caller, "dilation")
-    channels, (outputs, inputs) = x.shape[1], weight.shape[:2]
+    channels, (outputs, inputs) = x.shape[1], kernel.shape[:2]
     if channels != inputs * groups:
         raise ValueError(
-            f"{caller}: input {x.type} has {channels} channels (axis 1), but weight {weight.type} "
+            f"{caller}: input {x.type} has {channels} channels (axis 1), but weight {kernel.type} "
             f"takes {inputs} in each of {groups} groups, {inputs * groups} together"
         )
     if outputs % groups:
         raise ValueError(
             f"{caller}: {groups} groups do not divide the {outputs} output channels of weight "
-            f"{weight.type}"
+            f"{kernel.type}"
         )
-    pairs = _padding(caller, padding, weight.shape[2:], strides, dilations)
-    for size, k, d, (low, high) in zip(x.shape[2:], weight.shape[2:], dilations, pairs):
+    pairs = _padding(caller, padding, kernel.shape[2:], strides, dilations)
+    for size, k, d, (low, high) in zip(x.shape[2:], kernel.shape[2:], dilations, pairs):
         if size + low + high < d * (k - 1) + 1:
             raise ValueError(
                 f"{caller}: a kernel that spans {d * (k - 1) + 1} does not fit an axis of "
-                f"{size} with padding {(low, high)}: input {x.type}, weight {weight.type}"
+                f"{size} with padding {(low, high)}: input {x.type}, weight {kernel.type}"
             )
     out = conv_general_dilated(
-        x, weight, strides, pairs, None, dilations, feature_group_count=groups
+        x, kernel, strides, pairs, None, dilations, feature_group_count=groups
     )
     return unbatched(_plus_bias(caller, out, bias, outputs), single)
 
 
 def _padding(
     caller: str,
-    padding: Any,
+    padding: int | Sequence[int] | str,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
@@ -226,27 +225,27 @@ def conv3d(
 
 def _transposed(
     n: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    output_padding: int | Sequence[int],
     groups: int,
-    dilation: Any,
-) -> Any:
+    dilation: int | Sequence[int],
+) -> Array:
     caller = f"conv_transpose{n}d"
     x, single = batched(input, n, caller)
-    weight = _kernel(caller, weight, n, "input channels, output channels of a group")
+    filters = _kernel(caller, weight, n, "input channels, output channels of a group")
     groups = _groups(caller, groups)
     strides = per_axis(stride, n, caller, "stride")
     dilations = per_axis(dilation, n, caller, "dilation")
     paddings = per_axis(padding, n, caller, "padding", 0)
     extra = per_axis(output_padding, n, caller, "output_padding", 0)
-    channels, (inputs, outputs), spatial = x.shape[1], weight.shape[:2], weight.shape[2:]
+    channels, (inputs, outputs), spatial = x.shape[1], filters.shape[:2], filters.shape[2:]
     if channels != inputs or inputs % groups:
         raise ValueError(
-            f"{caller}: input {x.type} has {channels} channels (axis 1), but weight {weight.type} "
+            f"{caller}: input {x.type} has {channels} channels (axis 1), but weight {filters.type} "
             f"takes {inputs}, in {groups} groups"
         )
     for e, s, d in zip(extra, strides, dilations, strict=True):
@@ -258,7 +257,7 @@ def _transposed(
             )
     # out[o] = sum x[i] w[j] over i s + j d = o + p: with j' = k-1-j that is a convolution of x,
     # spread out by s, with the reversed kernel, over d (k-1) - p before it.
-    kernel = rev(weight, tuple(range(2, n + 2)))
+    kernel = rev(filters, tuple(range(2, n + 2)))
     kernel = reshape(kernel, (groups, inputs // groups, outputs, *spatial))
     kernel = transpose(kernel, (0, 2, 1, *range(3, n + 3)))
     kernel = reshape(kernel, (groups * outputs, inputs // groups, *spatial))
@@ -268,7 +267,7 @@ def _transposed(
         if size and (size - 1) * s + 1 + sum(pair) < d * (k - 1):
             raise ValueError(
                 f"{caller}: padding {paddings} takes away more than the output has: input {x.type} "
-                f"and weight {weight.type}"
+                f"and weight {filters.type}"
             )
     out = conv_general_dilated(
         x, kernel, (1,) * n, pairs, strides, dilations, feature_group_count=groups

@@ -9,7 +9,6 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,17 +31,17 @@ __all__ = ["ctc_loss"]
 _CALLER = "ctc_loss"
 
 
-def _lengths(name: str, lengths: Any, count: int, most: int) -> Any:
+def _lengths(name: str, lengths: ArrayLike | Sequence[int], count: int, most: int) -> Array:
     listed = isinstance(lengths, (tuple, list))
-    lengths = as_value(np.asarray(lengths) if listed else lengths, _CALLER, name)
-    if kind_of(lengths.dtype) not in ("int", "uint") or lengths.shape != (count,):
-        raise ValueError(f"{_CALLER}: expected {name} as {count} integers, got {lengths.type}")
-    inside = snp.logical_and(snp.greater_equal(lengths, 0), snp.less_equal(lengths, most))
+    counts = as_value(np.asarray(lengths) if listed else lengths, _CALLER, name)
+    if kind_of(counts.dtype) not in ("int", "uint") or counts.shape != (count,):
+        raise ValueError(f"{_CALLER}: expected {name} as {count} integers, got {counts.type}")
+    inside = snp.logical_and(snp.greater_equal(counts, 0), snp.less_equal(counts, most))
     check_known(inside, f"{_CALLER}: {name} must be from 0 to {most}")
-    return lengths
+    return counts
 
 
-def _rows(targets: Any, lengths: Any) -> Any:
+def _rows(targets: Array, lengths: Array) -> Array:
     """Targets one after another as the rows of a matrix."""
     if isinstance(lengths, Tracer):
         raise TracedValueError(
@@ -61,7 +60,7 @@ def _rows(targets: Any, lengths: Any) -> Any:
     return snp.take(targets, places, 0) if targets.shape[0] else snp.zeros(places.shape, np.int32)
 
 
-def _log_add(*terms: Any) -> Any:
+def _log_add(*terms: Array) -> Array:
     """The logarithm of the sum of exponentials; -inf, with derivatives of 0, where all are."""
     top = functools.reduce(snp.maximum, map(stop_gradient, terms))
     none = snp.isneginf(top)
@@ -148,7 +147,7 @@ def ctc_loss(
     emitted = snp.take_along_axis(x, snp.broadcast_to(labels, (steps, batch, width)), 2)
     one, two = (full((batch, n), -math.inf, x.dtype) for n in (1, 2))
 
-    def step(logs: Any, now: Any) -> Any:
+    def step(logs: Array, now: tuple[Array, Array]) -> tuple[Array, None]:
         emitted, i = now
         near = concatenate([one, logs[:, :-1]], 1)
         far = concatenate([two, snp.where(skips, logs[:, :-2], -math.inf)], 1)[:, :width]

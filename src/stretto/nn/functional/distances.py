@@ -6,8 +6,6 @@ Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, wi
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
@@ -55,7 +53,9 @@ def pairwise_distance(
     return _distance(caller, x, y, p, eps, keepdim)
 
 
-def _distance(caller: str, x: Any, y: Any, p: float, eps: float, keepdim: bool = False) -> Any:
+def _distance(
+    caller: str, x: Array, y: Array, p: float, eps: float, keepdim: bool = False
+) -> Array:
     """The p-norm of ``x - y + eps`` along the last axis."""
     if p < 0:
         raise ValueError(f"{caller}: p must not be negative, got {p!r}")

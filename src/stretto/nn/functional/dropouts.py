@@ -7,7 +7,6 @@ draws from it, or else from the ambient stream. Next, read ``attention``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -31,18 +30,18 @@ __all__ = [
 _SELU_FLOOR = -1.0507009873554804934193349852946 * 1.6732632423543772848170429916717
 
 
-def _kept(key: Any, p: float, shape: tuple[int, ...]) -> Any:
+def _kept(key: Key, p: float, shape: tuple[int, ...]) -> Array:
     """Truth values that are False with probability ``p``, to 2**-32."""
     bits = random.bits(key, shape, np.uint32)
     return ge(bits, full_like(bits, min(round(p * 2**32), 2**32 - 1)))
 
 
-def _apply(x: Any, p: float, keep: Any) -> Any:
+def _apply(x: Array, p: float, keep: Array) -> Array:
     # E[out] = (1 - p) x / (1 - p) = x
     return select(keep, x * (1 / (1 - p)), zeros_like(x))
 
 
-def _channels(x: Any, axes: int, caller: str) -> tuple[int, ...]:
+def _channels(x: Array, axes: int, caller: str) -> tuple[int, ...]:
     """How many axes of ``x`` come before those of space: (N, C) or (C,) of them."""
     if x.ndim not in (axes + 1, axes + 2):
         names = ", ".join("DHW"[3 - axes :]) if axes > 1 else "L"
@@ -54,8 +53,13 @@ def _channels(x: Any, axes: int, caller: str) -> tuple[int, ...]:
 
 
 def _dropout(
-    caller: str, input: Any, p: Any, training: bool, key: Any, axes: int | None = None
-) -> Any:
+    caller: str,
+    input: ArrayLike,
+    p: float,
+    training: bool,
+    key: Key | None,
+    axes: int | None = None,
+) -> Array:
     """Dropout of elements, or of channels that have this many ``axes`` of space."""
     x, p = as_float(input, caller), probability(p, caller)
     shape = x.shape if axes is None else _channels(x, axes, caller)
@@ -204,7 +208,9 @@ def dropout3d(
     return _dropout("dropout3d", input, p, training, key, 3)
 
 
-def _alpha(caller: str, input: Any, p: Any, training: bool, key: Any, channels: bool) -> Any:
+def _alpha(
+    caller: str, input: ArrayLike, p: float, training: bool, key: Key | None, channels: bool
+) -> Array:
     x, p = as_float(input, caller), probability(p, caller)
     if channels and x.ndim < 2:
         raise ValueError(

@@ -7,7 +7,6 @@ the table in place (``max_norm``) or its gradient's form (``sparse``).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
@@ -24,13 +23,13 @@ from stretto.numpy.taking import take
 __all__ = ["embedding", "embedding_bag"]
 
 
-def _table(caller: str, input: Any, weight: Any) -> tuple[Any, Any]:
-    ids, weight = as_value(input, caller, "input"), as_value(weight, caller, "weight")
+def _table(caller: str, input: ArrayLike, weight: ArrayLike) -> tuple[Array, Array]:
+    ids, table = as_value(input, caller, "input"), as_value(weight, caller, "weight")
     if kind_of(ids.dtype) not in ("int", "uint"):
         raise TypeError(f"{caller}: input must be integers, the numbers of rows; got {ids.type}")
-    if weight.ndim != 2:
-        raise ValueError(f"{caller}: weight must be (rows, features), got {weight.type}")
-    return ids, weight
+    if table.ndim != 2:
+        raise ValueError(f"{caller}: weight must be (rows, features), got {table.type}")
+    return ids, table
 
 
 def _padding(caller: str, padding_idx: int, weight: ArrayType) -> int:

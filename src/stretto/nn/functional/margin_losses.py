@@ -6,8 +6,6 @@ Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, wi
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
@@ -121,7 +119,7 @@ def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "m
     return reduced(functions.softplus(-t * x), reduction, "soft_margin_loss")
 
 
-def _rows(caller: str, input: Any) -> Any:
+def _rows(caller: str, input: ArrayLike) -> Array:
     """The input as a value, (N, C) or (C,)."""
     x = as_float(input, caller)
     if x.ndim not in (1, 2):

@@ -15,6 +15,7 @@ from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.nn.functional.affine import linear
@@ -24,17 +25,20 @@ from stretto.nn.functional.checks import probability
 
 __all__ = ["multi_head_attention_forward"]
 
-_CALLER = "MultiheadAttention"
 
-
-def _slices(x: Any, sizes: tuple[int, ...], axis: int) -> list[Any]:
+def _slices(x: ArrayLike, sizes: tuple[int, ...], axis: int) -> list[Array]:
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     return [slice_in_dim(x, end - n, end, axis=axis) for end, n in zip(ends, sizes, strict=True)]
 
 
 def _projected(
-    query: Any, key: Any, value: Any, weight: Any, bias: Any, same: tuple[bool, bool]
-) -> list[Any]:
+    query: Array,
+    key: Array,
+    value: Array,
+    weight: Array,
+    bias: ArrayLike | None,
+    same: tuple[bool, bool],
+) -> list[Array]:
     """Queries, keys and values by one weight (3 E, E): one product where inputs are the same."""
     e = weight.shape[0] // 3
     if all(same):
@@ -48,20 +52,20 @@ def _projected(
     return [out[0], *_slices(out[1], (e, e), key.ndim - 1)] if of_keys_and_values else out
 
 
-def _mask(name: str, mask: Any, shapes: tuple[tuple[int, ...], ...]) -> Any:
-    mask = as_value(mask, _CALLER, name)
-    if mask.dtype != snp.bool_ and (not is_inexact(mask.dtype) or is_complex(mask.dtype)):
+def _mask(caller: str, name: str, mask: ArrayLike, shapes: tuple[tuple[int, ...], ...]) -> Array:
+    value = as_value(mask, caller, name)
+    if value.dtype != snp.bool_ and (not is_inexact(value.dtype) or is_complex(value.dtype)):
         raise TypeError(
-            f"{_CALLER}: {name} must be boolean (True for keys to leave out) or floating (added to "
-            f"the scores), got {mask.type}"
+            f"{caller}: {name} must be boolean (True for keys to leave out) or floating (added to "
+            f"the scores), got {value.type}"
         )
-    if mask.shape not in shapes:
+    if value.shape not in shapes:
         expected = " or ".join(map(str, shapes))
-        raise ValueError(f"{_CALLER}: expected {name} of shape {expected}, got {mask.type}")
-    return mask
+        raise ValueError(f"{caller}: expected {name} of shape {expected}, got {value.type}")
+    return value
 
 
-def _combined(masks: list[Any], extra: int) -> Any:
+def _combined(masks: list[Array], extra: int) -> Array | None:
     """One mask, True for keys to attend to, or floats to add; it allows ``extra`` further keys."""
     if not masks:
         return None
@@ -79,19 +83,26 @@ def _combined(masks: list[Any], extra: int) -> Any:
     return pad(out, allowed, [(0, 0, 0)] * (out.ndim - 1) + [(0, extra, 0)])
 
 
-def _heads(x: Any, heads: int, batch_first: bool) -> Any:
+def _heads(x: Array, heads: int, batch_first: bool) -> Array:
     """(N, L, E) or (L, N, E) to (N, heads, L, E / heads)."""
     x = reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
     return transpose(x, (0, 2, 1, 3) if batch_first else (1, 2, 0, 3))
 
 
-def _check(query: Any, key: Any, value: Any, features: tuple[int, int, int], axis: int) -> None:
+def _check(
+    caller: str,
+    query: Array,
+    key: Array,
+    value: Array,
+    features: tuple[int, int, int],
+    axis: int,
+) -> None:
     got = f"query {query.type}, key {key.type}, value {value.type}"
     if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
-        raise ValueError(f"{_CALLER}: expected query, key and value all of rank 3 or 2, got {got}")
+        raise ValueError(f"{caller}: expected query, key and value all of rank 3 or 2, got {got}")
     if (query.shape[-1], key.shape[-1], value.shape[-1]) != features:
         raise ValueError(
-            f"{_CALLER}: expected sizes of the last axes embed_dim={features[0]}, "
+            f"{caller}: expected sizes of the last axes embed_dim={features[0]}, "
             f"kdim={features[1]}, vdim={features[2]}, got {got}"
         )
     batch = 1 - axis
@@ -100,24 +111,25 @@ def _check(query: Any, key: Any, value: Any, features: tuple[int, int, int], axi
     ):
         order = "(batch, length, features)" if axis else "(length, batch, features)"
         raise ValueError(
-            f"{_CALLER}: expected key and value of one length, and one batch size, as {order}; got "
+            f"{caller}: expected key and value of one length, and one batch size, as {order}; got "
             f"{got}"
         )
 
 
 def _with_biases(
-    both: tuple[Any, Any], biases: tuple[Any, Any], one: tuple[int, ...], axis: int
-) -> list[Any]:
+    caller: str,
+    both: tuple[Array, Array],
+    biases: tuple[ArrayLike | None, ArrayLike | None],
+    one: tuple[int, ...],
+    axis: int,
+) -> list[Array]:
     """Keys and values, each with its bias as one more along the axis."""
-    for name, bias in zip(("bias_k", "bias_v"), biases, strict=True):
+    out = []
+    for name, x, bias in zip(("bias_k", "bias_v"), both, biases, strict=True):
         if bias is None:
-            raise ValueError(
-                f"multi_head_attention_forward: bias_k and bias_v go together, and {name} is None"
-            )
-    return [
-        concatenate([x, snp.broadcast_to(bias, one)], axis)
-        for x, bias in zip(both, biases, strict=True)
-    ]
+            raise ValueError(f"{caller}: bias_k and bias_v go together, and {name} is None")
+        out.append(concatenate([x, snp.broadcast_to(bias, one)], axis))
+    return out
 
 
 def multi_head_attention_forward(
@@ -206,23 +218,84 @@ def multi_head_attention_forward(
     >>> weights.shape
     (3, 3)
     """
+    return project_and_attend(
+        "multi_head_attention_forward",
+        query,
+        key,
+        value,
+        embed_dim_to_check,
+        num_heads,
+        in_proj_weight,
+        in_proj_bias,
+        bias_k,
+        bias_v,
+        add_zero_attn,
+        dropout_p,
+        out_proj_weight,
+        out_proj_bias,
+        training,
+        key_padding_mask,
+        need_weights,
+        attn_mask,
+        use_separate_proj_weight,
+        q_proj_weight,
+        k_proj_weight,
+        v_proj_weight,
+        average_attn_weights=average_attn_weights,
+        is_causal=is_causal,
+        batch_first=batch_first,
+        dropout_key=dropout_key,
+    )
+
+
+def project_and_attend(
+    caller: str,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: ArrayLike | None,
+    in_proj_bias: ArrayLike | None,
+    bias_k: ArrayLike | None,
+    bias_v: ArrayLike | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: ArrayLike,
+    out_proj_bias: ArrayLike | None,
+    training: bool,
+    key_padding_mask: ArrayLike | None,
+    need_weights: bool,
+    attn_mask: ArrayLike | None,
+    use_separate_proj_weight: bool,
+    q_proj_weight: ArrayLike | None,
+    k_proj_weight: ArrayLike | None,
+    v_proj_weight: ArrayLike | None,
+    *,
+    average_attn_weights: bool,
+    is_causal: bool,
+    batch_first: bool,
+    dropout_key: Key | None,
+) -> tuple[Array, Array | None]:
+    """``multi_head_attention_forward``, for a caller whose name its messages begin with."""
     same = (query is key, key is value)
     query, key, value = (
-        as_float(x, _CALLER, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
+        as_float(x, caller, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
     )
-    p = probability(dropout_p, _CALLER, "dropout") if training else 0.0
+    p = probability(dropout_p, caller, "dropout_p") if training else 0.0
     e, heads = embed_dim_to_check, num_heads
     if heads < 1 or e % heads:
-        raise ValueError(f"{_CALLER}: embed_dim {e} is not a multiple of num_heads {heads}")
+        raise ValueError(f"{caller}: embed_dim {e} is not a multiple of num_heads {heads}")
     separate: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
     features: Any = tuple(w.shape[-1] for w in separate) if use_separate_proj_weight else (e, e, e)
     batched, axis = query.ndim == 3, 1 if batch_first and query.ndim == 3 else 0
-    _check(query, key, value, features, axis)
+    _check(caller, query, key, value, features, axis)
     if use_separate_proj_weight:
         biases = [None] * 3 if in_proj_bias is None else _slices(in_proj_bias, (e, e, e), 0)
         q, k, v = map(linear, (query, key, value), separate, biases)
     else:
-        q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, same)
+        packed: Any = in_proj_weight
+        q, k, v = _projected(query, key, value, packed, in_proj_bias, same)
     if not batched:
         axis, batch_first = 1, True
         q, k, v = (reshape(x, (1, *x.shape)) for x in (q, k, v))
@@ -231,25 +304,25 @@ def multi_head_attention_forward(
     masks = []
     if attn_mask is not None:
         shapes = ((queries, keys), (batch * heads, queries, keys))
-        mask = _mask("attn_mask", attn_mask, shapes)
+        mask = _mask(caller, "attn_mask", attn_mask, shapes)
         full = (batch, heads, queries, keys)
         masks.append(reshape(mask, full) if mask.ndim == 3 else mask)
     elif is_causal:
         masks.append(snp.logical_not(causal(queries, keys)))
     if key_padding_mask is not None:
         shape = (batch, keys) if batched else (keys,)
-        mask = _mask("key_padding_mask", key_padding_mask, (shape,))
+        mask = _mask(caller, "key_padding_mask", key_padding_mask, (shape,))
         masks.append(reshape(mask, (batch, 1, 1, keys)))
 
     if bias_k is not None or bias_v is not None:
         one = (batch, 1, e) if batch_first else (1, batch, e)
-        k, v = _with_biases((k, v), (bias_k, bias_v), one, axis)
+        k, v = _with_biases(caller, (k, v), (bias_k, bias_v), one, axis)
     if add_zero_attn:
         zeros = zeros_like(slice_in_dim(k, 0, 1, axis=axis))
         k, v = concatenate([k, zeros], axis), concatenate([v, zeros], axis)
     q, k, v = (_heads(x, heads, batch_first) for x in (q * math.sqrt(heads / e), k, v))
     out, weights, total = attend(
-        _CALLER, q, k, v, _combined(masks, k.shape[-2] - keys), p, dropout_key
+        caller, q, k, v, _combined(masks, k.shape[-2] - keys), p, dropout_key
     )
     # (N, heads, L, E / heads) back to the order of the query
     out = transpose(out, (0, 2, 1, 3) if batch_first else (2, 0, 1, 3))
@@ -261,4 +334,5 @@ def multi_head_attention_forward(
     weights = weights / total
     if average_attn_weights:
         weights = snp.mean(weights, 1)
+    weights = convert(weights, out.dtype)
     return out, (weights if batched else weights[0])

@@ -13,8 +13,8 @@ from typing import Any
 
 from ml_dtypes import finfo
 
-from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, DType
 from stretto._engine.ops.broadcast import of_rank, reduce_sum
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
@@ -38,19 +38,21 @@ __all__ = [
 ]
 
 
-def _mean(x: Any, axes: tuple[int, ...]) -> Any:
+def _mean(x: Array, axes: tuple[int, ...]) -> Array:
     """The mean over the axes, which stay with size 1."""
     shape = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
     return reshape(reduce_sum(x, axes), shape) / math.prod(x.shape[d] for d in axes)
 
 
-def _moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+def _moments(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """Differences from the mean, and the variance, over the axes, which stay with size 1."""
     centred = x - _mean(x, axes)
     return centred, _mean(centred * centred, axes)
 
 
-def _placed(caller: str, name: str, param: Any, shape: tuple[int, ...], x: Value, axis: int) -> Any:
+def _placed(
+    caller: str, name: str, param: ArrayLike | None, shape: tuple[int, ...], x: Array, axis: int
+) -> Array | None:
     """The argument, of ``shape``, along the axes of ``x`` from ``axis`` on; None stays None."""
     if param is None:
         return None
@@ -63,7 +65,7 @@ def _placed(caller: str, name: str, param: Any, shape: tuple[int, ...], x: Value
     return of_rank(reshape(value, (*shape, *after)), x.ndim)
 
 
-def _scaled(x: Any, factor: Any, bias: Any, dtype: Any) -> Any:
+def _scaled(x: Array, factor: Array | None, bias: Array | None, dtype: DType) -> Array:
     """``x * factor + bias``, in the dtype of the input."""
     x = x if factor is None else x * factor
     return convert(x if bias is None else x + bias, dtype)
@@ -72,14 +74,14 @@ def _scaled(x: Any, factor: Any, bias: Any, dtype: Any) -> Any:
 # Over batches and instances
 
 
-def _channelled(caller: str, input: Any) -> Value:
+def _channelled(caller: str, input: ArrayLike) -> Array:
     x = as_float(input, caller)
     if x.ndim < 2:
         raise ValueError(f"{caller}: input must be (batch, channels, ...), got {x.type}")
     return x
 
 
-def _counted(caller: str, x: Value, axes: tuple[int, ...]) -> None:
+def _counted(caller: str, x: Array, axes: tuple[int, ...]) -> None:
     if math.prod(x.shape[d] for d in axes) == 1:
         raise ValueError(
             f"{caller}: expected more than 1 value for each channel when training, got input "
@@ -165,8 +167,12 @@ def batch_norm(
 
 
 def _given_statistics(
-    caller: str, mean: Any, variance: Any, axes: tuple[int, ...] | None, way: str
-) -> tuple[Any, Any]:
+    caller: str,
+    mean: ArrayLike | None,
+    variance: ArrayLike | None,
+    axes: tuple[int, ...] | None,
+    way: str,
+) -> tuple[ArrayLike | None, ArrayLike | None]:
     """The running statistics; raises ``ValueError`` where they are needed and missing."""
     if axes is None and (mean is None or variance is None):
         raise ValueError(f"{caller}: give running_mean and running_var, or {way}")
@@ -175,15 +181,15 @@ def _given_statistics(
 
 def _by_channels(
     caller: str,
-    x: Value,
+    x: Array,
     axes: tuple[int, ...] | None,
-    running: tuple[Any, Any],
-    weight: Any,
-    bias: Any,
+    running: tuple[ArrayLike | None, ArrayLike | None],
+    weight: ArrayLike | None,
+    bias: ArrayLike | None,
     eps: float,
-) -> Any:
+) -> Array:
     """Each channel normalised by its statistics over the axes, or without axes by the running."""
-    factor, shift, mean, variance = (
+    placed: Any = (
         _placed(caller, name, value, (x.shape[1],), x, 1)
         for name, value in (
             ("weight", weight),
@@ -192,6 +198,7 @@ def _by_channels(
             ("running_var", None if axes else running[1]),
         )
     )
+    factor, shift, mean, variance = placed
     wide = convert(x, widened(x.dtype))
     if axes is None:
         centred = wide - mean
@@ -249,7 +256,9 @@ def instance_norm(
 # Over the features of each example
 
 
-def _last_axes(caller: str, x: Value, normalized_shape: Any) -> tuple[tuple[int, ...], Any]:
+def _last_axes(
+    caller: str, x: Array, normalized_shape: int | Sequence[int]
+) -> tuple[tuple[int, ...], Any]:
     shape = numbers(normalized_shape, caller, "normalized_shape")
     start = x.ndim - len(shape)
     if not shape or start < 0 or x.shape[start:] != shape:

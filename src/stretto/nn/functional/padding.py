@@ -6,7 +6,6 @@ Name, meanings and defaults are those of ``torch.nn.functional.pad``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
@@ -72,7 +71,7 @@ def pad(
     return x
 
 
-def _beyond(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
+def _beyond(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
     """``x`` with its own elements before and after along an axis."""
     crop = max(-low, 0), max(-high, 0)
     if mode == "circular":  # elements taken away are not repeated
@@ -96,7 +95,7 @@ def _beyond(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
     return slice_in_dim(out, crop[0], out.shape[axis] - crop[1], 1, axis)
 
 
-def _copied(x: Any, axis: int, start: int, count: int, mode: str) -> Any:
+def _copied(x: Array, axis: int, start: int, count: int, mode: str) -> Array:
     if mode == "replicate":
         shape = tuple(count if d == axis else size for d, size in enumerate(x.shape))
         return broadcast_to(slice_in_dim(x, start, start + 1, 1, axis), shape)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.typing import Array, ArrayLike
+import stretto.numpy as snp
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.powers import power
@@ -38,11 +38,11 @@ __all__ = [
 
 def _windows(
     caller: str,
-    x: Value,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    x: Array,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None,
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
     ceil_mode: bool,
 ) -> list[AxisWindow]:
     n = x.ndim - 2
@@ -74,14 +74,14 @@ def _windows(
 
 def _max_pool(
     n: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None,
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
     ceil_mode: bool,
     return_indices: bool,
-) -> Any:
+) -> Tree:
     caller = f"max_pool{n}d"
     x, single = batched(input, n, caller)
     windows = _windows(caller, x, kernel_size, stride, padding, dilation, ceil_mode)
@@ -100,7 +100,7 @@ def max_pool1d(
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tree:
     """Take the maximum of each window of signals; the derivative goes to the first of equals.
 
     Args:
@@ -137,7 +137,7 @@ def max_pool2d(
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tree:
     """Take the maximum of each window of images; the derivative goes to the first of equals.
 
     Args:
@@ -175,7 +175,7 @@ def max_pool3d(
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tree:
     """Take the maximum of each window of volumes; the derivative goes to the first of equals.
 
     Args:
@@ -208,7 +208,7 @@ def max_pool3d(
 # The mean
 
 
-def _divisor(windows: list[AxisWindow], sizes: tuple[int, ...], count_padding: bool) -> Any:
+def _divisor(windows: list[AxisWindow], sizes: tuple[int, ...], count_padding: bool) -> Array | int:
     """How many elements count in each window; one number where it is the same for all."""
     counts = []
     for w, n in zip(windows, sizes, strict=True):
@@ -227,15 +227,15 @@ def _divisor(windows: list[AxisWindow], sizes: tuple[int, ...], count_padding: b
 
 def _avg_pool(
     n: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None,
+    padding: int | Sequence[int],
     ceil_mode: bool,
     count_include_pad: bool,
-    divisor_override: Any,
+    divisor_override: int | None,
     kind: str = "avg",
-) -> Any:
+) -> Array:
     caller = f"{kind}_pool{n}d"
     x, single = batched(input, n, caller)
     x = as_float(x, caller)
@@ -366,13 +366,23 @@ def avg_pool3d(
 
 
 def _lp_pool(
-    n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
-) -> Any:
+    n: int,
+    input: ArrayLike,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None,
+    ceil_mode: bool,
+) -> Array:
     caller = f"lp_pool{n}d"
     powers = power(as_float(input, caller), norm_type)
     mean = _avg_pool(n, powers, kernel_size, stride, 0, ceil_mode, True, None, "lp")
     size = math.prod(per_axis(kernel_size, n, caller, "kernel_size"))
-    return power(mean * size, 1 / norm_type)
+    total = mean * size
+    if norm_type <= 1:
+        return power(total, 1 / norm_type)
+    # The slope of the root is infinite at 0, where that of the powers is 0.
+    none = snp.equal(total, 0)
+    return snp.where(none, 0, power(snp.where(none, 1, total), 1 / norm_type))
 
 
 def lp_pool1d(
@@ -384,8 +394,8 @@ def lp_pool1d(
 ) -> Array:
     """Take the root of the sum of powers in each window of signals.
 
-    As in PyTorch, powers are of elements, not of their magnitudes. A window that reaches beyond the
-    end counts as if it were full of elements like those inside.
+    As in PyTorch, powers are of elements, not of their magnitudes, and a norm's derivative at 0 is
+    0. A window that reaches beyond the end counts as if it were full of elements like those inside.
 
     Args:
         input: (batch, channels, length), or without the batch.

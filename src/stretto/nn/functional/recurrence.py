@@ -8,7 +8,6 @@ read ``ctc``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto.nn.functional.recurrent_networks import GRU, LSTM, RELU, TANH, cell, network
@@ -28,7 +27,7 @@ __all__ = [
 def rnn_tanh(
     input: ArrayLike,
     hx: ArrayLike | None,
-    params: Sequence[Any],
+    params: Sequence[ArrayLike],
     has_biases: bool = True,
     num_layers: int = 1,
     dropout: float = 0.0,
@@ -87,7 +86,7 @@ def rnn_tanh(
 def rnn_relu(
     input: ArrayLike,
     hx: ArrayLike | None,
-    params: Sequence[Any],
+    params: Sequence[ArrayLike],
     has_biases: bool = True,
     num_layers: int = 1,
     dropout: float = 0.0,
@@ -145,7 +144,7 @@ def rnn_relu(
 def lstm(
     input: ArrayLike,
     hx: tuple[ArrayLike, ArrayLike] | None,
-    params: Sequence[Any],
+    params: Sequence[ArrayLike],
     has_biases: bool = True,
     num_layers: int = 1,
     dropout: float = 0.0,
@@ -207,7 +206,7 @@ def lstm(
 def gru(
     input: ArrayLike,
     hx: ArrayLike | None,
-    params: Sequence[Any],
+    params: Sequence[ArrayLike],
     has_biases: bool = True,
     num_layers: int = 1,
     dropout: float = 0.0,
@@ -278,8 +277,8 @@ def rnn_tanh_cell(
         hx: the state (N, hidden), or (hidden,); zeros for None.
         w_ih: (gates × hidden, features).
         w_hh: (gates × hidden, hidden).
-        b_ih: (gates × hidden,), or None for neither bias.
-        b_hh: (gates × hidden,), with ``b_ih``.
+        b_ih: (gates × hidden,), the bias of the input's product; None for none.
+        b_hh: (gates × hidden,), that of the state's product; None for none.
 
     Returns:
         The next state.
@@ -312,8 +311,8 @@ def rnn_relu_cell(
         hx: the state (N, hidden), or (hidden,); zeros for None.
         w_ih: (gates × hidden, features).
         w_hh: (gates × hidden, hidden).
-        b_ih: (gates × hidden,), or None for neither bias.
-        b_hh: (gates × hidden,), with ``b_ih``.
+        b_ih: (gates × hidden,), the bias of the input's product; None for none.
+        b_hh: (gates × hidden,), that of the state's product; None for none.
 
     Returns:
         The next state.
@@ -346,8 +345,8 @@ def lstm_cell(
         hx: the state and the cell, each (N, hidden) or (hidden,); zeros for None.
         w_ih: (gates × hidden, features).
         w_hh: (gates × hidden, hidden).
-        b_ih: (gates × hidden,), or None for neither bias.
-        b_hh: (gates × hidden,), with ``b_ih``.
+        b_ih: (gates × hidden,), the bias of the input's product; None for none.
+        b_hh: (gates × hidden,), that of the state's product; None for none.
 
     Returns:
         The next state and the next cell.
@@ -381,8 +380,8 @@ def gru_cell(
         hx: the state (N, hidden), or (hidden,); zeros for None.
         w_ih: (gates × hidden, features).
         w_hh: (gates × hidden, hidden).
-        b_ih: (gates × hidden,), or None for neither bias.
-        b_hh: (gates × hidden,), with ``b_ih``.
+        b_ih: (gates × hidden,), the bias of the input's product; None for none.
+        b_hh: (gates × hidden,), that of the state's product; None for none.
 
     Returns:
         The next state.

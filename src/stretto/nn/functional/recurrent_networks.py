@@ -7,11 +7,12 @@ the state. ``recurrence`` uses it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import stretto.numpy as snp
 from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, DType, Key
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import matmul
@@ -31,11 +32,11 @@ __all__ = ["GRU", "LSTM", "RELU", "TANH", "cell", "network"]
 class Weights(NamedTuple):
     """The weights of one layer in one direction."""
 
-    of_input: Any
-    of_state: Any
-    input_bias: Any = None
-    state_bias: Any = None
-    projection: Any = None
+    of_input: Array
+    of_state: Array
+    input_bias: Array | None = None
+    state_bias: Array | None = None
+    projection: Array | None = None
 
 
 class Kind(NamedTuple):
@@ -48,24 +49,32 @@ class Kind(NamedTuple):
 
     name: str
     gates: int
-    step: Callable[[Any, tuple[Any, ...], Any, Any, Any], tuple[Any, ...]]
+    step: Callable[[Array, tuple[Array, ...], Array, Array | None, Array | None], tuple[Array, ...]]
     states: int = 1
 
 
-def _parts(x: Any, count: int) -> list[Any]:
+def _parts(x: Array, count: int) -> list[Array]:
     n = x.shape[-1] // count
     return [slice_in_dim(x, i * n, (i + 1) * n, axis=-1) for i in range(count)]
 
 
-def _elman(function: Callable[[Any], Any]) -> Callable[..., tuple[Any, ...]]:
-    def step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection: Any) -> Any:
+def _elman(function: Callable[[Array], Array]) -> Callable[..., tuple[Array, ...]]:
+    def step(
+        x: Array,
+        state: tuple[Array, ...],
+        weight: Array,
+        bias: Array | None,
+        projection: Array | None,
+    ) -> tuple[Array, ...]:
         # h' = f(W x + b + U h + c)
         return (function(x + matmul(state[0], weight)),)
 
     return step
 
 
-def _lstm_step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection: Any) -> Any:
+def _lstm_step(
+    x: Array, state: tuple[Array, ...], weight: Array, bias: Array | None, projection: Array | None
+) -> tuple[Array, ...]:
     # i, f, g, o of W x + b + U h + c;  c' = σ(f) c + σ(i) tanh(g);  h' = P σ(o) tanh(c')
     h, c = state
     i, f, g, o = _parts(x + matmul(h, weight), 4)
@@ -74,7 +83,9 @@ def _lstm_step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projectio
     return (h if projection is None else matmul(h, projection)), c
 
 
-def _gru_step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection: Any) -> Any:
+def _gru_step(
+    x: Array, state: tuple[Array, ...], weight: Array, bias: Array | None, projection: Array | None
+) -> tuple[Array, ...]:
     # r, z, n of W x + b and U h + c;  n = tanh(n + σ(r) n');  h' = (1 - σ(z)) n + σ(z) h
     (h,) = state
     product = matmul(h, weight)
@@ -91,17 +102,17 @@ LSTM = Kind("lstm", 4, _lstm_step, 2)
 GRU = Kind("gru", 3, _gru_step)
 
 
-def _prepared(kind: Kind, x: Any, weights: Weights) -> tuple[Any, Any]:
+def _prepared(kind: Kind, x: Array, weights: Weights) -> tuple[Array, Array | None]:
     """The input's product with the biases, except one that is added in the loop, and that bias."""
     bias, late = weights.input_bias, weights.state_bias
     if late is not None and kind is not GRU:
-        bias, late = bias + late, None
+        bias, late = late if bias is None else bias + late, None
     return linear(x, weights.of_input, bias), late
 
 
 def _run(
-    kind: Kind, x: Any, state: tuple[Any, ...], weights: Weights, reverse: bool
-) -> tuple[Any, tuple[Any, ...]]:
+    kind: Kind, x: Array, state: tuple[Array, ...], weights: Weights, reverse: bool
+) -> tuple[Array, tuple[Array, ...]]:
     """The outputs of all steps of (L, N, features), and the last state."""
     products, bias = _prepared(kind, x, weights)
     weight = snp.swapaxes(weights.of_state, 0, 1)
@@ -109,7 +120,7 @@ def _run(
     if weights.projection is not None:
         projection = snp.swapaxes(weights.projection, 0, 1)
 
-    def step(state: tuple[Any, ...], x: Any) -> Any:
+    def step(state: tuple[Array, ...], x: Array) -> tuple[tuple[Array, ...], Array]:
         state = kind.step(x, state, weight, bias, projection)
         return state, state[0]
 
@@ -118,7 +129,7 @@ def _run(
 
 
 def _check_weights(
-    caller: str, gates: int, x: Any, hidden: int, out: int, weights: Weights
+    caller: str, gates: int, x: Array, hidden: int, out: int, weights: Weights
 ) -> None:
     expected = {
         "weight_ih": (weights.of_input, (gates * hidden, x.shape[-1])),
@@ -136,7 +147,7 @@ def _check_weights(
 
 
 def _grouped(
-    caller: str, params: Sequence[Any], has_biases: bool, runs: int, projects: bool
+    caller: str, params: Sequence[ArrayLike], has_biases: bool, runs: int, projects: bool
 ) -> list[Weights]:
     """The flat list of weights, grouped by layer and direction."""
     size = 2 + 2 * has_biases
@@ -158,8 +169,12 @@ def _grouped(
 
 
 def _states(
-    caller: str, hx: Any, lead: tuple[int, ...], sizes: tuple[int, ...], dtype: Any
-) -> list[Any]:
+    caller: str,
+    hx: ArrayLike | tuple[ArrayLike, ...] | None,
+    lead: tuple[int, ...],
+    sizes: tuple[int, ...],
+    dtype: DType,
+) -> list[Array]:
     """The initial states, of shapes ``(*lead, size)``; zeros for None."""
     if hx is None:
         return [full((*lead, n), 0, dtype) for n in sizes]
@@ -178,17 +193,17 @@ def _states(
 
 def network(
     kind: Kind,
-    input: Any,
-    hx: Any,
-    params: Sequence[Any],
+    input: ArrayLike,
+    hx: ArrayLike | tuple[ArrayLike, ...] | None,
+    params: Sequence[ArrayLike],
     has_biases: bool,
     num_layers: int,
     p: float,
     train: bool,
     bidirectional: bool,
     batch_first: bool,
-    key: Any,
-) -> tuple[Any, list[Any]]:
+    key: Key | None,
+) -> tuple[Array, list[Array]]:
     """The outputs of the last layer, and the last states of all layers and directions."""
     caller, directions = kind.name, 1 + bidirectional
     x = as_float(input, caller)
@@ -201,13 +216,13 @@ def network(
     if batch_first:
         x = snp.swapaxes(x, 0, 1)
     hidden = layers[0].of_state.shape[0] // kind.gates
-    projects = layers[0].projection is not None
-    out = layers[0].projection.shape[0] if projects else hidden
+    projection = layers[0].projection
+    out = hidden if projection is None else projection.shape[0]
     dtype = snp.result_type(x, layers[0].of_state)
     lead, sizes = (len(layers), *x.shape[1:-1]), (out, hidden)[: kind.states]
     first = _states(caller, hx, lead, sizes, dtype)
     keys = split(key_or_next(key, caller), num_layers - 1) if p else None
-    last: list[tuple[Any, ...]] = []
+    last: list[tuple[Array, ...]] = []
     for i in range(num_layers):
         outputs = []
         for d in range(directions):
@@ -225,16 +240,25 @@ def network(
 
 
 def cell(
-    kind: Kind, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
-) -> tuple[Any, ...]:
+    kind: Kind,
+    input: ArrayLike,
+    hx: ArrayLike | tuple[ArrayLike, ...] | None,
+    w_ih: ArrayLike,
+    w_hh: ArrayLike,
+    b_ih: ArrayLike | None,
+    b_hh: ArrayLike | None,
+) -> tuple[Array, ...]:
     """The states after one step."""
     caller = f"{kind.name}_cell"
     x = as_float(input, caller)
     if x.ndim not in (1, 2):
         raise ValueError(f"{caller}: expected input (batch, features) or (features,), got {x.type}")
-    has_biases = b_ih is not None
-    params = [w_ih, w_hh, b_ih, b_hh] if has_biases else [w_ih, w_hh]
-    (weights,) = _grouped(caller, params, has_biases, 1, False)
+    biases = (("b_ih", b_ih), ("b_hh", b_hh))
+    weights = Weights(
+        as_float(w_ih, caller, "w_ih"),
+        as_float(w_hh, caller, "w_hh"),
+        *[None if b is None else as_float(b, caller, name) for name, b in biases],
+    )
     hidden = weights.of_state.shape[0] // kind.gates
     _check_weights(caller, kind.gates, x, hidden, hidden, weights)
     dtype = snp.result_type(x, weights.of_state)

@@ -9,7 +9,6 @@ refused, not broadcast. Each returns the losses themselves, their mean or their 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
@@ -29,15 +28,15 @@ __all__ = [
 ]
 
 
-def _weighted(loss: Any, weight: Any, reduction: str, caller: str) -> Any:
+def _weighted(loss: Array, weight: ArrayLike | None, reduction: str, caller: str) -> Array:
     """The reduction of weighted losses; their mean is over the sum of the weights."""
     if weight is None:
         return reduced(loss, reduction, caller)
-    weight = as_float(weight, caller, "weight")
-    same_shape(caller, input=loss, weight=weight)
+    weights = as_float(weight, caller, "weight")
+    same_shape(caller, input=loss, weight=weights)
     if reduction == "mean":
-        return snp.sum(loss * weight) / snp.sum(weight)
-    return reduced(loss * weight, reduction, caller)
+        return snp.sum(loss * weights) / snp.sum(weights)
+    return reduced(loss * weights, reduction, caller)
 
 
 def mse_loss(
@@ -179,7 +178,7 @@ def huber_loss(
 
 
 @custom_jvp
-def _at_least(x: Any, least: Any) -> Any:
+def _at_least(x: Array, least: float) -> Array:
     """``max(x, least)`` with the derivative of ``x``."""
     return snp.maximum(x, least)
 

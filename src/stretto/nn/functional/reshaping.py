@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.linear_transpose import linear_transpose
@@ -93,7 +92,7 @@ def unflatten(input: ArrayLike, dim: int, sizes: Sequence[int]) -> Array:
     return reshape(x, (*x.shape[:d], *parts, *x.shape[d + 1 :]))
 
 
-def _images(caller: str, input: Any) -> Any:
+def _images(caller: str, input: ArrayLike) -> Array:
     x = as_value(input, caller, "input")
     if x.ndim < 3:
         raise ValueError(f"{caller}: input must be (..., channels, height, width), got {x.type}")
@@ -197,7 +196,12 @@ def channel_shuffle(input: ArrayLike, groups: int) -> Array:
 
 
 def _settings(
-    caller: str, space: tuple[int, ...], kernel_size: Any, dilation: Any, padding: Any, stride: Any
+    caller: str,
+    space: tuple[int, ...],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int],
+    padding: int | Sequence[int],
+    stride: int | Sequence[int],
 ) -> tuple[tuple[int, ...], ...]:
     """Kernel sizes, dilations, paddings, strides, and numbers of windows, along both axes."""
     sizes = per_axis(kernel_size, 2, caller, "kernel_size")

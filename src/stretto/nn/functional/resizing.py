@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.integers import integers
-from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import dot_general
@@ -91,13 +91,13 @@ def interpolate(
 
 def _resized(
     caller: str,
-    input: Any,
-    size: Any,
-    scale_factor: Any,
+    input: ArrayLike,
+    size: int | Sequence[int] | None,
+    scale_factor: float | Sequence[float] | None,
     mode: str,
     align_corners: bool | None,
     recompute_scale_factor: bool | None,
-) -> Any:
+) -> Array:
     """What ``interpolate`` and ``upsample`` compute."""
     x = as_value(input, caller, "input")
     if mode not in _RANKS or x.ndim not in _RANKS[mode]:
@@ -164,13 +164,15 @@ def upsample(
     return _resized("upsample", input, size, scale_factor, mode, align_corners, None)
 
 
-def _sizes(caller: str, x: Value, size: Any, factor: Any) -> tuple[list[int], list[float | None]]:
+def _sizes(
+    caller: str, x: Array, size: int | Sequence[int] | None, factor: float | Sequence[float] | None
+) -> tuple[list[int], list[float | None]]:
     """The sizes of the spatial axes, and their scales where ``factor`` gives them."""
     n = x.ndim - 2
     if (size is None) == (factor is None):
         raise ValueError(f"{caller}: give size or scale_factor, one of them; got {size}, {factor}")
     name, setting = ("scale_factor", factor) if size is None else ("size", size)
-    values = tuple(setting) if isinstance(setting, (tuple, list)) else (setting,) * n
+    values: Any = tuple(setting) if isinstance(setting, (tuple, list)) else (setting,) * n
     if len(values) != n or not all(v > 0 for v in values):
         raise ValueError(f"{caller}: {name} must be a positive number, or {n}; got {setting!r}")
     if size is not None:
@@ -182,7 +184,7 @@ def _sizes(caller: str, x: Value, size: Any, factor: Any) -> tuple[list[int], li
     return sizes, list(scales)
 
 
-def _nearest(x: Any, axis: int, m: int, scale: float | None, exact: bool) -> Any:
+def _nearest(x: Array, axis: int, m: int, scale: float | None, exact: bool) -> Array:
     n = x.shape[axis]
     # PyTorch repeats elements for the same size or twice that, whatever the scale, unless "exact".
     if m % n == 0 and (scale in (None, m / n) or (m <= 2 * n and not exact)):
@@ -234,7 +236,7 @@ def _cubic(n: int, places: np.ndarray, align_corners: bool) -> np.ndarray:
     return _matrix(n, taps)
 
 
-def _product(x: Any, axis: int, matrix: np.ndarray) -> Any:
+def _product(x: Array, axis: int, matrix: np.ndarray) -> Array:
     weights = as_value(matrix.astype(x.dtype))
     # The highest precision: these are coordinates, and few products.
     out = dot_general(x, weights, (((axis,), (1,)), ((), ())), "highest")

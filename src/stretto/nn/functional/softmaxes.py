@@ -6,8 +6,6 @@ read ``classification_losses``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
 from stretto import random
 from stretto._engine.control.stop_gradient import stop_gradient
@@ -23,9 +21,9 @@ from stretto.numpy.dtypes import as_dtype
 __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
 
 
-def _as(x: Any, dtype: Any, caller: str) -> Any:
-    x = as_value(x, caller, "input")
-    return x if dtype is None else convert(x, as_dtype(dtype))
+def _as(x: ArrayLike, dtype: DTypeLike | None, caller: str) -> Array:
+    value = as_value(x, caller, "input")
+    return value if dtype is None else convert(value, as_dtype(dtype))
 
 
 def softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:

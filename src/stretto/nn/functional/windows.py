@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.comparison import full_like, where
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.layout import expand_dims, reshape, squeeze, transpose
@@ -52,7 +53,7 @@ def table_of(n: int, window: AxisWindow) -> Table:
     return np.clip(index, 0, max(n - 1, 0)).astype(np.int32), inside
 
 
-def greatest_and_places(x: Any, tables: Sequence[Table]) -> tuple[Any, Any]:
+def greatest_and_places(x: Array, tables: Sequence[Table]) -> tuple[Array, Array]:
     """The greatest element of each window, and its index in the flattened spatial axes, int32.
 
     Among equals the first counts; NaN is the greatest.

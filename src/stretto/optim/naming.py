@@ -1,0 +1,37 @@
+"""Whose name errors carry: an optimiser's, in the transformations that it is made of.
+
+``adam`` makes its parts by ``making("adam", ...)``. Each part asks ``caller_of("scale_by_adam")``
+once, when it is made, for the name that it begins its messages with, then and in its updates.
+Next, read ``leaves``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from stretto._engine.core.holding import holding
+from stretto.optim.base import GradientTransformationExtraArgs
+
+__all__ = ["caller_of", "making"]
+
+
+class _Making(threading.local):
+    """What this thread is making parts for, or None."""
+
+    optimiser: str | None = None
+
+
+_now = _Making()
+
+
+def making(
+    optimiser: str, make: Callable[[], GradientTransformationExtraArgs]
+) -> GradientTransformationExtraArgs:
+    """What ``make`` gives, its parts named after the optimiser, or after the one that calls it."""
+    return holding(_now, "optimiser", _now.optimiser or optimiser, make)
+
+
+def caller_of(part: str) -> str:
+    """The name for a part's messages: that of the optimiser being made, or else its own."""
+    return _now.optimiser or part
