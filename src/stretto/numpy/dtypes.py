@@ -13,7 +13,7 @@ import numpy as np
 from stretto._engine.core import types
 from stretto._engine.core.interpreter import Value, as_value, refuse_masked
 from stretto._engine.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DType, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DType, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
 
 __all__ = [
@@ -142,7 +142,7 @@ class ScalarType:
         self.__name__ = name
         self.dtype = dtype
 
-    def __call__(self, x: Any = 0) -> Array:
+    def __call__(self, x: Tree = 0) -> Array:
         """Make an array of this dtype.
 
         Args:
@@ -254,7 +254,7 @@ class Extended(np.generic):
     """
 
 
-def plain_dtype(dtype: Any) -> np.dtype:
+def plain_dtype(dtype: Tree) -> np.dtype:
     """The dtype named, 64 bits or not."""
     return dtype.dtype if dtype.__class__ is ScalarType else named_dtype(dtype)
 
@@ -335,7 +335,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     return plain_dtype(dtype) == plain_dtype(kind)
 
 
-def _weak(x: Any) -> tuple[np.dtype, bool]:
+def _weak(x: Tree) -> tuple[np.dtype, bool]:
     """The dtype and weakness of an array, a number or a dtype."""
     if isinstance(x, Value):
         return x.type.dtype, x.type.weak_type

@@ -1,12 +1,12 @@
-"""Polynomials by their coefficients, that of the highest power first.
+"""Polynomials as arrays of coefficients, that of the highest power first.
 
-NumPy's functions on arrays of coefficients. Next, read ``places``.
+Next, read ``places``.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -48,31 +48,31 @@ __all__ = [
 ]
 
 
-def coefficients_of(x: Any, caller: str, argument: str) -> Any:
+def coefficients_of(x: ArrayLike, caller: str, argument: str) -> Array:
     v = atleast_1d(as_value(x, caller, argument))
     if v.ndim != 1:
         raise ValueError(f"{caller}: {argument} must be of rank 1, got {v.type}")
     return v
 
 
-def _number(x: Any) -> Any:
+def _number(x: Array) -> Array:
     """Booleans as the default integer, as in arithmetic."""
     return convert(x, scalar_dtype(int)) if kind_of(x.dtype) == "bool" else x
 
 
-def inexact_of(x: Any) -> Any:
+def inexact_of(x: Array) -> Array:
     return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
-def _longer(x: Any, n: int) -> Any:
-    """With zeros in front, up to ``n`` coefficients."""
+def _longer(x: Array, n: int) -> Array:
+    """Put zeros in front, up to ``n`` coefficients."""
     return pad(x, 0, [(n - x.size, 0, 0)])
 
 
-def _without_leading_zeros(x: Any, caller: str) -> Any:
+def _without_leading_zeros(x: Array, caller: str) -> Array:
     """The coefficients from the first one that is not zero; those must be known."""
-    found = np.flatnonzero(concrete(x, caller))
-    return slice_in_dim(x, int(found[0]) if found.size else x.size, None)
+    nonzero_places = np.flatnonzero(concrete(x, caller))
+    return slice_in_dim(x, int(nonzero_places[0]) if nonzero_places.size else x.size, None)
 
 
 # Values
@@ -104,17 +104,17 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     return _horner(coefficients, value, unroll=unroll)
 
 
-def _polyval(p: np.ndarray, x: np.ndarray, *, unroll: int) -> Any:
+def _polyval(p: np.ndarray, x: np.ndarray, *, unroll: int) -> np.ndarray | None:
     del unroll
     return np.polyval(p, x) if p.ndim == 1 else None
 
 
 @eager(_polyval, NUMERIC)
-def _horner(coefficients: Any, value: Any, *, unroll: int) -> Any:
+def _horner(coefficients: Array, value: Array, *, unroll: int) -> Array:
     shape = np.broadcast_shapes(coefficients.shape[1:], value.shape)
     start = broadcast_to(full_like(value, 0), shape)
 
-    def step(total: Any, coefficient: Any) -> tuple[Any, None]:
+    def step(total: Array, coefficient: Array) -> tuple[Array, None]:
         return total * value + coefficient, None
 
     return scan(step, start, coefficients, unroll=unroll)[0]
@@ -206,7 +206,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     return x - y
 
 
-def _same_length(caller: str, a1: Any, a2: Any) -> tuple[Any, Any]:
+def _same_length(caller: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Array, Array]:
     x, y = promote_dtypes(
         caller, coefficients_of(a1, caller, "a1"), coefficients_of(a2, caller, "a2")
     )
@@ -246,7 +246,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     return _product(x, y)
 
 
-def _product(x: Any, y: Any) -> Any:
+def _product(x: Array, y: Array) -> Array:
     """z[k] = sum_i x[i] y[k - i]: row i of the products moved i places on, and summed."""
     n, m = x.size, y.size
     rows = pad(outer(x, y), 0, [(0, 0, 0), (0, n, 0)])
@@ -287,7 +287,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     else:
         divisor = pad(y, 0, [(0, steps - 1, 0)])
 
-        def step(left: Any, _: Any) -> tuple[Any, Any]:
+        def step(left: Array, _: Array) -> tuple[Array, Array]:
             factor = left[0] / y[0]
             left = left - factor * divisor
             return pad(slice_in_dim(left, 1, None), 0, [(0, 1, 0)]), factor
@@ -359,28 +359,58 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     x, m = coefficients_of(p, "polyint", "p"), integer(m, "polyint", "m")
     if m < 0:
         raise ValueError(f"polyint: m must not be negative, got {m}; see polyder")
-    added = atleast_1d(as_value(0 if k is None else k, "polyint", "k"))
-    if added.size == 1:
-        added = broadcast_to(reshape(added, (1,)), (m,))
-    if added.shape != (m,):
-        raise ValueError(f"polyint: k must be a number or {m} of them, got {added.type}")
-    x, added = promote_dtypes("polyint", x, added)
-    x, added = inexact_of(x), inexact_of(added)
-    every = concatenate([x, added], 0)
+    constants = atleast_1d(as_value(0 if k is None else k, "polyint", "k"))
+    if constants.size == 1:
+        constants = broadcast_to(reshape(constants, (1,)), (m,))
+    if constants.shape != (m,):
+        raise ValueError(f"polyint: k must be a number or {m} of them, got {constants.type}")
+    x, constants = promote_dtypes("polyint", x, constants)
+    x, constants = inexact_of(x), inexact_of(constants)
+    terms = concatenate([x, constants], 0)
     # The integral of z^n, m times: z^(n + m) / ((n + 1) ... (n + m)); the i-th constant is
     # integrated m - 1 - i times.
     n = x.size
     divisors = [math.perm(power, m) for power in range(n + m - 1, m - 1, -1)]
     divisors += [math.factorial(m - 1 - i) for i in range(m)]
-    return every / np.array(divisors, np.float64).astype(every.dtype)
-
-
-# Roots
+    return terms / np.array(divisors, np.float64).astype(terms.dtype)
 
 
 # Fitting
 
 
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: Literal[False] = False,
+    w: ArrayLike | None = None,
+    cov: Literal[False] = False,
+) -> Array: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: Literal[False] = False,
+    w: ArrayLike | None = None,
+    *,
+    cov: Literal[True, "unscaled"],
+) -> tuple[Array, Array]: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    *,
+    full: Literal[True],
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> tuple[Array, Array, Array, Array, float]: ...
+@overload
 def polyfit(
     x: ArrayLike,
     y: ArrayLike,
@@ -389,7 +419,16 @@ def polyfit(
     full: bool = False,
     w: ArrayLike | None = None,
     cov: bool | str = False,
-) -> Any:
+) -> Array | tuple[Array, Array] | tuple[Array, Array, Array, Array, float]: ...
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> Array | tuple[Array, Array] | tuple[Array, Array, Array, Array, float]:
     """Fit a polynomial to points, by least squares of ``w (y - p(x))``.
 
     Args:
@@ -431,8 +470,8 @@ def polyfit(
             f"polyfit: x must be of rank 1 and not empty, y of rank 1 or 2 and as long; got "
             f"{value.type} and {other.type}"
         )
-    # In the dtype of the data, the units that a sum of m terms may be off by
-    rcond = m * float(finfo(value.dtype).eps) if rcond is None else rcond
+    # The relative rounding error of a sum of m terms in the dtype of the data
+    cutoff = m * float(finfo(value.dtype).eps) if rcond is None else rcond
     left, right = vander(value, order), other
     if w is not None:
         weights = convert(as_value(w, "polyfit", "w"), value.dtype)
@@ -440,13 +479,13 @@ def polyfit(
             raise TypeError(f"polyfit: w must be of shape {(m,)}, got {weights.type}")
         left = left * expand_dims(weights, 1)
         right = right * (weights if other.ndim == 1 else expand_dims(weights, 1))
-    # Columns of length 1 make the problem as well conditioned as scaling can.
+    # Scaling the columns to length 1 conditions the problem nearly as well as any scaling can.
     scale = sqrt(sum_(_squared(left), 0))
     left = left / expand_dims(scale, 0)
-    c, residuals, rank, singular = lstsq(left, right, rcond)
+    c, residuals, rank, singular = lstsq(left, right, cutoff)
     c = c / (scale if other.ndim == 1 else expand_dims(scale, 1))
     if full:
-        return c, residuals, rank, singular, rcond
+        return c, residuals, rank, singular, cutoff
     if not cov:
         return c
     base = inv(matmul(conj(transpose(left)), left)) / outer(scale, scale)
@@ -464,5 +503,5 @@ def polyfit(
     return c, expand_dims(base, 2) * factor
 
 
-def _squared(x: Any) -> Any:
+def _squared(x: Array) -> Array:
     return (conj(x) * x).real if is_complex(x.dtype) else x * x

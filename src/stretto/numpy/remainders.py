@@ -6,7 +6,6 @@ Next, read ``rounding``.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -29,19 +28,19 @@ __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]
 # zero give 0, as in NumPy. It is written twice: for values that are traced, and for NumPy.
 
 
-def _real_values(caller: str, x: Any, y: Any) -> tuple[Any, Any]:
-    x, y = numeric_values(caller, x, y)
-    if is_complex(x.dtype):
-        raise TypeError(f"{caller}: expected real numbers, got {x.type}")
-    return x, y
+def _real_values(caller: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    value, other = numeric_values(caller, x, y)
+    if is_complex(value.dtype):
+        raise TypeError(f"{caller}: expected real numbers, got {value.type}")
+    return value, other
 
 
-def _opposed(rest: Any, y: Any) -> Any:
+def _opposed(rest: Array, y: Array) -> Array:
     zero = zeros_like(rest)
     return ne(rest, zero) & ne(lt(rest, zero), lt(y, zero))
 
 
-def _unless_by_zero(result: Any, y: Any) -> Any:
+def _unless_by_zero(result: Array, y: Array) -> Array:
     """The result for integers, or 0 where the divisor is 0."""
     host = y.to_host() if y.__class__ is Array else None
     if host is not None and host.size and not any(host.strides) and host[(0,) * host.ndim]:
@@ -50,7 +49,7 @@ def _unless_by_zero(result: Any, y: Any) -> Any:
     return select(eq(y, none), none, result)
 
 
-def _trace_remainder(x: Any, y: Any) -> Any:
+def _trace_remainder(x: Array, y: Array) -> Array:
     x, y = _real_values("remainder", x, y)
     rest = ops.REM(x, y)
     if is_inexact(x.dtype):
@@ -65,7 +64,7 @@ def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.remainder(x, y) if is_inexact(x.dtype) else division.modulo(x, y)
 
 
-def _trace_floor_divide(x: Any, y: Any, caller: str = "floor_divide") -> Any:
+def _trace_floor_divide(x: Array, y: Array, caller: str = "floor_divide") -> Array:
     x, y = _real_values(caller, x, y)
     if kind_of(x.dtype) == "uint":
         return _unless_by_zero(ops.DIV(x, y), y)
@@ -84,7 +83,7 @@ def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.floor_divide(x, y) if is_inexact(x.dtype) else division.floored(x, y)
 
 
-def _trace_fmod(x: Any, y: Any) -> Any:
+def _trace_fmod(x: Array, y: Array) -> Array:
     x, y = _real_values("fmod", x, y)
     rest = ops.REM(x, y)
     return rest if is_inexact(x.dtype) else _unless_by_zero(rest, y)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.layout import canonical_axis
 from stretto.numpy.eager import ANY, eager
@@ -99,7 +98,7 @@ def split(
     return _split("split", ary, indices_or_sections, axis)
 
 
-def _split(caller: str, ary: Any, at: Any, axis: int) -> list[Any]:
+def _split(caller: str, ary: ArrayLike, at: Tree, axis: int) -> list[Array]:
     x = as_value(ary, caller, "ary")
     place = canonical_axis(axis, x.ndim, caller)
     n = x.shape[place]
@@ -126,7 +125,7 @@ def _parts_of_host(x: np.ndarray, *, slices: list[slice], axis: int) -> list[np.
 
 
 @eager(_parts_of_host, ANY)
-def _parts(x: Any, *, slices: list[slice], axis: int) -> Any:
+def _parts(x: Array, *, slices: list[slice], axis: int) -> list[Array]:
     """The parts of an array along an axis."""
     return [ops.slice_in_dim(x, part.start, part.stop, 1, axis) for part in slices]
 
