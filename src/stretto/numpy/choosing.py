@@ -129,7 +129,7 @@ def select(
         The chosen elements, of the promoted dtype of the choices and the broadcast shape.
 
     Raises:
-        ValueError: there are not as many choices as conditions, or none; or the shapes do not
+        ValueError: the numbers of choices and conditions differ, or are zero; or the shapes do not
             broadcast.
         TypeError: a condition is not boolean, or an argument is not a sequence of arrays.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact
-from stretto._engine.core.typing import ArrayLike, Tree
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, where
 from stretto._engine.ops.convert import convert
@@ -198,14 +198,18 @@ def _bound(x: ArrayLike | None, argument: str) -> ArrayLike | None:
     return as_value(x, "clip", argument)
 
 
-def _clip_between_numbers(x: np.ndarray, low: Tree, high: Tree) -> np.ndarray | None:
+def _clip_between_numbers(
+    x: np.ndarray, low: np.ndarray | float | None, high: np.ndarray | float | None
+) -> np.ndarray | None:
     """NumPy's ``clip`` if the bounds are numbers; None where signs of zeros may differ."""
     if low.__class__ is np.ndarray or high.__class__ is np.ndarray:
         return None
-    at_zero = x.dtype.kind == "f" and 0 in (low, high)
-    if at_zero and (high == 0 or np.signbit(low)):
+    least: Any = low
+    greatest: Any = high
+    at_zero = x.dtype.kind == "f" and 0 in (least, greatest)
+    if at_zero and (greatest == 0 or np.signbit(least)):
         return None
-    result = x.clip(low, high)
+    result = x.clip(least, greatest)
     return np.add(result, 0, out=np.asarray(result)) if at_zero else result  # -0 is below the bound
 
 

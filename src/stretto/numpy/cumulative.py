@@ -130,7 +130,7 @@ def cumulative_sum(
         include_initial: whether to begin with a zero, which makes the axis longer by one.
 
     Returns:
-        The running sums, of the shape of ``x`` but for ``include_initial``.
+        The running sums, of the shape of ``x``, with one more if ``include_initial``.
 
     Raises:
         ValueError: ``axis`` is out of bounds, or is missing for a rank other than 1.
@@ -161,7 +161,7 @@ def cumulative_prod(
         include_initial: whether to begin with a one, which makes the axis longer by one.
 
     Returns:
-        The running products, of the shape of ``x`` but for ``include_initial``.
+        The running products, of the shape of ``x``, with one more if ``include_initial``.
 
     Raises:
         ValueError: ``axis`` is out of bounds, or is missing for a rank other than 1.

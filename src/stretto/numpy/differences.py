@@ -229,12 +229,11 @@ def _slopes(x: Array, *, axes: tuple[int, ...], edge_order: int) -> list[Array]:
 def _slope(x: Array, h: Array | float, axis: int, edge_order: int) -> Array:
     n = x.shape[axis]
     coordinates = bool(getattr(h, "ndim", 0))
+    gaps: Any = h
     if coordinates:
         x, places = promote_dtypes("gradient", x, h)
         gaps = reshape(diff(places), tuple(-1 if d == axis else 1 for d in range(x.ndim)))
-    gaps: Any = h
-    left: Any = h
-    right = first = second = last = before = left
+    left = right = first = second = last = before = gaps
     if coordinates:
         left, right = _part(gaps, 0, -1, axis), _part(gaps, 1, None, axis)
         first, second = (_part(gaps, i, i + 1, axis) for i in (0, min(1, n - 2)))

@@ -242,7 +242,7 @@ _ABSTRACT = {
 
 _CLASSES = frozenset((np.flexible, np.character)).union(*(kinds for kinds in _ABSTRACT.values()))
 _NOT_NUMBERS = "OSUMm"
-"""What NumPy has besides numbers: objects, texts, dates."""
+"""NumPy's dtypes that are not numbers: objects, strings and dates."""
 
 
 class Extended(np.generic):
@@ -254,9 +254,10 @@ class Extended(np.generic):
     """
 
 
-def plain_dtype(dtype: Tree) -> np.dtype:
+def plain_dtype(dtype: DTypeLike) -> np.dtype:
     """The dtype named, 64 bits or not."""
-    return dtype.dtype if dtype.__class__ is ScalarType else named_dtype(dtype)
+    named: Any = dtype
+    return named.dtype if named.__class__ is ScalarType else named_dtype(named)
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
@@ -335,7 +336,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     return plain_dtype(dtype) == plain_dtype(kind)
 
 
-def _weak(x: Tree) -> tuple[np.dtype, bool]:
+def _weak(x: ArrayLike | DTypeLike) -> tuple[np.dtype, bool]:
     """The dtype and weakness of an array, a number or a dtype."""
     if isinstance(x, Value):
         return x.type.dtype, x.type.weak_type
@@ -345,7 +346,8 @@ def _weak(x: Tree) -> tuple[np.dtype, bool]:
         return scalar_dtype(type(x)), type(x) is not bool
     if x.__class__ is type and x in _PYTHON:
         return scalar_dtype(x), x is not bool
-    dtype = plain_dtype(x)
+    named: Any = x
+    dtype = plain_dtype(named)
     kind_of(dtype)
     return canonical_dtype(dtype), False
 

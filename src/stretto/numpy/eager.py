@@ -78,9 +78,9 @@ def eager(
     Args:
         twin: takes what the function takes, with NumPy arrays, which it must not write to, and
             returns a NumPy array, or a tuple or list of them; None where it has no result.
-        kinds: the characters of the dtypes that the arrays may have, all the same one; beside one
-            of them there may be Python numbers, which take its dtype. A tuple has the characters
-            for each array of its own. ``ANY``: all have one dtype, whichever.
+        kinds: the characters of the dtypes that the arrays may have, all the same; beside one of
+            them there may be Python numbers, which take its dtype. A tuple has the characters
+            for each array of its own. ``ANY``: all have the same dtype, of any kind.
         dtype: the dtype of the result, by default that of the first array; a tuple has one for
             each of several results, with None for the default; ``AS_GIVEN``: as the twin has it;
             ``INDEX``: the default integer.
@@ -107,7 +107,8 @@ def eager(
                 result = None
             if result is None:
                 return function(*arrays, **options)
-            return _result(result, dtype, _first(arrays))
+            first: Any = _first(arrays)
+            return _result(result, dtype, first)
 
         def apply_to_one(*arrays: Any, **options: Any) -> Tree:
             """The same with fewer calls, for functions of one array, as most of them are."""
@@ -125,8 +126,8 @@ def eager(
                             return _result(result, dtype, type)
             return function(*arrays, **options)
 
-        chosen = apply_to_one if count == 1 and not isinstance(kinds, tuple) else apply
-        return functools.wraps(function)(chosen)  # type: ignore[return-value]
+        wrapper = apply_to_one if count == 1 and not isinstance(kinds, tuple) else apply
+        return functools.wraps(function)(wrapper)  # type: ignore[return-value]
 
     return decorate
 
@@ -192,7 +193,7 @@ def _first(arrays: Sequence[Any]) -> ArrayType | None:
     return None
 
 
-def _result(result: Tree, dtype: Tree, first: Tree) -> Tree:
+def _result(result: Tree, dtype: Tree, first: ArrayType) -> Tree:
     """The array, or arrays, of what NumPy returned for arrays of which the first has this type."""
     if result.__class__ is tuple or result.__class__ is list:
         if dtype.__class__ is not tuple:

@@ -39,7 +39,7 @@ _opt_einsum: Any = LazyModule("opt_einsum")
 _Path: TypeAlias = tuple[tuple[int, ...], ...]
 _Operand: TypeAlias = tuple[Any, Labels]
 OptimizeLike: TypeAlias = bool | str | Sequence[Any] | Callable[..., Any]
-"""A path, the name of a strategy, a strategy, or whether there is to be one."""
+"""A path, a strategy or its name, or whether to look for a cheap order."""
 
 
 def einsum(
@@ -96,16 +96,16 @@ def einsum(
     wanted = None if preferred_element_type is None else as_dtype(preferred_element_type)
     wider = wanted is not None and promote([(dtype, weak), (wanted, False)])[0] == wanted != dtype
     step = _Step(precision, wanted if wider else None)
-    values_left = [_simplified(convert(v, dtype, weak), labels, notation.sizes)
+    remaining = [_simplified(convert(v, dtype, weak), labels, notation.sizes)
             for v, labels in zip(values, notation.inputs, strict=True)]  # fmt: skip
     path = _path(notation, optimize)
     for at, places in enumerate(path):
-        chosen = [values_left[i] for i in places]
-        values_left = [operand for i, operand in enumerate(values_left) if i not in places]
-        needed = {*notation.output}.union(*(labels for _, labels in values_left))
+        chosen = [remaining[i] for i in places]
+        remaining = [operand for i, operand in enumerate(remaining) if i not in places]
+        needed = {*notation.output}.union(*(labels for _, labels in remaining))
         order = notation.output if at == len(path) - 1 else None
-        values_left.append(step.product(chosen, needed, order))
-    result, labels = values_left[0]
+        remaining.append(step.product(chosen, needed, order))
+    result, labels = remaining[0]
     result = transpose(result, _places(labels, notation.output))
     return result if wanted is None else convert(result, wanted)
 

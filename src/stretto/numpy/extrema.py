@@ -92,7 +92,7 @@ def max(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Find the greatest element over axes; NaN where there is one.
+    """Find the greatest element over axes; NaN where any element is NaN.
 
     Args:
         a: an array, or a number; complex numbers are ordered by real, then imaginary part.
@@ -128,7 +128,7 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Find the least element over axes; NaN where there is one.
+    """Find the least element over axes; NaN where any element is NaN.
 
     Args:
         a: an array, or a number; complex numbers are ordered by real, then imaginary part.

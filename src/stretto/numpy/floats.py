@@ -90,7 +90,7 @@ def _frexp(x: Array) -> tuple[Array, Array]:
     bits = bitcast_convert_type(ops.absolute(wide), integers)
     raw = SHIFT_RIGHT_LOGICAL(bits, full_like(bits, fraction))
     # Compiled code flushes subnormal numbers to zero. Each is 2^(1 - bias - fraction) times the
-    # integer that its bits are, so that integer, as a float, is taken apart in its place.
+    # integer that its bits are, so that integer, as a float, is split instead.
     tiny = eq(raw, zeros_like(raw))
     multiples = convert(bits, wide.dtype)
     field = SHIFT_RIGHT_LOGICAL(
@@ -114,8 +114,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x2: integers; the two broadcast.
 
     Returns:
-        The products, exact but for the rounding of the result, of the broadcast shape; compiled, a
-        result below the least normal number is zero, as everywhere.
+        The products, exact except for the rounding of the result, of the broadcast shape; compiled,
+        a result below the least normal number is zero, as everywhere.
 
     Raises:
         TypeError: ``x2`` does not hold integers, or ``x1`` is complex.

@@ -5,14 +5,14 @@ Also ``fromfunction``, an array made from its indices. Next, read ``putting``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.types import promote, scalar_dtype
-from stretto._engine.core.typing import Array, DTypeLike, ShapeLike
+from stretto._engine.core.typing import Array, DTypeLike, ShapeLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
 __all__ = ["c_", "fromfunction", "index_exp", "mgrid", "ogrid", "r_", "s_"]
+
+G = TypeVar("G")
+"""What a grid of several axes is: one array, or a list of them."""
 
 s_ = np.s_
 """``s_[1:3, ...]`` is the index itself, to be used later."""
@@ -132,7 +135,7 @@ Array([[1, 5],
 # Spanned
 
 
-class _Grid:
+class _Grid(Generic[G]):
     """The class of ``mgrid`` and ``ogrid``, which give the coordinates of a grid of slices."""
 
     def __init__(self, name: str, sparse: bool) -> None:
@@ -142,7 +145,11 @@ class _Grid:
     def __repr__(self) -> str:
         return f"<stretto.numpy.{self._name}>"
 
-    def __getitem__(self, key: slice | Sequence[slice]) -> Array | list[Array]:
+    @overload
+    def __getitem__(self, key: slice) -> Array: ...
+    @overload
+    def __getitem__(self, key: tuple[slice, ...]) -> G: ...
+    def __getitem__(self, key: slice | tuple[slice, ...]) -> Tree:
         if isinstance(key, slice):
             return _range(self._name, key)
         lines = [_range(self._name, part) for part in key]
@@ -159,7 +166,7 @@ class _Grid:
         return stack([broadcast_to(x, shape) for x in out])
 
 
-mgrid = _Grid("mgrid", sparse=False)
+mgrid: _Grid[Array] = _Grid("mgrid", sparse=False)
 """``mgrid[0:2, 0:3]``: for each axis of a grid the coordinates along it, in one array.
 
 >>> mgrid[0:2, 0:2][1]
@@ -167,7 +174,7 @@ Array([[0, 1],
        [0, 1]], dtype=int32)
 """
 
-ogrid = _Grid("ogrid", sparse=True)
+ogrid: _Grid[list[Array]] = _Grid("ogrid", sparse=True)
 """``ogrid[0:2, 0:3]``: for each axis of a grid its coordinates, in arrays that broadcast.
 
 >>> [x.shape for x in ogrid[0:2, 0:1:5j]]

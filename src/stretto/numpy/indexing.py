@@ -94,10 +94,10 @@ def getitem(
     steps = _known_steps.get(key)
     if steps is not None:
         return _apply(steps, x)
-    mode, asked = canonical_mode(mode, "clip"), mode
+    mode, given_mode = canonical_mode(mode, "clip"), mode
     parsed = parse(index, x.type, wrap_negative_indices)
     outside = _integer_outside(parsed)
-    if outside and asked in (None, "promise_in_bounds") and config.check_static_indices:
+    if outside and given_mode in (None, "promise_in_bounds") and config.check_static_indices:
         parsed.check(x.type, numbers=True)
     if mode == "raise":
         parsed.check(x.type)
@@ -156,7 +156,7 @@ _known_steps: dict[Any, tuple[Primitive, ...]] = {}
 _BOUNDS = (int, type(None))
 
 
-def _static(index: Tree) -> Tree:
+def _static(index: Tree) -> object:
     """A key for an index of Python integers, slices, new axes and an ellipsis; None for others."""
     kind = index.__class__
     if kind is int or index is Ellipsis:

@@ -17,7 +17,7 @@ from stretto._engine.core.errors import BooleanIndexError, TracedValueError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Tracer, Value, refuse_masked
 from stretto._engine.core.types import ArrayType, kind_of
-from stretto._engine.core.typing import DType, Tree
+from stretto._engine.core.typing import ArrayLike, DType, Tree
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import lt, where
@@ -194,10 +194,11 @@ def _outside(at: Tree, n: int) -> np.ndarray:
     return (at < 0) | (at >= n)
 
 
-def concrete_of(value: Tree) -> np.ndarray | None:
+def concrete_of(value: ArrayLike) -> np.ndarray | None:
     """The NumPy array of a value that Python may look at; ``None`` for one that is traced."""
-    if value.__class__ is Array:
-        return value.to_host()
+    array: Any = value
+    if array.__class__ is Array:
+        return array.to_host()
     if isinstance(value, Tracer):
         known = value.concrete()
         return known if known is None or isinstance(known, np.ndarray) else concrete_of(known)

@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.typing import Array, ArrayLike, Axis, Tree
+from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, lt, where
 from stretto._engine.ops.convert import convert
@@ -163,7 +163,7 @@ def _insert(x: Array, new: Array, *, obj: np.ndarray, axis: int) -> Array:
     return take(concatenate([x, new], axis), order, axis)
 
 
-def _places(caller: str, obj: ArrayLike | slice | Sequence[int], n: int) -> Tree:
+def _places(caller: str, obj: ArrayLike | slice | Sequence[int], n: int) -> Value | np.ndarray:
     """The indices that ``obj`` stands for: NumPy's where they are known, else traced ones."""
     if isinstance(obj, slice):
         return np.arange(n)[obj]

@@ -168,7 +168,7 @@ def stack(
         dtype: the dtype of the result; by default the one that the dtypes promote to.
 
     Returns:
-        One array, of a rank greater by one.
+        One array, with one more axis.
 
     Raises:
         NotImplementedError: ``out`` is given.

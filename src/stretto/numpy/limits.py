@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import is_inexact, kind_of
-from stretto._engine.core.typing import ArrayLike, DType, DTypeLike, Tree
+from stretto._engine.core.typing import ArrayLike, DType, DTypeLike
 from stretto.numpy.dtypes import plain_dtype
 
 __all__ = ["finfo", "iinfo"]
@@ -109,6 +109,7 @@ def iinfo(int_type: ArrayLike | DTypeLike) -> ml_dtypes.iinfo:
     return ml_dtypes.iinfo(asked)
 
 
-def _of(x: Tree) -> np.dtype:
+def _of(x: ArrayLike | DTypeLike) -> np.dtype:
     """The dtype of an array, or the one named."""
-    return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else plain_dtype(x)
+    named: Any = x
+    return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else plain_dtype(named)

@@ -96,7 +96,7 @@ def reshape(
 
     Args:
         a: an array, or a number.
-        shape: the sizes of the result, of which one may be -1: what the others leave.
+        shape: the sizes of the result; one may be -1, which takes what the others leave.
         order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
         copy: has no effect: arrays are immutable.
         out_sharding: must be None: arrays are not split over devices.

@@ -21,7 +21,7 @@ _MODES = {
 
 
 def canonical_mode(mode: str | None, default: str) -> str:
-    """Give a mode by its one name here: ``"fill"`` stands for ``"drop"`` too."""
+    """Give the canonical name of a mode: ``"drop"`` is ``"fill"``."""
     if mode not in _MODES:
         names = ", ".join(repr(name) for name in _MODES if name)
         raise ValueError(f"indexing: mode must be one of {names}; got {mode!r}")

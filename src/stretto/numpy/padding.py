@@ -75,7 +75,7 @@ def pad(
         ValueError: a width is negative, ``mode`` or an option is another, or the mode needs
             elements where there are none.
 
-    As NumPy's ``pad``, but for functions, which return the vector.
+    As NumPy's ``pad``, except that functions return the vector.
 
     >>> import stretto.numpy as snp
     >>> snp.pad(snp.array([1, 2]), (1, 2))

@@ -14,7 +14,7 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike, Tree
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops.arithmetic import DIV, REM
 from stretto._engine.ops.comparison import full_like, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
@@ -153,8 +153,9 @@ def _sizes(caller: str, n: int, k: int, m: int | None) -> tuple[int, int, int]:
     return rows, integer(k, caller, "k"), columns
 
 
-def _matrix_shape(caller: str, arr: Tree) -> tuple[int, int]:
-    shape = arr.shape if hasattr(arr, "shape") else as_value(arr, caller, "arr").shape
+def _matrix_shape(caller: str, arr: ArrayLike) -> tuple[int, int]:
+    matrix: Any = arr
+    shape = matrix.shape if hasattr(arr, "shape") else as_value(arr, caller, "arr").shape
     if len(shape) != 2:
         raise ValueError(f"{caller}: expected an array of rank 2, got shape {tuple(shape)}")
     return shape[0], shape[1]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import ArrayLike, DTypeLike, Tree
+from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops import contract, products
 from stretto._engine.ops.arithmetic import conj, multiply
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -118,9 +118,11 @@ def _matmul_stacks(a: ArrayLike, b: ArrayLike) -> Array:
     return contract.matmul(a, b, None, None)
 
 
-def _any_stack(a: Tree, b: Tree) -> bool:
+def _any_stack(a: ArrayLike, b: ArrayLike) -> bool:
     """Whether both are concrete arrays, and one has more than two axes."""
-    return a.__class__ is b.__class__ is Array and (a.type.ndim > 2 or b.type.ndim > 2)
+    x: Any = a
+    y: Any = b
+    return x.__class__ is y.__class__ is Array and (x.type.ndim > 2 or y.type.ndim > 2)
 
 
 def tensordot(
@@ -406,7 +408,7 @@ def cross(
         axisa: the axis of the vectors of ``a``.
         axisb: the axis of the vectors of ``b``.
         axisc: the axis of the vectors of the result.
-        axis: one axis in the place of all three.
+        axis: one axis instead of all three.
 
     Returns:
         The cross products, of the shape that the two broadcast to.

@@ -75,8 +75,8 @@ def _places(f: Tree, n: Tree, q: Tree, method: str) -> tuple[Array, Array, Array
         low = f.floor(place)
         return low, low + 1, place - low
     if method in ("lower", "higher", "nearest"):
-        rounded = {"lower": f.floor, "higher": f.ceil, "nearest": f.round}[method]
-        at = rounded((n - 1) * q)
+        round_place = {"lower": f.floor, "higher": f.ceil, "nearest": f.round}[method]
+        at = round_place((n - 1) * q)
         return at, at, at * 0
     if method == "midpoint":
         low, high = f.floor((n - 1) * q), f.ceil((n - 1) * q)

@@ -179,7 +179,7 @@ def _integers(dtype: np.dtype) -> tuple[int, int]:
     return int(info.min), min(int(info.max), _FAR - 1)
 
 
-def _apart(primitive: Elementwise, type: ArrayType) -> bool:
+def _is_large(primitive: Elementwise, type: ArrayType) -> bool:
     """Whether arrays of this type are so large that they do not run in NumPy's own loop."""
     return primitive.compiled((type, type)) or (primitive.widens and wide(type))
 
@@ -207,7 +207,7 @@ def quick(
     short = Short(host_function, operator)
 
     def out_type(type: ArrayType) -> ArrayType | None:
-        fits = type.kind in accepted and not _apart(primitive, type)
+        fits = type.kind in accepted and not _is_large(primitive, type)
         out = primitive.out_types((type, type))[0] if fits else None
         room(outs)[type] = out
         return out
@@ -258,17 +258,17 @@ def quick(
         else:
             return general(x, y)
         try:
-            made = quiet.run(host_function, left, right)
+            result = quiet.run(host_function, left, right)
         except ValueError as error:  # the shapes do not fit; the message comes from there
             reraise_foreign(error)
             return general(x, y)
-        made = made if made.__class__ is np.ndarray else np.asarray(made)
-        if made.shape != out.shape:
-            out = array_type(made.shape, out.dtype, out.weak_type)
-        met = type if made.shape == type.shape else type.with_shape(made.shape)
-        if native is not None and (met is type or not _apart(primitive, met)):
+        result = result if result.__class__ is np.ndarray else np.asarray(result)
+        if result.shape != out.shape:
+            out = array_type(result.shape, out.dtype, out.weak_type)
+        result_type = type if result.shape == type.shape else type.with_shape(result.shape)
+        if native is not None and (result_type is type or not _is_large(primitive, result_type)):
             short.met(x, y, type, out)
-        return Array(made, out)
+        return Array(result, out)
 
     short.apply = apply
     return apply

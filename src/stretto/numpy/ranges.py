@@ -123,7 +123,7 @@ def _all_fit(first: int, last: int, dtype: np.dtype) -> bool:
     return bounds.min <= min(first, last) and max(first, last) <= bounds.max
 
 
-def _type_of(x: Tree) -> tuple[np.dtype, bool]:
+def _type_of(x: ArrayLike) -> tuple[np.dtype, bool]:
     if isinstance(x, Value):
         return x.type.dtype, x.type.weak_type
     if isinstance(x, (np.generic, np.ndarray)):

@@ -22,10 +22,11 @@ from stretto.numpy.quick import quick
 __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]
 
 
-# With the rest r of the division truncated towards zero: where r is not zero and its sign differs
-# from that of the divisor y, the quotient rounded down is one less, and its rest is r + y. For
-# floats a rest of zero has the sign of y, and a quotient of zero that of x / y. Integers divided by
-# zero give 0, as in NumPy. It is written twice: for values that are traced, and for NumPy.
+# With the remainder r of the division truncated towards zero: where r is not zero and its sign
+# differs from that of the divisor y, the quotient rounded down is less by one, and its remainder is
+# r + y. For floats a remainder of zero has the sign of y, and a quotient of zero that of x / y.
+# Integers divided by zero give 0, as in NumPy. It is written twice: for values that are traced, and
+# for NumPy.
 
 
 def _real_values(caller: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:

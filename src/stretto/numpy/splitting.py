@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.layout import canonical_axis
 from stretto.numpy.eager import ANY, eager
@@ -87,7 +88,7 @@ def split(
 
     Raises:
         TypeError: ``indices_or_sections`` is not of integers.
-        ValueError: ``axis`` is out of bounds; or the size does not divide into so many parts.
+        ValueError: ``axis`` is out of bounds; or the size does not divide into that many parts.
 
     As NumPy's ``split``.
 
@@ -98,11 +99,12 @@ def split(
     return _split("split", ary, indices_or_sections, axis)
 
 
-def _split(caller: str, ary: ArrayLike, at: Tree, axis: int) -> list[Array]:
+def _split(caller: str, ary: ArrayLike, at: ArrayLike | Sequence[int], axis: int) -> list[Array]:
     x = as_value(ary, caller, "ary")
     place = canonical_axis(axis, x.ndim, caller)
     n = x.shape[place]
-    if np.ndim(at):
+    places_or_count: Any = at
+    if np.ndim(places_or_count):
         places = integers(at, caller, "indices_or_sections")
         bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in places), n]
     else:
@@ -142,7 +144,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
     Raises:
         TypeError: ``indices_or_sections`` is not of integers.
-        ValueError: the size does not divide into so many parts.
+        ValueError: the size does not divide into that many parts.
 
     As NumPy's ``hsplit``.
 
@@ -166,7 +168,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
     Raises:
         TypeError: ``indices_or_sections`` is not of integers.
-        ValueError: the size does not divide into so many parts.
+        ValueError: the size does not divide into that many parts.
 
     As NumPy's ``vsplit``.
 
@@ -189,7 +191,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
     Raises:
         TypeError: ``indices_or_sections`` is not of integers.
-        ValueError: the rank is below 3, or the size does not divide into so many parts.
+        ValueError: the rank is below 3, or the size does not divide into that many parts.
 
     As NumPy's ``dsplit``.
 

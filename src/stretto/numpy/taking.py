@@ -199,7 +199,7 @@ def take(
         fill_value: what mode ``"fill"`` gives; NaN by default.
 
     Returns:
-        An array with the axes of ``indices`` in the place of ``axis``.
+        An array with the axes of ``indices`` in place of ``axis``.
 
     Raises:
         IndexError: an index is out of bounds in mode ``"raise"``.

@@ -141,8 +141,8 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         Raises:
             NotImplementedError: ``out`` is given.
             TypeError: ``where`` is not boolean.
-            ValueError: an axis is out of bounds, or is named twice; or the function has not two
-                arguments and one result, or there is nothing to begin with.
+            ValueError: an axis is out of bounds, or is named twice; or the function does not have
+                two arguments and one result, or there is nothing to begin with.
 
         As NumPy's ``ufunc.reduce``.
 
@@ -232,8 +232,8 @@ class ufunc(metaclass=_Universal):  # NumPy's name
 
         Raises:
             NotImplementedError: ``out`` is given.
-            ValueError: ``axis`` is out of bounds; or the function has not two arguments and one
-                result.
+            ValueError: ``axis`` is out of bounds; or the function does not have two arguments and
+                one result.
 
         As NumPy's ``ufunc.accumulate``.
 
@@ -273,7 +273,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             An array of the axes of ``A``, then those of ``B``.
 
         Raises:
-            ValueError: the function has not two arguments.
+            ValueError: the function does not have two arguments.
 
         As NumPy's ``ufunc.outer``.
 
@@ -365,8 +365,8 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             IndexError: an index is out of bounds, unless traced.
             NotImplementedError: ``out`` is given.
             TypeError: ``indices`` is not of integers of rank 1.
-            ValueError: ``axis`` is out of bounds; or the function has not two arguments and one
-                result.
+            ValueError: ``axis`` is out of bounds; or the function does not have two arguments and
+                one result.
 
         As NumPy's ``ufunc.reduceat``.
 
@@ -390,11 +390,11 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         steps = n if known is None else _longest(known, n)
         lines = moveaxis(x, place, 0)
 
-        def step(i: Array, held: Array) -> Array:
+        def step(i: Array, totals: Array) -> Array:
             at = starts + convert(i, starts.dtype)
-            new = convert(self.function(held, take(lines, at, 0, mode="clip")), held.dtype)
+            new = convert(self.function(totals, take(lines, at, 0, mode="clip")), totals.dtype)
             inside = reshape(lt(at, ends), (*at.shape, *(1,) * (lines.ndim - 1)))
-            return choose(inside, new, held)
+            return choose(inside, new, totals)
 
         first = self._settled(take(lines, starts, 0, mode="clip"))
         result = moveaxis(loops.fori_loop(1, max(steps, 1), step, first), 0, place)

@@ -6,7 +6,7 @@ What the methods of ``x.at[index]`` do.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ml_dtypes
@@ -89,11 +89,11 @@ def update(
         refuse_sharding(f"x.at[...].{kind}", out_sharding=out_sharding)
     wrap = wrap_negative_indices
     if mode is None and wrap and x.__class__ is Array and state.interpreter is EAGER:
-        done = _write_view(kind, x, index, values)
-        if done is None:
-            done = _write_places(kind, x, index, values)
-        if done is not None:
-            return done
+        updated = _write_view(kind, x, index, values)
+        if updated is None:
+            updated = _write_places(kind, x, index, values)
+        if updated is not None:
+            return updated
     caller = f"x.at[...].{kind}"
     mode = canonical_mode(mode, "fill")
     if kind == "divide":
@@ -101,9 +101,9 @@ def update(
     values = _cast(caller, values, x)
     mask = mask_of(x, index)
     if mask is not None:
-        chosen = _update_mask(kind, x, mask, values)
-        if chosen is not None:
-            return chosen
+        updated = _update_mask(kind, x, mask, values)
+        if updated is not None:
+            return updated
     parsed = parse(index, x.type, wrap)
     if mode == "raise":
         parsed.check(x.type)
@@ -114,9 +114,9 @@ def update(
     parsed, mode = settle(parsed, mode)
     distinct = parsed.distinct or (unique_indices and mode != "clip") or _seen_distinct(parsed)
     if x.__class__ is Array and values.__class__ is Array and state.interpreter is EAGER:
-        done = _write_host(kind, x, parsed, values, mode)
-        if done is not None:
-            return done
+        updated = _write_host(kind, x, parsed, values, mode)
+        if updated is not None:
+            return updated
     in_order = indices_are_sorted and not any(
         isinstance(e, Span) and _is_strided(e) for e in parsed.entries
     )
@@ -168,7 +168,7 @@ class Mask(NamedTuple):
 
 
 def mask_of(x: Array, index: IndexLike) -> Mask | None:
-    """The mask that the index is, beside slices of whole axes, if it is one."""
+    """The mask in the index, if all else in it are slices of whole axes."""
     parts = index if isinstance(index, tuple) else (index,)
     masks = [
         part for part in parts if isinstance(part, (Value, np.ndarray)) and part.dtype.kind == "b"
@@ -234,8 +234,8 @@ def _broadcasts(have: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 def _choose(where: Mask, new: Array, x: Array) -> Array:
     mask, start = where
     spread = (1,) * start + mask.shape + (1,) * (x.ndim - start - mask.ndim)
-    chosen = broadcast_to(reshape(as_value(mask), spread), x.shape)
-    return choose(chosen, broadcast_to(new, x.shape), x)
+    spread_mask = broadcast_to(reshape(as_value(mask), spread), x.shape)
+    return choose(spread_mask, broadcast_to(new, x.shape), x)
 
 
 def apply_to_mask(func: Callable[[Array], ArrayLike], x: Array, mask: Mask) -> Array:
@@ -246,11 +246,11 @@ def apply_to_mask(func: Callable[[Array], ArrayLike], x: Array, mask: Mask) -> A
 def apply_again(
     func: Callable[[Array], ArrayLike], x: Array, once: ArrayLike, times: ArrayLike
 ) -> Array:
-    """``func`` applied ``times`` to each value, given the result of ``once``; in ``x``'s dtype."""
+    """Apply ``func`` to each value ``times`` times, the first of which gave ``once``."""
 
     def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        done, y = state
-        return done + 1, choose(gt(times, done), _cast("x.at[...].apply", func(y), x), y)
+        count, y = state
+        return count + 1, choose(gt(times, count), _cast("x.at[...].apply", func(y), x), y)
 
     first = _cast("x.at[...].apply", once, x)
     return while_loop.while_loop(
@@ -402,7 +402,7 @@ def _places(parsed: Index) -> Places:
 def _scatter(
     kind: str, x: Array, parsed: Index, values: Array, *, mode: str, in_order: bool, distinct: bool
 ) -> Array:
-    """The update as one scatter; division and powers with an element-wise operation beside it."""
+    """The update as one scatter; division and powers need an element-wise operation as well."""
     places = _places(parsed)
     values = rev(reshape(values, places.sizes), places.flipped)
     target = reshape(x, parsed.shape)
@@ -424,7 +424,9 @@ def _is_strided(span: Span) -> bool:
     return abs(span.step) != 1 and span.count > 1
 
 
-def _spread(at: Tree, layout: Tree, batch: tuple[int, ...]) -> Array:
+def _spread(
+    at: Value | np.ndarray, layout: Sequence[Span | int], batch: tuple[int, ...]
+) -> Array | np.ndarray:
     """Places with their axes at those of ``batch`` in the layout, and size 1 elsewhere."""
     padded = iter((*(1,) * (len(batch) - at.ndim), *at.shape))
     shape = tuple(next(padded) if isinstance(axis, int) else 1 for axis in layout)

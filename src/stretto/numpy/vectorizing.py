@@ -48,7 +48,7 @@ def vectorize(
 
     Args:
         pyfunc: a function of arrays.
-        excluded: the positions and keywords of arguments that it gets as they are; None is always
+        excluded: the positions and keywords of arguments that it gets unchanged; None is always
             passed on.
         signature: the axes of arguments and results; scalars by default.
 
@@ -66,19 +66,19 @@ def vectorize(
     >>> product(snp.ones((4, 2, 3)), snp.ones(3)).shape
     (4, 2)
     """
-    excluded_names = frozenset(excluded)
-    if not all(isinstance(e, (int, str)) for e in excluded_names):
+    exclusions = frozenset(excluded)
+    if not all(isinstance(e, (int, str)) for e in exclusions):
         raise TypeError(f"vectorize: excluded must hold integers and strings, got {excluded!r}")
-    if any(isinstance(e, int) and e < 0 for e in excluded_names):
+    if any(isinstance(e, int) and e < 0 for e in exclusions):
         raise ValueError(f"vectorize: excluded positions must not be negative, got {excluded!r}")
     sides = None if signature is None else _parse(signature)
 
     @wraps(pyfunc, "vectorize")
     def vectorized(*args: Any, **kwargs: Any) -> Tree:
-        named = [k for k in kwargs if k not in excluded_names and kwargs[k] is not None]
-        places = [i for i, a in enumerate(args) if i not in excluded_names and a is not None]
+        named = [k for k in kwargs if k not in exclusions and kwargs[k] is not None]
+        places = [i for i, a in enumerate(args) if i not in exclusions and a is not None]
         if sides is not None:
-            _check_arguments(sides[0], len(args) - len(excluded_names & {*range(len(args))}), named)
+            _check_arguments(sides[0], len(args) - len(exclusions & {*range(len(args))}), named)
 
         def fun(*examples: Any) -> Tree:
             positional, keywords = list(args), dict(kwargs)
@@ -91,7 +91,7 @@ def vectorize(
         if sides is None:
             cores: list[_Core] = [()] * len(mapped)
         else:
-            inside = [i for i in range(len(args)) if i not in excluded_names]
+            inside = [i for i in range(len(args)) if i not in exclusions]
             cores = [sides[0][inside.index(i)] for i in places]
             for i, core in zip(inside, sides[0], strict=True):
                 if args[i] is None and core:

@@ -12,7 +12,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.comparison import ne
@@ -23,6 +23,9 @@ from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto.numpy.dtypes import as_dtype
 
 if TYPE_CHECKING:  # few programs write raw arrays
+    import os
+    from typing import BinaryIO
+
     from stretto._engine.core import files
 else:
     files = LazyModule("stretto._engine.core.files")
@@ -153,7 +156,9 @@ def tobytes(self: Array, order: str = "C") -> bytes:
     return _elements(self, "tobytes").tobytes("F" if order == "F" else "C")
 
 
-def tofile(self: Array, fid: Tree, sep: str = "", format: str = "%s") -> None:
+def tofile(
+    self: Array, fid: str | os.PathLike[str] | BinaryIO, sep: str = "", format: str = "%s"
+) -> None:
     r"""Write the elements to a file: their bytes, or text.
 
     Args:

@@ -284,7 +284,7 @@ def nanstd(
 def nancumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Sum the elements up to each one along an axis, with zero in the place of NaN.
+    """Sum the elements up to each one along an axis, with zero in place of NaN.
 
     Args:
         a: an array, or a number.
@@ -312,7 +312,7 @@ def nancumsum(
 def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Multiply the elements up to each one along an axis, with one in the place of NaN.
+    """Multiply the elements up to each one along an axis, with one in place of NaN.
 
     Args:
         a: an array, or a number.

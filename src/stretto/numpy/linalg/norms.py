@@ -258,7 +258,7 @@ def matrix_rank(
         rtol: what the values must be above, relative to the greatest: a number, or one for each
             matrix; by default ``max(m, n) eps``.
         hermitian: whether the matrices are Hermitian, which is faster: their eigenvalues serve.
-        tol: in the place of ``rtol``, what the values themselves must be above.
+        tol: instead of ``rtol``, what the values themselves must exceed.
 
     Returns:
         The ranks ``[...]``, of the default integer.
@@ -267,7 +267,7 @@ def matrix_rank(
         TypeError: the dtype is float16 or narrower.
         ValueError: ``rtol`` and ``tol`` are both given.
 
-    As NumPy's ``linalg.matrix_rank``, but for ``rtol`` as second argument.
+    As NumPy's ``linalg.matrix_rank``, except that ``rtol`` is the second argument.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
