@@ -5,6 +5,7 @@ A dtype's name is also what makes arrays of it: ``snp.float32(3)``. Next, read `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -13,7 +14,7 @@ import numpy as np
 from stretto._engine.core import types
 from stretto._engine.core.interpreter import Value, as_value, refuse_masked
 from stretto._engine.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DType, DTypeLike, Tree
+from stretto._engine.core.typing import Array, ArrayLike, DType, DTypeLike
 from stretto._engine.ops.convert import convert
 
 __all__ = [
@@ -142,7 +143,7 @@ class ScalarType:
         self.__name__ = name
         self.dtype = dtype
 
-    def __call__(self, x: Tree = 0) -> Array:
+    def __call__(self, x: ArrayLike | Sequence[Any] = 0) -> Array:
         """Make an array of this dtype.
 
         Args:

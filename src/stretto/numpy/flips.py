@@ -153,7 +153,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
 
 
 @eager(np.roll, BOOL + NUMERIC)
-def _roll(x: Array, *, shift: Tree, axis: Axes) -> Array:
+def _roll(x: Array, *, shift: ArrayLike | tuple[ArrayLike, ...], axis: Axes) -> Array:
     if axis is None:
         return broadcast.reshape(_roll(ravel(x), shift=shift, axis=0), x.shape)
     axes = [canonical_axis(d, x.ndim, "roll") for d in

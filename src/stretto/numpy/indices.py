@@ -189,7 +189,7 @@ class Index(NamedTuple):
         return tuple(out)
 
 
-def _outside(at: Tree, n: int) -> np.ndarray:
+def _outside(at: int | np.ndarray, n: int) -> np.ndarray:
     at = np.asarray(at)
     return (at < 0) | (at >= n)
 
@@ -209,7 +209,7 @@ _LIMIT = 1 << 63
 _PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
 
 
-def for_numpy(index: Tree, arrays: bool) -> tuple[Any, ...] | None:
+def for_numpy(index: IndexLike, arrays: bool) -> tuple[Any, ...] | None:
     """Give an index in the form that NumPy takes, which may refuse it.
 
     Args:
@@ -220,7 +220,7 @@ def for_numpy(index: Tree, arrays: bool) -> tuple[Any, ...] | None:
         The parts of the index, with an ellipsis, so that NumPy gives an array and not a scalar;
         ``None`` where more is to be done.
     """
-    parts = index if index.__class__ is tuple else (index,)
+    parts: Any = index if index.__class__ is tuple else (index,)
     if _PLAIN.issuperset(map(type, parts)):
         return parts if Ellipsis in parts else (*parts, ...)
     if not arrays:
@@ -395,7 +395,7 @@ def _check_mask(mask: np.ndarray, sizes: Sequence[int], axis: int, type: ArrayTy
             )
 
 
-def _entry(token: Tree, axis: int, n: int, wrap: bool) -> Entry:
+def _entry(token: Token, axis: int, n: int, wrap: bool) -> Entry:
     if isinstance(token, slice):
         if token.step == 0:
             raise ValueError("the step of a slice cannot be zero")
@@ -408,7 +408,8 @@ def _entry(token: Tree, axis: int, n: int, wrap: bool) -> Entry:
             token = np.minimum(token, np.uint64(n))
         at = token.astype(np.int64)
         return Integers(axis, np.where(at < 0, at + n, at) if wrap else at)
-    return Integers(axis, _from_front(token, n, wrap))
+    traced: Any = token
+    return Integers(axis, _from_front(traced, n, wrap))
 
 
 def _from_front(at: Array, n: int, wrap: bool) -> Array:

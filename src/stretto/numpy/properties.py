@@ -20,7 +20,7 @@ from stretto.numpy.creation import listed
 __all__ = ["iscomplexobj", "isrealobj", "isscalar", "iterable", "ndim", "shape", "size"]
 
 
-def _type_of(x: Tree, caller: str, argument: str) -> ArrayType:
+def _type_of(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> ArrayType:
     return type_of(
         listed(x, caller, argument) if isinstance(x, (list, tuple)) else x, caller, argument
     )

@@ -17,7 +17,7 @@ from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
-from stretto._engine.core.typing import ArrayLike, Tree
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.arithmetic import add, divide, multiply, subtract
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
@@ -123,10 +123,11 @@ def update(
     return _scatter(kind, x, parsed, values, mode=mode, in_order=in_order, distinct=distinct)
 
 
-def _cast(caller: str, values: Tree, x: Array) -> Array:
+def _cast(caller: str, values: ArrayLike, x: Array) -> Array:
     if values.__class__ is int and kind_of(x.dtype) in ("int", "uint"):
         bounds = ml_dtypes.iinfo(x.dtype)
-        if not bounds.min <= values <= bounds.max:
+        number: Any = values
+        if not bounds.min <= number <= bounds.max:
             raise OverflowError(
                 f"{caller}: the Python integer {shown(values)} does not fit in {x.type}"
             )
@@ -284,32 +285,35 @@ def _each_once(parsed: Index) -> bool:
     return np.unique(line).size == line.size
 
 
-def _write_view(kind: str, x: Array, index: IndexLike, values: Tree) -> Array | None:
+def _write_view(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> Array | None:
     """The update by NumPy at integers and slices in bounds; ``None`` where more work is needed."""
     parts = for_numpy(index, False)
     if parts is None or (kind != "set" and kind not in _HOST) or not _takes(x, values):
         return None
-    values = values.to_host() if values.__class__ is Array else values
+    new: Any = values
+    new = new.to_host() if new.__class__ is Array else new
     out = x.to_host().copy()
     try:
         part = out[parts]
-        new = quiet.run(np.asarray, values, out.dtype)
+        new = quiet.run(np.asarray, new, out.dtype)
         part[...] = new if kind == "set" else quiet.run(_HOST[kind], part, new)
     except (IndexError, TypeError, ValueError, OverflowError):
         return None  # out of bounds, or an error that is worded elsewhere
     return Array(out, x.type)
 
 
-def _takes(x: Array, values: Tree) -> bool:
+def _takes(x: Array, values: ArrayLike) -> bool:
     """Whether the values are of the array's dtype, or a number that takes it."""
-    if values.__class__ is Array:
-        return values.type.dtype is x.type.dtype
-    return (values.__class__, x.type.dtype.kind) in ((int, "i"), (int, "f"), (float, "f"))
+    new: Any = values
+    if new.__class__ is Array:
+        return new.type.dtype is x.type.dtype
+    return (new.__class__, x.type.dtype.kind) in ((int, "i"), (int, "f"), (float, "f"))
 
 
-def _write_places(kind: str, x: Array, index: Tree, values: Tree) -> Array | None:
+def _write_places(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> Array | None:
     """The update by NumPy at one line of places in bounds; ``None`` where more work is needed."""
-    at: Any = index.to_host() if index.__class__ is Array else index
+    at: Any = index
+    at = at.to_host() if at.__class__ is Array else at
     if at.__class__ is not np.ndarray or at.ndim != 1 or at.dtype.kind not in "iu":
         return None
     if at.dtype == np.uint64 or not x.type.ndim or not _takes(x, values):
@@ -319,7 +323,8 @@ def _write_places(kind: str, x: Array, index: Tree, values: Tree) -> Array | Non
         return None
     out = np.array(x.to_host(), order="C")
     try:
-        new = values.to_host() if values.__class__ is Array else np.asarray(values, out.dtype)
+        new: Any = values
+        new = new.to_host() if new.__class__ is Array else np.asarray(new, out.dtype)
         at = at.astype(np.intp, copy=False)
         if kind == "set":
             out[at] = new
