@@ -20,7 +20,11 @@ def test_messages():
     x = snp.array(X)
     cases = [
         (lambda: snp.cov(snp.ones((2, 2, 2))), ValueError, "expected m of rank 2 or less"),
-        (lambda: snp.cov(x, snp.ones((1, 2))), ValueError, "must have equally many observations"),
+        (
+            lambda: snp.cov(x, snp.ones((1, 2))),
+            ValueError,
+            "must have the same number of observations",
+        ),
         (lambda: snp.cov(x, ddof=0.5), ValueError, "ddof must be an integer"),
         (lambda: snp.cov(x, fweights=snp.ones(3)), TypeError, "fweights, which count observations"),
         (lambda: snp.cov(x, aweights=snp.ones(2)), ValueError, "one for each of 3 observations"),

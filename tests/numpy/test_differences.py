@@ -60,5 +60,11 @@ def test_messages_name_the_function_called(call, error, words):
         call()
 
 
+def test_gradients_at_coordinates_are_exact_for_parabolas():
+    places = snp.array([0.0, 1.0, 3.0, 7.0])
+    slopes = snp.gradient(places**2, places, edge_order=2)
+    assert slopes.tolist() == pytest.approx([0, 2, 6, 14], abs=1e-5)
+
+
 def test_a_number_has_no_gradients():
     assert snp.gradient(snp.array(2.0)) == snp.gradient(snp.array(2.0), 1.0) == []

@@ -268,7 +268,7 @@ def test_values_take_the_dtype_of_the_array():
     assert snp.zeros(2).at[0].set(3).dtype == np.float32
     np.testing.assert_array_equal(snp.array([1, 2]).at[0].set(np.float32(2.7)), [2, 2])
     assert snp.array([4, 6]).at[0].divide(2).dtype == np.float32
-    with pytest.raises(TypeError, match=r"complex values do not go into float32\[2\]"):
+    with pytest.raises(TypeError, match=r"complex values cannot go into float32\[2\]"):
         snp.zeros(2).at[0].set(1j)
     with pytest.raises(OverflowError, match=r"the Python integer 300 does not fit in int8\[2\]"):
         snp.array(np.zeros(2, np.int8)).at[0].set(300)

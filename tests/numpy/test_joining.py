@@ -93,27 +93,27 @@ def test_derivatives():
         (
             lambda: snp.concatenate([snp.ones((2, 3)), snp.ones((3, 4))]),
             ValueError,
-            r"concatenate: arrays must have one shape but for axis \d; got float32\[",
+            r"concatenate: arrays must have one shape except along axis \d; got float32\[",
         ),
         (
             lambda: snp.concat([snp.ones((2, 3)), snp.ones((3, 4))]),
             ValueError,
-            r"concat: arrays must have one shape but for axis \d; got float32\[",
+            r"concat: arrays must have one shape except along axis \d; got float32\[",
         ),
         (
             lambda: snp.vstack([snp.ones((2, 3)), snp.ones((3, 4))]),
             ValueError,
-            r"vstack: arrays must have one shape but for axis \d; got float32\[",
+            r"vstack: arrays must have one shape except along axis \d; got float32\[",
         ),
         (
             lambda: snp.hstack([snp.ones((2, 3)), snp.ones((3, 4))]),
             ValueError,
-            r"hstack: arrays must have one shape but for axis \d; got float32\[",
+            r"hstack: arrays must have one shape except along axis \d; got float32\[",
         ),
         (
             lambda: snp.column_stack([snp.ones((2, 3)), snp.ones((3, 4))]),
             ValueError,
-            r"column_stack: arrays must have one shape but for axis \d; got float32\[",
+            r"column_stack: arrays must have one shape except along axis \d; got float32\[",
         ),
         (
             lambda: snp.dstack([snp.ones(3), snp.ones(2)]),
@@ -123,7 +123,7 @@ def test_derivatives():
         (
             lambda: snp.append(snp.ones((2, 3)), snp.ones(3), 1),
             ValueError,
-            r"append: arrays must have one shape but for axis 1",
+            r"append: arrays must have one shape except along axis 1",
         ),
         (
             lambda: snp.block([snp.ones((1, 3)), snp.ones((2, 3))]),

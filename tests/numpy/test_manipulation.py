@@ -97,7 +97,7 @@ def test_errors():
         snp.squeeze(x, 0)
     with pytest.raises(ValueError, match="out of bounds"):
         snp.swapaxes(x, 0, 3)
-    with pytest.raises(ValueError, match="equally many axes"):
+    with pytest.raises(ValueError, match="the same number of axes"):
         snp.moveaxis(x, (0, 1), 0)
     with pytest.raises(ValueError, match="rank 2 or more"):
         snp.diagonal(snp.ones(3))

@@ -6,10 +6,6 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 
-X = np.linspace(-1, 2, 9).astype(np.float32)
-Y = np.cos(3 * X).astype(np.float32)
-W = np.linspace(0.5, 1.5, 9).astype(np.float32)
-
 
 def test_division_has_a_remainder_of_fixed_length():
     u, v = snp.array([3.0, 5.0, 2.0]), snp.array([2.0, 1.0])
@@ -28,28 +24,6 @@ def test_a_large_derivative_of_integers_is_exact():
     np.testing.assert_array_equal(snp.polyder(coefficients, 9), [19958400, 0, 0])
 
 
-@pytest.mark.parametrize("weights", [None, W], ids=["plain", "weighted"])
-@pytest.mark.parametrize("cov", [True, "unscaled"])
-@pytest.mark.parametrize("several", [False, True])
-def test_covariance_of_a_fit(weights, cov, several):
-    y = np.stack([Y, Y**2], 1) if several else Y
-    got = snp.polyfit(snp.array(X), snp.array(y), 2, w=weights, cov=cov)
-    want = np.polyfit(X, y, 2, w=weights, cov=cov)
-    for a, b in zip(got, want, strict=True):
-        assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4)
-
-
-def test_a_full_fit():
-    c, residuals, rank, singular, rcond = snp.polyfit(snp.array(X), snp.array(Y), 2, full=True)
-    want = np.polyfit(X, Y, 2, full=True)
-    np.testing.assert_allclose(c, want[0], rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(residuals, want[1], rtol=1e-3)
-    assert int(rank) == want[2] == 3
-    np.testing.assert_allclose(singular, want[3], rtol=1e-4)
-    assert rcond == want[4]
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -63,13 +37,8 @@ def test_a_full_fit():
         (lambda: snp.poly(snp.ones((2, 3))), ValueError, "a square matrix"),
         (lambda: snp.vander(snp.ones((2, 2))), ValueError, "rank 1"),
         (lambda: snp.vander(snp.ones(2), -1), ValueError, "must not be negative"),
-        (lambda: snp.polyfit(snp.ones(2), snp.ones(3), 1), TypeError, "as long"),
-        (lambda: snp.polyfit(snp.ones(2), snp.ones(2), -1), ValueError, "deg must not be"),
-        (lambda: snp.polyfit(snp.ones(2), snp.ones(2), 1, cov="no"), ValueError, "cov must be"),
-        (lambda: snp.polyfit(snp.ones(2), snp.ones(2), 1, cov=True), ValueError, "too few"),
-        (lambda: snp.polyfit(snp.ones(2), snp.ones(2), 1, w=snp.ones(3)), TypeError, "w must be"),
     ],
-    ids=range(15),
+    ids=range(10),
 )
 def test_refusals(call, error, words):
     with pytest.raises(error, match=words):

@@ -58,7 +58,7 @@ def test_whole_numbers_divided_are_floats():
     "x, value, error, message",
     [
         (snp.arange(3, dtype="int8"), 300, OverflowError, "the Python integer 300 does not fit in"),
-        (snp.arange(3.0), 1j, TypeError, r"x.at\[...\].set: complex values do not go into float32"),
+        (snp.arange(3.0), 1j, TypeError, r"x.at\[...\].set: complex values cannot go into float32"),
         (snp.arange(3.0), np.ones((2, 2)), ValueError, r"x.at\[...\].set"),
         (snp.arange(3.0), [1.0], TypeError, r"x.at\[...\].set"),
     ],

@@ -170,12 +170,12 @@ with imports_on_demand(__name__):
         triu_indices_from as triu_indices_from,
         unravel_index as unravel_index,
     )
+    from stretto.numpy.polynomial_fits import polyfit as polyfit
     from stretto.numpy.polynomial_roots import poly as poly, roots as roots
     from stretto.numpy.polynomials import (
         polyadd as polyadd,
         polyder as polyder,
         polydiv as polydiv,
-        polyfit as polyfit,
         polyint as polyint,
         polymul as polymul,
         polysub as polysub,

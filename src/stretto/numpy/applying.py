@@ -56,10 +56,10 @@ def apply_along_axis(
     x = as_value(arr, "apply_along_axis", "arr")
     along = canonical_axis(axis, x.ndim, "apply_along_axis")
 
-    def fun(v: Any) -> Any:
+    def fun(v: Array) -> Array:
         return func1d(v, *args, **kwargs)
 
-    for _ in range(along, x.ndim - 1):  # the axes behind it
+    for _ in range(along, x.ndim - 1):  # the axes after it
         fun = vmap(fun, -1, -1)
     for _ in range(along):
         fun = vmap(fun)
@@ -93,29 +93,29 @@ def apply_over_axes(
     x = as_value(a, "apply_over_axes", "a")
     for axis in (axes,) if isinstance(axes, int) else axes:
         along = canonical_axis(axis, x.ndim, "apply_over_axes")
-        made = as_value(func(x, along), "apply_over_axes", "the function's result")
-        if made.ndim == x.ndim - 1:
-            made = expand_dims(made, along)
-        if made.ndim != x.ndim:
+        result = as_value(func(x, along), "apply_over_axes", "the function's result")
+        if result.ndim == x.ndim - 1:
+            result = expand_dims(result, along)
+        if result.ndim != x.ndim:
             raise ValueError(
-                f"apply_over_axes: the function must keep the axis or remove it; from {x.type} it "
-                f"made {made.type}"
+                f"apply_over_axes: the function must keep the axis or remove it; given {x.type} it "
+                f"returned {result.type}"
             )
-        x = made
+        x = result
     return x
 
 
 def piecewise(
     x: ArrayLike,
     condlist: Sequence[ArrayLike] | ArrayLike,
-    funclist: Sequence[Any],
+    funclist: Sequence[ArrayLike | Callable[..., Any]],
     *args: Any,
     **kw: Any,
 ) -> Array:
     """Evaluate a function that is defined by pieces.
 
-    A function gets one element at a time, as under ``vmap``; a derivative is that of the function
-    taken.
+    A function gets one element at a time, as under ``vmap``; its derivative is that of the function
+    chosen.
 
     Args:
         x: an array, or a number.
@@ -144,7 +144,7 @@ def piecewise(
     if not isinstance(masks, (list, tuple)) and np.ndim(masks) == v.ndim:
         masks = [masks]
     conditions = [truth(c, "piecewise", f"condlist[{i}]") for i, c in enumerate(masks)]
-    functions = list(funclist)
+    functions: list[ArrayLike | Callable[..., Any]] = list(funclist)
     if len(functions) == len(conditions):
         functions.append(0)
     if len(functions) != len(conditions) + 1:
@@ -153,8 +153,8 @@ def piecewise(
             f"{len(conditions) + 1} functions are expected; got {len(funclist)}"
         )
 
-    def branch(function: Any) -> Callable[[Any], Any]:
-        def apply(element: Any) -> Any:
+    def branch(function: ArrayLike | Callable[..., Any]) -> Callable[[Any], Any]:
+        def apply(element: Array) -> Array:
             out = function(element, *args, **kw) if callable(function) else function
             return convert(as_value(out, "piecewise", "a function's result"), v.dtype)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import inexact_dtype, kind_of, promote, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.runtime.device import as_device
+
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
 
 __all__ = [
     "inexact_values",
@@ -23,19 +27,20 @@ __all__ = [
 ]
 
 
-def integer_or_traced(x: Any, caller: str, argument: str) -> Any:
-    """An integer of Python where it is known, else the traced one; others raise ``TypeError``."""
+def integer_or_traced(x: ArrayLike, caller: str, argument: str) -> int | Array:
+    """The Python integer where it is known, else the traced one; others raise ``TypeError``."""
     known: Any = x
     while isinstance(known, Tracer):
         known = known.concrete()
     if isinstance(x, Tracer) and known is None:
         if x.ndim or x.type.kind not in ("int", "uint"):
             raise TypeError(f"{caller}: {argument} must be an integer, got {x.type}")
-        return x
+        traced: Any = x
+        return traced
     return integer(known, caller, argument)
 
 
-def refuse_device(caller: str, device: Any, out_sharding: Any = None) -> None:
+def refuse_device(caller: str, device: Device | str | None, out_sharding: object = None) -> None:
     """Raise unless ``device`` is ``None`` or the one device there is, and nothing is split."""
     if device is not None:
         as_device(device, caller)
@@ -43,7 +48,7 @@ def refuse_device(caller: str, device: Any, out_sharding: Any = None) -> None:
         refuse_sharding(caller, out_sharding=out_sharding)
 
 
-def refuse_out(caller: str, out: Any) -> None:
+def refuse_out(caller: str, out: object) -> None:
     """Raise unless ``out`` is ``None``: there is nothing to write into."""
     if out is not None:
         raise NotImplementedError(
@@ -51,19 +56,19 @@ def refuse_out(caller: str, out: Any) -> None:
         )
 
 
-def inexact_values(caller: str, **arguments: Any) -> list[Any]:
+def inexact_values(caller: str, **arguments: Any) -> list[Array]:
     """The arguments as values of one float or complex dtype, each of its own shape."""
     values = [as_value(x, caller, name) for name, x in arguments.items()]
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, inexact_dtype(dtype), weak) for v in values]
 
 
-def numeric_values(caller: str, x: Any, y: Any) -> tuple[Any, Any]:
+def numeric_values(caller: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """Both arguments as values of one dtype and shape; booleans as integers."""
-    x, y = promote_values(caller, x, y)
-    if kind_of(x.dtype) == "bool":
-        x, y = (convert(v, scalar_dtype(int)) for v in (x, y))
-    return x, y
+    value, other = promote_values(caller, x, y)
+    if kind_of(value.dtype) == "bool":
+        value, other = (convert(v, scalar_dtype(int)) for v in (value, other))
+    return value, other
 
 
 def refuse_complex(caller: str, **arguments: Any) -> None:
@@ -72,14 +77,13 @@ def refuse_complex(caller: str, **arguments: Any) -> None:
         value = as_value(x, caller, name)
         if value.type.kind == "complex":
             raise TypeError(
-                f"{caller}: {name} must be real, got {value.type}; take its .real, .imag or "
-                "modulus "
-                f"(snp.abs)"
+                f"{caller}: {name} must be real, got {value.type}; take its .real, its .imag or "
+                "its modulus (snp.abs)"
             )
 
 
 def refuse_inplace(caller: str, inplace: bool) -> None:
-    """Raise unless the caller knows that the array itself stays as it is."""
+    """Raise unless ``inplace`` is false: the array itself cannot change."""
     if inplace:
         raise ValueError(
             f"{caller}: arrays are immutable; with inplace=False the updated array is returned: "

@@ -5,8 +5,6 @@ NumPy's names and promotion before the operations of ``ops``. Next, read ``compl
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
@@ -45,22 +43,22 @@ __all__ = [
 ]
 
 
-def _add_promoted(x: Any, y: Any) -> Any:
+def _add_promoted(x: ArrayLike, y: ArrayLike) -> Array:
     return ops.ADD(*promote_values("add", x, y))
 
 
-def _subtract_promoted(x: Any, y: Any) -> Any:
-    x, y = promote_values("subtract", x, y)
-    if kind_of(x.dtype) == "bool":
+def _subtract_promoted(x: ArrayLike, y: ArrayLike) -> Array:
+    value, other = promote_values("subtract", x, y)
+    if kind_of(value.dtype) == "bool":
         raise TypeError("subtract: booleans have no difference; use != or .astype(int)")
-    return ops.SUB(x, y)
+    return ops.SUB(value, other)
 
 
-def _multiply_promoted(x: Any, y: Any) -> Any:
+def _multiply_promoted(x: ArrayLike, y: ArrayLike) -> Array:
     return ops.MUL(*promote_values("multiply", x, y))
 
 
-def _divide_floats(x: Any, y: Any) -> Any:
+def _divide_floats(x: ArrayLike, y: ArrayLike) -> Array:
     return ops.DIV(*promote_values("divide", x, y, inexact=True))
 
 

@@ -138,7 +138,8 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     places = canonical_axes(destination, x.ndim, "moveaxis")
     if len(sources) != len(places):
         raise ValueError(
-            f"moveaxis: source {source} and destination {destination} must name equally many axes"
+            f"moveaxis: source {source} and destination {destination} must name the same number "
+            "of axes"
         )
     order = [d for d in range(x.ndim) if d not in sources]
     for place, d in sorted(zip(places, sources, strict=True)):

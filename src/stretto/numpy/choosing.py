@@ -6,7 +6,6 @@ Next, read ``applying``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ __all__ = [
 _INT32 = np.dtype(np.int32)
 
 
-def _all_of(caller: str, arrays: Any, what: str) -> list[Any]:
+def _all_of(caller: str, arrays: Sequence[ArrayLike] | ArrayLike, what: str) -> list[Array]:
     """The arrays of a sequence, or along the first axis of one."""
     if isinstance(arrays, (Value, np.ndarray)) and arrays.ndim == 0:
         raise TypeError(f"{caller}: {what} must be a sequence of arrays, got one of rank 0")
@@ -51,7 +50,7 @@ def _all_of(caller: str, arrays: Any, what: str) -> list[Any]:
     return [as_value(x, caller, f"{what}[{i}]") for i, x in enumerate(arrays)]
 
 
-def _of_one_dtype(caller: str, values: Sequence[Any]) -> list[Any]:
+def _of_one_dtype(caller: str, values: Sequence[Array]) -> list[Array]:
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, dtype, weak) for v in values]
 
@@ -130,7 +129,7 @@ def select(
         The chosen elements, of the promoted dtype of the choices and the broadcast shape.
 
     Raises:
-        ValueError: there are not as many choices as conditions, or none; or the shapes do not
+        ValueError: the numbers of choices and conditions differ, or are zero; or the shapes do not
             broadcast.
         TypeError: a condition is not boolean, or an argument is not a sequence of arrays.
 
@@ -223,7 +222,7 @@ def _compress_host(x: np.ndarray, *, condition: np.ndarray, axis: int) -> np.nda
 
 
 @eager(_compress_host, ANY)
-def _compress(x: Any, *, condition: np.ndarray, axis: int) -> Any:
+def _compress(x: Array, *, condition: np.ndarray, axis: int) -> Array:
     return take(x, np.flatnonzero(condition).astype(np.int32), axis, mode="clip")
 
 

@@ -5,8 +5,6 @@ Next, read ``equality``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
@@ -59,7 +57,7 @@ def isnan(x: ArrayLike, /) -> Array:
     return ops.NE(value, value) if is_inexact(value.dtype) else full_like_bool(value, False)
 
 
-def full_like_bool(x: Any, element: bool) -> Any:
+def full_like_bool(x: Array, element: bool) -> Array:
     """Truth values of the shape of ``x``."""
     return ops.full(x.shape, element, _BOOL)
 

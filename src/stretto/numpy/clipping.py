@@ -26,22 +26,26 @@ from stretto.numpy.quick import quick
 __all__ = ["clip", "fmax", "fmin", "maximum", "minimum", "nan_to_num"]
 
 
-def _greater_of(caller: str) -> Callable[[Any, Any], Any]:
+def _greater_of(caller: str) -> Callable[[ArrayLike, ArrayLike], Array]:
     """The greater of two, for the function of this name."""
 
-    def greater(x: Any, y: Any) -> Any:
-        x, y = promote_values(caller, x, y)
-        return complex_extremum(x, y, True) if is_complex(x.dtype) else MAX(x, y)
+    def greater(x: ArrayLike, y: ArrayLike) -> Array:
+        value, other = promote_values(caller, x, y)
+        if is_complex(value.dtype):
+            return complex_extremum(value, other, True)
+        return MAX(value, other)
 
     return quick(MAX, greater, caller=caller)
 
 
-def _lesser_of(caller: str) -> Callable[[Any, Any], Any]:
+def _lesser_of(caller: str) -> Callable[[ArrayLike, ArrayLike], Array]:
     """The lesser of two, for the function of this name."""
 
-    def lesser(x: Any, y: Any) -> Any:
-        x, y = promote_values(caller, x, y)
-        return complex_extremum(x, y, False) if is_complex(x.dtype) else MIN(x, y)
+    def lesser(x: ArrayLike, y: ArrayLike) -> Array:
+        value, other = promote_values(caller, x, y)
+        if is_complex(value.dtype):
+            return complex_extremum(value, other, False)
+        return MIN(value, other)
 
     return quick(MIN, lesser, caller=caller)
 
@@ -187,26 +191,30 @@ def clip(
     return _clip(x, low, high)
 
 
-def _bound(x: Any, argument: str) -> Any:
+def _bound(x: ArrayLike | None, argument: str) -> ArrayLike | None:
     """A bound of ``clip``: None, a Python number, or a value."""
     if x is None or x.__class__ in (int, float):
         return x
     return as_value(x, "clip", argument)
 
 
-def _clip_between_numbers(x: np.ndarray, low: Any, high: Any) -> Any:
+def _clip_between_numbers(
+    x: np.ndarray, low: np.ndarray | float | None, high: np.ndarray | float | None
+) -> np.ndarray | None:
     """NumPy's ``clip`` if the bounds are numbers; None where signs of zeros may differ."""
     if low.__class__ is np.ndarray or high.__class__ is np.ndarray:
         return None
-    at_zero = x.dtype.kind == "f" and 0 in (low, high)
-    if at_zero and (high == 0 or np.signbit(low)):
+    least: Any = low
+    greatest: Any = high
+    at_zero = x.dtype.kind == "f" and 0 in (least, greatest)
+    if at_zero and (greatest == 0 or np.signbit(least)):
         return None
-    result = x.clip(low, high)
+    result = x.clip(least, greatest)
     return np.add(result, 0, out=np.asarray(result)) if at_zero else result  # -0 is below the bound
 
 
 @eager(_clip_between_numbers, REAL)
-def _clip(x: Any, low: Any, high: Any) -> Any:
+def _clip(x: Array, low: ArrayLike | None, high: ArrayLike | None) -> Array:
     if low is not None:
         x = _at_least(x, low)
     return x if high is None else _at_most(x, high)
@@ -252,7 +260,7 @@ def nan_to_num(
     return _nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
 
 
-def _nan_to_numbers(x: np.ndarray, **replacements: Any) -> Any:
+def _nan_to_numbers(x: np.ndarray, **replacements: Any) -> np.ndarray | None:
     """NumPy's ``nan_to_num`` if the replacements are Python numbers."""
     for value in replacements.values():
         if value is not None and value.__class__ not in (int, float):
@@ -261,12 +269,14 @@ def _nan_to_numbers(x: np.ndarray, **replacements: Any) -> Any:
 
 
 @eager(_nan_to_numbers, FLOAT)
-def _nan_to_num(x: Any, *, nan: Any, posinf: Any, neginf: Any) -> Any:
+def _nan_to_num(
+    x: Array, *, nan: ArrayLike, posinf: ArrayLike | None, neginf: ArrayLike | None
+) -> Array:
     limits, dtype = ml_dtypes.finfo(x.dtype), x.dtype
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
 
-    def replacement(value: Any, argument: str) -> Any:
+    def replacement(value: ArrayLike, argument: str) -> Array:
         return convert(as_value(value, "nan_to_num", argument), dtype)
 
     x = where(ne(x, x), replacement(nan, "nan"), x)

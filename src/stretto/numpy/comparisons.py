@@ -6,7 +6,7 @@ Next, read ``logic``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
@@ -16,18 +16,21 @@ from stretto._engine.ops.comparison import select
 from stretto._engine.ops.elementwise import promote_values
 from stretto.numpy.quick import quick
 
+if TYPE_CHECKING:
+    from stretto._engine.core.primitive import Primitive
+
 __all__ = ["equal", "greater", "greater_equal", "less", "less_equal", "not_equal"]
 
 
-def _ordered(primitive: Any) -> Callable[[Any, Any], Any]:
+def _ordered(primitive: Primitive) -> Callable[[ArrayLike, ArrayLike], Array]:
     """The comparison, promoted; complex numbers by real part, then imaginary part, as in NumPy."""
 
-    def compare(x: Any, y: Any) -> Any:
-        x, y = promote_values(primitive.name, x, y)
-        if is_complex(x.dtype):
-            tie = ops.EQ(real(x), real(y))
-            return select(tie, primitive(imag(x), imag(y)), primitive(real(x), real(y)))
-        return primitive(x, y)
+    def compare(x: ArrayLike, y: ArrayLike) -> Array:
+        a, b = promote_values(primitive.name, x, y)
+        if is_complex(a.dtype):
+            tie = ops.EQ(real(a), real(b))
+            return select(tie, primitive(imag(a), imag(b)), primitive(real(a), real(b)))
+        return primitive(a, b)
 
     return compare
 

@@ -5,7 +5,7 @@ Those of arrays of any rank are in ``scipy/signal``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,13 @@ from stretto._engine.ops.shape import rev
 from stretto.numpy.convolving import checked_mode, part_of_convolution
 from stretto.numpy.eager import NUMERIC, eager
 
+if TYPE_CHECKING:
+    from stretto.lax.products import PrecisionLike
+
 __all__ = ["convolve", "correlate"]
 
 
-def _sequences(caller: str, a: Any, v: Any) -> tuple[Any, Any]:
+def _sequences(caller: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     x, y = as_value(a, caller, "a"), as_value(v, caller, "v")
     if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
         raise ValueError(
@@ -30,7 +33,7 @@ def _sequences(caller: str, a: Any, v: Any) -> tuple[Any, Any]:
     return promote_dtypes(caller, x, y)
 
 
-def _part(x: Any, y: Any, mode: str, middle: int, *options: Any) -> Any:
+def _part(x: Array, y: Array, mode: str, middle: int, *options: Any) -> Array:
     """The part of the convolution that ``mode`` names; ``"same"`` begins at ``middle``."""
     least, most = sorted((x.shape[0], y.shape[0]))
     start, size = {
@@ -47,7 +50,7 @@ def convolve(
     v: ArrayLike,
     mode: str = "full",
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Convolve two sequences: element k is the sum of ``a[i] v[k - i]``.
@@ -83,11 +86,11 @@ def convolve(
 
 
 @eager(np.convolve, NUMERIC)
-def _convolve(x: Any, y: Any, *, mode: str) -> Any:
+def _convolve(x: Array, y: Array, *, mode: str) -> Array:
     return _convolution(x, y, mode)
 
 
-def _convolution(x: Any, y: Any, mode: str, *options: Any) -> Any:
+def _convolution(x: Array, y: Array, mode: str, *options: Any) -> Array:
     return _part(x, y, mode, (min(x.shape[0], y.shape[0]) - 1) // 2, *options)
 
 
@@ -96,7 +99,7 @@ def correlate(
     v: ArrayLike,
     mode: str = "valid",
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Correlate two sequences: element k is the sum of ``a[i + k] conj(v[i])``.
@@ -131,11 +134,11 @@ def correlate(
 
 
 @eager(np.correlate, NUMERIC)
-def _correlate(x: Any, y: Any, *, mode: str) -> Any:
+def _correlate(x: Array, y: Array, *, mode: str) -> Array:
     return _correlation(x, y, mode)
 
 
-def _correlation(x: Any, y: Any, mode: str, *options: Any) -> Any:
+def _correlation(x: Array, y: Array, mode: str, *options: Any) -> Array:
     n, m = x.shape[0], y.shape[0]
     middle = (m - 1) // 2 if n >= m else n // 2
     return _part(x, rev(conj(y), (0,)), mode, middle, *options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.general import conv_general_dilated
 from stretto._engine.ops.layout import reshape
@@ -20,7 +21,7 @@ __all__ = ["MODES", "checked_mode", "part_of_convolution"]
 MODES = ("full", "same", "valid")
 
 
-def checked_mode(caller: str, mode: Any) -> str:
+def checked_mode(caller: str, mode: str) -> str:
     """The mode; raises ``ValueError`` for any other."""
     if mode not in MODES:
         raise ValueError(f"{caller}: mode must be 'full', 'same' or 'valid'; got {mode!r}")
@@ -28,9 +29,9 @@ def checked_mode(caller: str, mode: Any) -> str:
 
 
 def part_of_convolution(
-    x: Any, y: Any, starts: Sequence[int], sizes: Sequence[int], *options: Any
-) -> Any:
-    """What begins at ``starts`` of the full convolution, and has these ``sizes``.
+    x: Array, y: Array, starts: Sequence[int], sizes: Sequence[int], *options: Any
+) -> Array:
+    """The part of the full convolution that begins at ``starts`` and has these ``sizes``.
 
     Along an axis of n and m elements the full one has n + m - 1: element k is the sum of
     x[i] y[k - i]. The arrays have one dtype and one rank; booleans are combined by "and" and "or".

@@ -79,12 +79,12 @@ def bincount(
     return _bincount_of_weights(value, w, minlength=least)
 
 
-def _not_negative(x: Any) -> Any:
+def _not_negative(x: Array) -> Array:
     return maximum(convert(x, default_dtype("int")) if kind_of(x.dtype) == "bool" else x, 0)
 
 
 @eager(np.bincount, INTEGER, INDEX)
-def _bincount(x: Any, *, minlength: int) -> Any:
+def _bincount(x: Array, *, minlength: int) -> Array:
     return _as_many_as_needed(x, None, minlength)
 
 
@@ -93,25 +93,26 @@ def _bincount_in_float64(x: np.ndarray, weights: np.ndarray, *, minlength: int) 
 
 
 @eager(_bincount_in_float64, (INTEGER, FLOAT), AS_GIVEN)
-def _bincount_of_weights(x: Any, weights: Any, *, minlength: int) -> Any:
+def _bincount_of_weights(x: Array, weights: Array, *, minlength: int) -> Array:
     return _as_many_as_needed(x, weights, minlength)
 
 
-def _as_many_as_needed(x: Any, weights: Any, minlength: int) -> Any:
+def _as_many_as_needed(x: Array, weights: Array | None, minlength: int) -> Array:
     at = _not_negative(x)
     host = concrete(at, "bincount")
     length = max(int(host.max()) + 1 if host.size else 0, minlength)
     return add_up((length,), at, weights)
 
 
-def add_up(shape: tuple[int, ...], at: Any, weights: Any) -> Any:
+def add_up(shape: tuple[int, ...], at: Array, weights: Array | None) -> Array:
     """How often each flat index occurs, or the sum of its weights; greater indices are dropped."""
     if weights is None:
         counts = At(full((math.prod(shape),), 0, default_dtype("int")))[at].add(1, mode="drop")
     else:
-        if kind_of(weights.dtype) == "bool":
-            weights = convert(weights, default_dtype("int"))
-        counts = At(full((math.prod(shape),), 0, weights.dtype))[at].add(weights, mode="drop")
+        terms: Any = weights
+        if kind_of(terms.dtype) == "bool":
+            terms = convert(terms, default_dtype("int"))
+        counts = At(full((math.prod(shape),), 0, terms.dtype))[at].add(terms, mode="drop")
     return reshape(counts, shape)
 
 

@@ -29,13 +29,15 @@ from stretto.numpy.statistics import average
 __all__ = ["corrcoef", "cov"]
 
 
-def _variables(caller: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
+def _variables(
+    caller: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool, dtype: DTypeLike | None
+) -> Array:
     """A row for each variable, of a float or complex dtype."""
     parts = []
-    for name, x in (("m" if caller == "cov" else "x", m), ("y", y)):
-        if x is None and name == "y":
+    for name, argument in (("m" if caller == "cov" else "x", m), ("y", y)):
+        if argument is None and name == "y":
             continue
-        x = as_value(x, caller, name)
+        x = as_value(argument, caller, name)
         if x.ndim > 2:
             raise ValueError(f"{caller}: expected {name} of rank 2 or less, got {x.type}")
         if x.ndim < 2:
@@ -47,7 +49,7 @@ def _variables(caller: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
         x, y = inexact_values(caller, m=parts[0], y=parts[1])
         if x.shape[1] != y.shape[1]:
             raise ValueError(
-                f"{caller}: both must have equally many observations; got "
+                f"{caller}: both must have the same number of observations; got "
                 f"{parts[0].type} and {parts[1].type}, a row for each variable"
             )
         out = concatenate([x, y], 0)
@@ -56,7 +58,7 @@ def _variables(caller: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     return out if dtype is None else convert(out, as_dtype(dtype))
 
 
-def _weights(x: Any, weights: Any, name: str) -> Any:
+def _weights(x: Array, weights: ArrayLike, name: str) -> Array:
     w = as_value(weights, "cov", name)
     if w.shape != (x.shape[1],):
         raise ValueError(

@@ -18,7 +18,7 @@ from stretto._engine.core.interpreter import (
     refuse_masked,
 )
 from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtype
-from stretto._engine.core.typing import ArrayLike, DTypeLike
+from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
@@ -40,7 +40,7 @@ PYTHON = (bool, int, float, complex)
 
 
 def array(
-    object: Any,
+    object: object,
     dtype: DTypeLike | None = None,
     *,
     copy: bool = True,
@@ -91,7 +91,7 @@ def array(
 
 
 def asarray(
-    a: Any,
+    a: object,
     dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
@@ -140,7 +140,7 @@ def asarray(
 asanyarray = asarray
 
 
-def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Array:
+def ascontiguousarray(a: object, dtype: DTypeLike | None = None) -> Array:
     """Make an array with at least one axis; all arrays are contiguous.
 
     Args:
@@ -186,14 +186,15 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return _copied(as_value(a, "copy", "a"))
 
 
-def _copied(x: Any) -> Any:
+def _copied(x: Array) -> Array:
     return x if isinstance(x, Tracer) else Array(np.array(x.to_host()), x.type)
 
 
-def _make(x: Any, dtype: Any, caller: str) -> Any:
+def _make(x: Tree, dtype: DTypeLike | None, caller: str) -> Array:
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(x, Value):
-        return x if wanted is None else _converted(x, wanted)
+        value: Any = x
+        return value if wanted is None else _converted(value, wanted)
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, wanted, caller)
     if type(x) not in PYTHON and not isinstance(x, (np.ndarray, np.generic)):
@@ -215,14 +216,14 @@ def _make(x: Any, dtype: Any, caller: str) -> Any:
     return _converted(as_value(x, caller, "object"), wanted)
 
 
-def listed(x: Any, caller: str, argument: str) -> Any:
+def listed(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> Array:
     """As ``as_value``, for functions that also take nested lists, as NumPy's and JAX's do."""
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, None, caller)
     return as_value(x, caller, argument)
 
 
-def _shared(x: Any) -> Any:
+def _shared(x: Tree) -> Tree:
     """The NumPy array of an object that only has DLPack or a buffer; anything else as it is."""
     if hasattr(x, "__array__") or hasattr(x, "__stretto_array__"):
         return x
@@ -234,11 +235,11 @@ def _shared(x: Any) -> Any:
         return x
 
 
-def _converted(x: Any, dtype: np.dtype) -> Any:
+def _converted(x: Array, dtype: np.dtype) -> Array:
     return convert(x, dtype, x.weak_type and dtype == x.dtype)
 
 
-def cast(x: Any, dtype: np.dtype, caller: str) -> np.ndarray:
+def cast(x: Tree, dtype: np.dtype, caller: str) -> np.ndarray:
     """NumPy's array of numbers in this dtype; truncates floats, refuses integers out of range."""
     try:
         if kind_of(dtype) in ("int", "uint") and dtype.kind not in "iu":  # int4 and int2
@@ -254,7 +255,7 @@ def cast(x: Any, dtype: np.dtype, caller: str) -> np.ndarray:
         return np.asarray(np.real(x)).astype(dtype)  # complex numbers to real ones, as XLA does
 
 
-def _leaves(x: Any) -> Iterator[Any]:
+def _leaves(x: Tree) -> Iterator[Any]:
     for element in x:
         if isinstance(element, (list, tuple)):
             yield from _leaves(element)
@@ -262,7 +263,7 @@ def _leaves(x: Any) -> Iterator[Any]:
             yield element
 
 
-def _from_sequence(x: Sequence[Any], wanted: np.dtype | None, caller: str) -> Any:
+def _from_sequence(x: Tree, wanted: np.dtype | None, caller: str) -> Array:
     """The array of nested sequences of numbers and arrays."""
     leaves = list(_leaves(x))
     classes = set(map(type, leaves))
@@ -293,27 +294,27 @@ def _is_sequence(cls: type) -> bool:
     )
 
 
-def _lists(x: Any) -> Any:
+def _lists(x: Tree) -> Tree:
     """Nested sequences of any classes as lists."""
     if isinstance(x, (list, tuple)) or _is_sequence(type(x)):
         return [_lists(element) for element in x]
     return x
 
 
-def _leaf(x: Any, caller: str) -> Any:
+def _leaf(x: object, caller: str) -> Array:
     if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "OSUMmV":
         kind_of(x.dtype)  # refuses what is not numeric
     return as_value(x, caller, "an element")
 
 
-def _rebuilt(x: Any, leaves: Iterator[Any]) -> Any:
+def _rebuilt(x: Tree, leaves: Iterator[Any]) -> Tree:
     """The nested sequences with other leaves."""
     if isinstance(x, (list, tuple)):
         return [_rebuilt(element, leaves) for element in x]
     return next(leaves)
 
 
-def stacked(x: Any, caller: str) -> Any:
+def stacked(x: Tree, caller: str) -> Array:
     """Nested lists of arrays as one array."""
     if not isinstance(x, list):
         return x
@@ -327,7 +328,7 @@ def _ragged(caller: str) -> ValueError:
     return ValueError(f"{caller}: the sequences differ in length and so make no array; pad them")
 
 
-def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, caller: str) -> Any:
+def _from_numbers(x: Tree, classes: set[type], wanted: np.dtype | None, caller: str) -> Array:
     """The array of nested sequences of Python numbers."""
     if wanted is None:
         widest = max(classes, key=PYTHON.index) if classes else float
@@ -342,7 +343,7 @@ def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, caller: s
 # Shapes
 
 
-def broadcast_argument(x: Any, shape: tuple[int, ...], caller: str, argument: str) -> Any:
+def broadcast_argument(x: Array, shape: tuple[int, ...], caller: str, argument: str) -> Array:
     """A value broadcast to a shape; ``ValueError`` in the caller's name where it does not fit."""
     try:
         return broadcast_to(x, shape)
@@ -352,9 +353,9 @@ def broadcast_argument(x: Any, shape: tuple[int, ...], caller: str, argument: st
         ) from None
 
 
-def shape_of(shape: Any, caller: str) -> tuple[int, ...]:
+def shape_of(shape: ShapeLike, caller: str) -> tuple[int, ...]:
     """A shape, from an integer or a sequence of them; a traced one is refused."""
-    if shape.__class__ is int:
-        shape = (shape,)
-    sizes: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)
+    sizes: Any = shape
+    if shape.__class__ is int or not (shape.__class__ is tuple or np.ndim(sizes)):
+        sizes = (shape,)
     return sizes_of(sizes, caller)

@@ -5,13 +5,11 @@ Next, read ``differences``, which undo them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, kind_of
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, Axis, DTypeLike
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis
@@ -26,7 +24,7 @@ __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
 _BOOL = np.dtype(bool)
 
 
-def _running(caller: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+def _running(caller: str, a: ArrayLike, axis: Axis, dtype: DTypeLike | None, out: None) -> Array:
     x = as_value(a, caller, "a")
     refuse_out(caller, out)
     if dtype is not None:
@@ -97,19 +95,21 @@ def cumprod(
     return _running("cumprod", a, axis, dtype, out)
 
 
-def _cumulative(caller: str, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
-    x = as_value(x, caller)
-    if axis is None and x.ndim != 1:
+def _cumulative(
+    caller: str, x: ArrayLike, axis: Axis, dtype: DTypeLike | None, include_initial: bool
+) -> Array:
+    value = as_value(x, caller)
+    if axis is None and value.ndim != 1:
         raise ValueError(
-            f"{caller}: axis must be given for an array of rank other than 1, {x.type}"
+            f"{caller}: axis must be given for an array of rank other than 1, {value.type}"
         )
-    place = canonical_axis(0 if axis is None else axis, x.ndim, caller)
-    wanted = total_dtype(x.dtype) if dtype is None else as_dtype(dtype)
+    place = canonical_axis(0 if axis is None else axis, value.ndim, caller)
+    wanted = total_dtype(value.dtype) if dtype is None else as_dtype(dtype)
     short = "cumsum" if caller == "cumulative_sum" else "cumprod"
-    out = _running(short, convert(x, wanted), place, wanted, None)
+    out = _running(short, convert(value, wanted), place, wanted, None)
     if not include_initial:
         return out
-    config = [(int(d == place), 0, 0) for d in range(x.ndim)]
+    config = [(int(d == place), 0, 0) for d in range(value.ndim)]
     return pad(out, 0 if short == "cumsum" else 1, config)
 
 
@@ -130,7 +130,7 @@ def cumulative_sum(
         include_initial: whether to begin with a zero, which makes the axis longer by one.
 
     Returns:
-        The running sums, of the shape of ``x`` but for ``include_initial``.
+        The running sums, of the shape of ``x``, with one more if ``include_initial``.
 
     Raises:
         ValueError: ``axis`` is out of bounds, or is missing for a rank other than 1.
@@ -161,7 +161,7 @@ def cumulative_prod(
         include_initial: whether to begin with a one, which makes the axis longer by one.
 
     Returns:
-        The running products, of the shape of ``x`` but for ``include_initial``.
+        The running products, of the shape of ``x``, with one more if ``include_initial``.
 
     Raises:
         ValueError: ``axis`` is out of bounds, or is missing for a rank other than 1.

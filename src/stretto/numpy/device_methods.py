@@ -1,4 +1,4 @@
-"""Array methods that tell of devices: those of JAX and of the array API standard.
+"""Array methods that concern devices: those of JAX and of the array API standard.
 
 Next, read ``methods``.
 """
@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import importlib
 import operator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.device import CPU, as_device
 from stretto.numpy.inspection import VERSIONS
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from stretto._engine.runtime.device import Device
+
 __all__ = ["addressable_data", "copy_to_host_async", "devices", "namespace", "to_device"]
 
 
-def devices(self: Any) -> set[Any]:
+def devices(self: Array) -> set[Device]:
     """List the devices that the array is on: the one there is.
 
     Args:
@@ -34,7 +39,7 @@ def devices(self: Any) -> set[Any]:
     return {CPU}
 
 
-def addressable_data(self: Any, index: int = 0) -> Array:
+def addressable_data(self: Array, index: int = 0) -> Array:
     """Give the part of the array on a device that it is on: there is one, with all of it.
 
     Args:
@@ -58,7 +63,7 @@ def addressable_data(self: Any, index: int = 0) -> Array:
     return self
 
 
-def copy_to_host_async(self: Any) -> None:
+def copy_to_host_async(self: Array) -> None:
     """Do nothing: the elements are in the host's memory.
 
     Args:
@@ -71,7 +76,7 @@ def copy_to_host_async(self: Any) -> None:
     """
 
 
-def namespace(self: Any, /, *, api_version: str | None = None) -> Any:
+def namespace(self: Array, /, *, api_version: str | None = None) -> ModuleType:
     """The module of functions that takes these arrays, for the array API standard."""
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(
@@ -81,7 +86,7 @@ def namespace(self: Any, /, *, api_version: str | None = None) -> Any:
     return importlib.import_module("stretto.numpy")
 
 
-def to_device(self: Any, device: Any, /, *, stream: None = None) -> Array:
+def to_device(self: Array, device: Device | str | None, /, *, stream: None = None) -> Array:
     """Move the array to a device: since there is one, return itself.
 
     Args:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from stretto.numpy.remainders import remainder
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 
 
-def _part(x: Any, start: int | None, stop: int | None, axis: int) -> Any:
+def _part(x: Array, start: int | None, stop: int | None, axis: int) -> Array:
     return slice_in_dim(x, start, stop, 1, axis)
 
 
@@ -92,7 +92,7 @@ def diff(
 
 
 @eager(np.diff, BOOL + NUMERIC)
-def _diff(x: Any, *, n: int, axis: int) -> Any:
+def _diff(x: Array, *, n: int, axis: int) -> Array:
     for _ in range(n):
         after, before = _part(x, 1, None, axis), _part(x, 0, -1, axis)
         x = not_equal(after, before) if kind_of(x.dtype) == "bool" else after - before
@@ -131,7 +131,7 @@ def ediff1d(
 
 
 @eager(np.ediff1d, NUMERIC)
-def _ediff1d(x: Any) -> Any:
+def _ediff1d(x: Array) -> Array:
     if kind_of(x.dtype) == "bool":
         raise TypeError(f"ediff1d: booleans have no difference, got {x.type}; use .astype(int)")
     x = ravel(x)
@@ -141,7 +141,9 @@ def _ediff1d(x: Any) -> Any:
 # Gradients
 
 
-def _spacings(varargs: Sequence[Any], axes: Sequence[int], shape: tuple[int, ...]) -> list[Any]:
+def _spacings(
+    varargs: Sequence[ArrayLike], axes: Sequence[int], shape: tuple[int, ...]
+) -> list[Array]:
     """A distance for each axis, or the coordinates along it."""
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(
@@ -212,29 +214,32 @@ def gradient(
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slopes_of_host(x: np.ndarray, *, axes: tuple[int, ...], edge_order: Any) -> list[np.ndarray]:
+def _slopes_of_host(
+    x: np.ndarray, *, axes: tuple[int, ...], edge_order: Literal[1, 2]
+) -> list[np.ndarray]:
     return [np.gradient(x, axis=d, edge_order=edge_order) for d in axes]
 
 
 @eager(_slopes_of_host, FLOAT)
-def _slopes(x: Any, *, axes: tuple[int, ...], edge_order: int) -> Any:
+def _slopes(x: Array, *, axes: tuple[int, ...], edge_order: int) -> list[Array]:
     """The slope along each axis, of samples at a distance of 1."""
     return [_slope(x, 1.0, d, edge_order) for d in axes]
 
 
-def _slope(x: Any, h: Any, axis: int, edge_order: int) -> Any:
+def _slope(x: Array, h: Array | float, axis: int, edge_order: int) -> Array:
     n = x.shape[axis]
     coordinates = bool(getattr(h, "ndim", 0))
+    gaps: Any = h
     if coordinates:
-        x, h = promote_dtypes("gradient", x, h)
-        h = reshape(diff(h), tuple(-1 if d == axis else 1 for d in range(x.ndim)))
-    left = right = first = second = last = before = h
+        x, places = promote_dtypes("gradient", x, h)
+        gaps = reshape(diff(places), tuple(-1 if d == axis else 1 for d in range(x.ndim)))
+    left = right = first = second = last = before = gaps
     if coordinates:
-        left, right = _part(h, 0, -1, axis), _part(h, 1, None, axis)
-        first, second = (_part(h, i, i + 1, axis) for i in (0, min(1, n - 2)))
-        last, before = (_part(h, i, i + 1, axis) for i in (n - 2, max(n - 3, 0)))
+        left, right = _part(gaps, 0, -1, axis), _part(gaps, 1, None, axis)
+        first, second = (_part(gaps, i, i + 1, axis) for i in (0, min(1, n - 2)))
+        last, before = (_part(gaps, i, i + 1, axis) for i in (n - 2, max(n - 3, 0)))
 
-    def at(i: int) -> Any:
+    def at(i: int) -> Array:
         i %= n
         return _part(x, i, i + 1, axis)
 
@@ -255,7 +260,7 @@ def _slope(x: Any, h: Any, axis: int, edge_order: int) -> Any:
     return concatenate([begin, middle, end], axis)
 
 
-def _edge(x: Any, y: Any, z: Any, h: Any, k: Any) -> Any:
+def _edge(x: Array, y: Array, z: Array, h: Array | float, k: Array | float) -> Array:
     """The slope at the first of three samples, at distances h and then k."""
     return -(2 * h + k) / (h * (h + k)) * x + (h + k) / (h * k) * y - h / (k * (h + k)) * z
 
@@ -303,8 +308,10 @@ def unwrap(
     high = cycle // 2 if whole else cycle / 2
     within = remainder(steps + high, cycle) - high
     # A step of exactly half a period keeps its sign.
-    turned = eq(within, -high) & gt(steps, zeros_like(steps))
-    within = choose(turned & eq(remainder(cycle, 2), 0) if whole else turned, high, within)
+    is_opposite = eq(within, -high) & gt(steps, zeros_like(steps))
+    within = choose(
+        is_opposite & eq(remainder(cycle, 2), 0) if whole else is_opposite, high, within
+    )
     least = 2 * absolute(steps)
     away = lt(least, cycle if limit is None else 2 * limit)
     change = cumsum(choose(away, 0, within - steps), axis, dtype=x.dtype)
@@ -344,7 +351,7 @@ def trapezoid(
 
 
 @eager(np.trapezoid, FLOAT)
-def _trapezoid(y: Any, x: Any, *, axis: int) -> Any:
+def _trapezoid(y: Array, x: ArrayLike, *, axis: int) -> Array:
     samples, places = inexact_values("trapezoid", y=y, x=x)
     if not places.ndim:
         raise ValueError(f"trapezoid: x must say where the samples lie, got {places.type}")
@@ -354,17 +361,18 @@ def _trapezoid(y: Any, x: Any, *, axis: int) -> Any:
     return _areas(samples, step, axis)
 
 
-def _trapezoid_by_number(y: np.ndarray, *, dx: Any, axis: int) -> Any:
-    return np.trapezoid(y, dx=dx, axis=axis) if dx.__class__ in (int, float) else None
+def _trapezoid_by_number(y: np.ndarray, *, dx: ArrayLike, axis: int) -> np.ndarray | None:
+    number: Any = dx
+    return np.trapezoid(y, dx=number, axis=axis) if dx.__class__ in (int, float) else None
 
 
 @eager(_trapezoid_by_number, FLOAT)
-def _trapezoid_by_step(y: Any, *, dx: Any, axis: int) -> Any:
+def _trapezoid_by_step(y: Array, *, dx: ArrayLike, axis: int) -> Array:
     samples, step = inexact_values("trapezoid", y=y, dx=dx)
     return _areas(samples, step, axis)
 
 
-def _areas(samples: Any, step: Any, axis: int) -> Any:
+def _areas(samples: Array, step: Array, axis: int) -> Array:
     """The sum of the trapezoids between neighbours that are ``step`` apart."""
     sums = _part(samples, 1, None, axis) + _part(samples, 0, -1, axis)
     broadcast_shapes("trapezoid", step.shape, sums.shape)

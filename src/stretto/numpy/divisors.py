@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from stretto.numpy.ufuncs import attach
 __all__ = ["gcd", "lcm"]
 
 
-def _integers(caller: str, x: Any, y: Any) -> list[Any]:
+def _integers(caller: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
     """Both as integers of one dtype and shape."""
     values = promote_values(caller, x, y)
     if kind_of(values[0].dtype) not in INTEGRAL:

@@ -5,6 +5,7 @@ A dtype's name is also what makes arrays of it: ``snp.float32(3)``. Next, read `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -142,7 +143,7 @@ class ScalarType:
         self.__name__ = name
         self.dtype = dtype
 
-    def __call__(self, x: Any = 0) -> Array:
+    def __call__(self, x: ArrayLike | Sequence[Any] = 0) -> Array:
         """Make an array of this dtype.
 
         Args:
@@ -242,7 +243,7 @@ _ABSTRACT = {
 
 _CLASSES = frozenset((np.flexible, np.character)).union(*(kinds for kinds in _ABSTRACT.values()))
 _NOT_NUMBERS = "OSUMm"
-"""What NumPy has besides numbers: objects, texts, dates."""
+"""NumPy's dtypes that are not numbers: objects, strings and dates."""
 
 
 class Extended(np.generic):
@@ -254,9 +255,10 @@ class Extended(np.generic):
     """
 
 
-def plain_dtype(dtype: Any) -> np.dtype:
+def plain_dtype(dtype: DTypeLike) -> np.dtype:
     """The dtype named, 64 bits or not."""
-    return dtype.dtype if dtype.__class__ is ScalarType else named_dtype(dtype)
+    named: Any = dtype
+    return named.dtype if named.__class__ is ScalarType else named_dtype(named)
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
@@ -335,7 +337,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     return plain_dtype(dtype) == plain_dtype(kind)
 
 
-def _weak(x: Any) -> tuple[np.dtype, bool]:
+def _weak(x: ArrayLike | DTypeLike) -> tuple[np.dtype, bool]:
     """The dtype and weakness of an array, a number or a dtype."""
     if isinstance(x, Value):
         return x.type.dtype, x.type.weak_type
@@ -345,7 +347,8 @@ def _weak(x: Any) -> tuple[np.dtype, bool]:
         return scalar_dtype(type(x)), type(x) is not bool
     if x.__class__ is type and x in _PYTHON:
         return scalar_dtype(x), x is not bool
-    dtype = plain_dtype(x)
+    named: Any = x
+    dtype = plain_dtype(named)
     kind_of(dtype)
     return canonical_dtype(dtype), False
 

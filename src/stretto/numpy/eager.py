@@ -1,10 +1,10 @@
 """``eager``: a twin in NumPy for a function of operations, which does its work at rest.
 
 A function written with operations goes through memory once for each of them; where nothing is being
-traced, and NumPy has the function with the same meaning, NumPy does it in one. The body of such a
-function is what it means while it is traced, and what remains for the arguments that its twin does
-not take; that both give the same is shown by the table of all public functions. Next, read
-``rounding``, which has the simplest ones, then ``methods``.
+traced, and NumPy has the function with the same meaning, NumPy needs only one pass. The body of
+such a function says what it means while it is traced, and handles the arguments that its twin does
+not take; the table of all public functions checks that both give the same. Next, read ``rounding``,
+which has the simplest ones, then ``methods``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.ranks import differ
 from stretto._engine.core.types import ArrayType, array_type, default_dtype
+from stretto._engine.core.typing import DType, Tree
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER, quiet
 from stretto.numpy.quick import element_of
@@ -58,24 +59,28 @@ _REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
 """What NumPy raises; its ``LinAlgError`` is a ``ValueError``."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+Host: TypeAlias = np.ndarray | np.generic
+"""What NumPy is called with."""
 
 
 def eager(
-    twin: Callable[..., Any], kinds: str | tuple[str, ...] | None, dtype: Any = _SAME
+    twin: Callable[..., Any],
+    kinds: str | tuple[str, ...] | None,
+    dtype: DType | tuple[DType | None, ...] | None = _SAME,
 ) -> Callable[[F], F]:
     """Decorate a function of arrays with its twin, a function of NumPy arrays.
 
     Where nothing is being traced, and all arguments by position are concrete, ``twin`` is called
     with their NumPy arrays, and with the same options by keyword. The function itself is called
-    otherwise, and where the twin raises one of NumPy's errors or returns None: what is wrong is
-    said there.
+    otherwise, and where the twin raises one of NumPy's errors or returns None, so that its own
+    message is what the user sees.
 
     Args:
         twin: takes what the function takes, with NumPy arrays, which it must not write to, and
             returns a NumPy array, or a tuple or list of them; None where it has no result.
-        kinds: the characters of the dtypes that the arrays may have, all the same one; beside one
-            of them there may be Python numbers, which take its dtype. A tuple has the characters
-            for each array of its own. ``ANY``: all have one dtype, whichever.
+        kinds: the characters of the dtypes that the arrays may have, all the same; beside one of
+            them there may be Python numbers, which take its dtype. A tuple has the characters
+            for each array of its own. ``ANY``: all have the same dtype, of any kind.
         dtype: the dtype of the result, by default that of the first array; a tuple has one for
             each of several results, with None for the default; ``AS_GIVEN``: as the twin has it;
             ``INDEX``: the default integer.
@@ -87,7 +92,7 @@ def eager(
         count = None if code.co_flags & inspect.CO_VARARGS else code.co_argcount
         takes_options = bool(code.co_kwonlyargcount)
 
-        def apply(*arrays: Any, **options: Any) -> Any:
+        def apply(*arrays: Any, **options: Any) -> Tree:
             if state.interpreter is not EAGER or (options and not takes_options):
                 return function(*arrays, **options)
             if len(arrays) != count and count is not None:
@@ -96,46 +101,47 @@ def eager(
             if hosts is None:
                 return function(*arrays, **options)
             try:
-                made = quiet.run(twin, *hosts, **options)
+                result = quiet.run(twin, *hosts, **options)
             except _REFUSALS as error:
                 reraise_foreign(error)
-                made = None
-            if made is None:
+                result = None
+            if result is None:
                 return function(*arrays, **options)
-            return _result(made, dtype, _first(arrays))
+            first: Any = _first(arrays)
+            return _result(result, dtype, first)
 
-        def apply_to_one(*arrays: Any, **options: Any) -> Any:
-            """The same for functions of one array, which are the most, with fewer calls."""
+        def apply_to_one(*arrays: Any, **options: Any) -> Tree:
+            """The same with fewer calls, for functions of one array, as most of them are."""
             if len(arrays) == 1 and (takes_options or not options):
                 (x,) = arrays
                 if x.__class__ is Array and state.interpreter is EAGER:
                     type = x.type
                     if kinds is None or (type.dtype.char in kinds and not type.weak_type):
                         try:
-                            made = quiet.run(twin, x.to_host(), **options)
+                            result = quiet.run(twin, x.to_host(), **options)
                         except _REFUSALS as error:
                             reraise_foreign(error)
-                            made = None
-                        if made is not None:
-                            return _result(made, dtype, type)
+                            result = None
+                        if result is not None:
+                            return _result(result, dtype, type)
             return function(*arrays, **options)
 
-        chosen = apply_to_one if count == 1 and not isinstance(kinds, tuple) else apply
-        return functools.wraps(function)(chosen)  # type: ignore[return-value]
+        wrapper = apply_to_one if count == 1 and not isinstance(kinds, tuple) else apply
+        return functools.wraps(function)(wrapper)  # type: ignore[return-value]
 
     return decorate
 
 
-def _hosts_of_one(kinds: str | None) -> Callable[[Sequence[Any]], Any]:
+def _hosts_of_one(kinds: str | None) -> Callable[[Sequence[Any]], list[Host] | None]:
     """A function from arguments of one dtype to their NumPy arrays, or None."""
 
-    def hosts_of(arrays: Sequence[Any]) -> Any:
+    def hosts_of(arrays: Sequence[Any]) -> list[Host] | None:
         first = _first(arrays)
         if first is None:
             return None
         if kinds is not None and (first.weak_type or first.dtype.char not in kinds):
             return None
-        hosts = []
+        hosts: list[Host] = []
         for x in arrays:
             if x.__class__ is Array and x.type is first:
                 hosts.append(x.to_host())
@@ -149,16 +155,16 @@ def _hosts_of_one(kinds: str | None) -> Callable[[Sequence[Any]], Any]:
     return hosts_of
 
 
-def _hosts_of_each(kinds: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
-    """A function from arguments, each of dtypes of its own, to their NumPy arrays, or None."""
+def _hosts_of_each(kinds: tuple[str, ...]) -> Callable[[Sequence[Any]], list[Host] | None]:
+    """A function from arguments, each with its own dtypes, to their NumPy arrays, or None."""
 
-    def hosts_of(arrays: Sequence[Any]) -> Any:
-        hosts = []
-        for x, those in zip(arrays, kinds, strict=True):
+    def hosts_of(arrays: Sequence[Any]) -> list[Host] | None:
+        hosts: list[Host] = []
+        for x, chars in zip(arrays, kinds, strict=True):
             if x.__class__ is not Array:
                 return None
             type = x.type
-            if type.weak_type or type.dtype.char not in those:
+            if type.weak_type or type.dtype.char not in chars:
                 return None
             hosts.append(x.to_host())
         return hosts
@@ -166,8 +172,8 @@ def _hosts_of_each(kinds: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
     return hosts_of
 
 
-def _host_beside(x: Any, first: ArrayType) -> Any:
-    """What NumPy is given of an argument beside an array of this type; None where it is not."""
+def _host_beside(x: Tree, first: ArrayType) -> Host | None:
+    """What NumPy gets for an argument beside an array of this type; None if it is not called."""
     if x.__class__ is not Array:
         return element_of(x, first)
     type = x.type
@@ -187,15 +193,15 @@ def _first(arrays: Sequence[Any]) -> ArrayType | None:
     return None
 
 
-def _result(made: Any, dtype: Any, first: Any) -> Any:
-    """The array that holds what NumPy made of arrays, the first one of this type; or the arrays."""
-    if made.__class__ is tuple or made.__class__ is list:
+def _result(result: Tree, dtype: Tree, first: ArrayType) -> Tree:
+    """The array, or arrays, of what NumPy returned for arrays of which the first has this type."""
+    if result.__class__ is tuple or result.__class__ is list:
         if dtype.__class__ is not tuple:
-            return made.__class__([_result(part, dtype, first) for part in made])
+            return result.__class__([_result(part, dtype, first) for part in result])
         dtypes = dtype
-        pairs = zip(made, dtypes, strict=True)
-        return made.__class__([_result(m, _SAME if d is None else d, first) for m, d in pairs])
-    host = made if made.__class__ is np.ndarray else np.asarray(made)
+        pairs = zip(result, dtypes, strict=True)
+        return result.__class__([_result(m, _SAME if d is None else d, first) for m, d in pairs])
+    host = result if result.__class__ is np.ndarray else np.asarray(result)
     if dtype is AS_GIVEN:
         return Array(host, array_type(host.shape, host.dtype))
     weak = False

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType
+from stretto._engine.core.typing import Array
 
 __all__ = ["Labels", "Notation", "parse"]
 
@@ -39,7 +40,7 @@ class Notation(NamedTuple):
         return tuple([tuple([self.sizes[label] for label in own]) for own in self.inputs])
 
 
-def parse(caller: str, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Notation]:
+def parse(caller: str, arguments: Sequence[Any]) -> tuple[tuple[Array, ...], Notation]:
     """Read the arguments of ``einsum``.
 
     Args:
@@ -59,8 +60,7 @@ def parse(caller: str, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Notat
         if not count:
             raise ValueError(
                 f"{caller}: expected a string of subscripts, or each operand followed by its "
-                "list of "
-                f"labels; got {type(subscripts).__name__}"
+                f"list of labels; got {type(subscripts).__name__}"
             )
         operands = arguments[: 2 * count : 2]
         subscripts = tuple([_numbers(caller, labels) for labels in arguments[1 : 2 * count : 2]])
@@ -71,7 +71,9 @@ def parse(caller: str, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Notat
 
 
 @functools.lru_cache(2048)
-def _notation(caller: str, subscripts: Any, types: tuple[ArrayType, ...]) -> Notation:
+def _notation(
+    caller: str, subscripts: str | tuple[Any, ...], types: tuple[ArrayType, ...]
+) -> Notation:
     if isinstance(subscripts, str):
         terms, wanted = _from_text(caller, subscripts)
     else:
@@ -116,7 +118,7 @@ def _letters(caller: str, subscripts: str, part: str) -> _Term:
     return term
 
 
-def _numbers(caller: str, labels: Any) -> _Term:
+def _numbers(caller: str, labels: Sequence[Any]) -> _Term:
     fits = isinstance(labels, (list, tuple)) and all(
         label is Ellipsis or isinstance(label, int) for label in labels
     )
@@ -137,8 +139,7 @@ def _written_out(
         more = " or more" if dots else ""
         raise ValueError(
             f"{caller}: the labels {_show(term)} of operand {i} are for {named}{more} axes, but "
-            "it is "
-            f"{type}"
+            f"it is {type}"
         )
     # Ellipses align from the last axis.
     inside = range(wide - (type.ndim - named), wide)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import promote
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Shape
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import accumulator, promote_dtypes
 from stretto._engine.ops.broadcast import ReduceSum
@@ -29,12 +29,17 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.einsum_notation import Labels, Notation, parse
 
+if TYPE_CHECKING:
+    from stretto.lax.products import PrecisionLike
+
 __all__ = ["einsum", "einsum_path"]
 
 _opt_einsum: Any = LazyModule("opt_einsum")
 
 _Path: TypeAlias = tuple[tuple[int, ...], ...]
 _Operand: TypeAlias = tuple[Any, Labels]
+OptimizeLike: TypeAlias = bool | str | Sequence[Any] | Callable[..., Any]
+"""A path, a strategy or its name, or whether to look for a cheap order."""
 
 
 def einsum(
@@ -42,8 +47,8 @@ def einsum(
     /,
     *operands: ArrayLike | str | Sequence[Any],
     out: None = None,
-    optimize: bool | str | Sequence[Any] | Callable[..., Any] = "auto",
-    precision: Any = None,
+    optimize: OptimizeLike = "auto",
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
 ) -> Array:
@@ -91,21 +96,21 @@ def einsum(
     wanted = None if preferred_element_type is None else as_dtype(preferred_element_type)
     wider = wanted is not None and promote([(dtype, weak), (wanted, False)])[0] == wanted != dtype
     step = _Step(precision, wanted if wider else None)
-    held = [_simplified(convert(v, dtype, weak), labels, notation.sizes)
+    remaining = [_simplified(convert(v, dtype, weak), labels, notation.sizes)
             for v, labels in zip(values, notation.inputs, strict=True)]  # fmt: skip
     path = _path(notation, optimize)
     for at, places in enumerate(path):
-        taken = [held[i] for i in places]
-        held = [operand for i, operand in enumerate(held) if i not in places]
-        needed = {*notation.output}.union(*(labels for _, labels in held))
+        chosen = [remaining[i] for i in places]
+        remaining = [operand for i, operand in enumerate(remaining) if i not in places]
+        needed = {*notation.output}.union(*(labels for _, labels in remaining))
         order = notation.output if at == len(path) - 1 else None
-        held.append(step.product(taken, needed, order))
-    result, labels = held[0]
+        remaining.append(step.product(chosen, needed, order))
+    result, labels = remaining[0]
     result = transpose(result, _places(labels, notation.output))
     return result if wanted is None else convert(result, wanted)
 
 
-def _simplified(x: Any, labels: Labels, sizes: dict[int, int]) -> _Operand:
+def _simplified(x: Array, labels: Labels, sizes: dict[int, int]) -> _Operand:
     """The operand without axes of size 1 that broadcast, and with repeated labels on diagonals."""
     stretched = [d for d, label in enumerate(labels) if x.shape[d] != sizes[label]]
     if not stretched and len(set(labels)) == len(labels):
@@ -124,8 +129,8 @@ def _simplified(x: Any, labels: Labels, sizes: dict[int, int]) -> _Operand:
 class _Step:
     """The steps of a contraction, with the settings that all of its products share."""
 
-    def __init__(self, precision: Any, preferred: np.dtype | None) -> None:
-        """``preferred`` is a dtype wider than the operands', to go on in."""
+    def __init__(self, precision: PrecisionLike, preferred: np.dtype | None) -> None:
+        """``preferred`` is a dtype wider than the operands', to compute in."""
         self.precision = precision
         self.preferred = preferred
 
@@ -184,7 +189,7 @@ def _places(labels: Labels, some: Sequence[int]) -> tuple[int, ...]:
 
 
 def _product(first: _Operand, second: _Operand, order: Labels | None) -> _Operand:
-    """Every element of one with the elements of the other that have its labels."""
+    """Every element of one times the elements of the other at the same labels."""
     labels = tuple(dict.fromkeys((*first[1], *second[1]))) if order is None else order
     spread = []
     for x, own in (first, second):
@@ -196,8 +201,8 @@ def _product(first: _Operand, second: _Operand, order: Labels | None) -> _Operan
 # The order of the steps
 
 
-def _path(notation: Notation, optimize: Any) -> _Path:
-    """Which operands each step takes; what it makes goes to the end of the list."""
+def _path(notation: Notation, optimize: OptimizeLike) -> _Path:
+    """Which operands each step takes; its result goes to the end of the list."""
     count = len(notation.inputs)
     if isinstance(optimize, (list, tuple)) and not _is_limited(optimize):
         return _checked_path(optimize, count)
@@ -206,13 +211,13 @@ def _path(notation: Notation, optimize: Any) -> _Path:
     if optimize is False:
         return ((0, 1), *[(0, count - i - 1) for i in range(1, count - 1)])
     if isinstance(optimize, Callable):
-        return _found_path.__wrapped__(notation.inputs, notation.output, notation.shapes, optimize)
+        return _cached_path.__wrapped__(notation.inputs, notation.output, notation.shapes, optimize)
     limited = tuple(optimize) if isinstance(optimize, list) else optimize
-    return _found_path(notation.inputs, notation.output, notation.shapes, limited)
+    return _cached_path(notation.inputs, notation.output, notation.shapes, limited)
 
 
 def _is_limited(optimize: Sequence[Any]) -> bool:
-    """Whether this is a strategy with the greatest size of what lies in between, as in NumPy."""
+    """Whether this is a strategy with the greatest size of an intermediate result, as in NumPy."""
     return (
         len(optimize) == 2
         and isinstance(optimize[0], str)
@@ -237,21 +242,29 @@ def _checked_path(optimize: Sequence[Any], count: int) -> _Path:
 
 
 @functools.lru_cache(1024)
-def _found_path(inputs: tuple[Labels, ...], output: Labels, shapes: Any, optimize: Any) -> _Path:
+def _cached_path(
+    inputs: tuple[Labels, ...],
+    output: Labels,
+    shapes: tuple[Shape, ...],
+    optimize: OptimizeLike,
+) -> _Path:
     return _search(inputs, output, shapes, optimize)[0]
 
 
 def _search(
-    inputs: tuple[Labels, ...], output: Labels, shapes: Any, optimize: Any
+    inputs: tuple[Labels, ...],
+    output: Labels,
+    shapes: tuple[Shape, ...],
+    optimize: OptimizeLike,
 ) -> tuple[_Path, Any]:
-    """The path, and ``opt_einsum``'s account of it."""
+    """The path, and ``opt_einsum``'s report of it."""
     limit = None
     if isinstance(optimize, tuple):
         optimize, limit = optimize
     terms = ["".join(map(_opt_einsum.get_symbol, labels)) for labels in (*inputs, output)]
     text = f"{','.join(terms[:-1])}->{terms[-1]}"
     try:
-        path, about = _opt_einsum.contract_path(
+        path, report = _opt_einsum.contract_path(
             text, *shapes, shapes=True, optimize=optimize, memory_limit=limit
         )
     except KeyError:
@@ -259,7 +272,7 @@ def _search(
             f"einsum: optimize must be a bool, a path, or a strategy of opt_einsum such as 'auto', "
             f"'optimal', 'greedy' or 'dp'; got {optimize!r}"
         ) from None
-    return tuple(tuple(step) for step in path), about
+    return tuple(tuple(step) for step in path), report
 
 
 def einsum_path(
@@ -298,5 +311,5 @@ def einsum_path(
         optimize = list(_path(notation, False))
     elif isinstance(optimize, list):
         optimize = tuple(optimize)
-    path, about = _search(notation.inputs, notation.output, notation.shapes, optimize)
-    return list(path), about
+    path, report = _search(notation.inputs, notation.output, notation.shapes, optimize)
+    return list(path), report

@@ -7,7 +7,7 @@ Under NumPy's names, and those of the array API standard. Integers become floats
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -189,7 +189,7 @@ def log10(x: ArrayLike, /) -> Array:
     return _by_real(exponential.log(as_inexact(x, "log10")), math.log(10))
 
 
-def _by_real(x: Any, number: float) -> Any:
+def _by_real(x: Array, number: float) -> Array:
     """``x`` divided by a real number: complex numbers part by part, as one may be infinite."""
     if is_complex(x.dtype):
         return complex_(_by_real(real(x), number), _by_real(imag(x), number))
@@ -245,21 +245,23 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
     a, b = promote_values("logaddexp2", x, y, inexact=True)
 
-    def log2_1p(z: Any) -> Any:
+    def log2_1p(z: Array) -> Array:
         return exponential.log1p(z) * full_like(z, 1 / math.log(2))
 
     out = _add_exponentials(a, b, exponential.exp2, log2_1p)
     return _principal(out, math.pi / math.log(2)) if is_complex(out.dtype) else out
 
 
-def _principal(z: Any, half: float) -> Any:
+def _principal(z: Array, half: float) -> Array:
     """``z`` with its imaginary part moved into (-half, half] by whole periods."""
     y, period = imag(z), full_like(imag(z), 2 * half)
     turns = ceil(y / period - full_like(y, 0.5))
     return complex_(real(z), y - period * turns)
 
 
-def _add_exponentials(x: Any, y: Any, power: Any, log_1p: Any) -> Any:
+def _add_exponentials(
+    x: Array, y: Array, power: Callable[[Array], Array], log_1p: Callable[[Array], Array]
+) -> Array:
     """max(x, y) + log(1 + exp(-|x - y|)); x + y where x - y is NaN, as for equal infinities."""
     # Written with select: max and |.| have no second derivative where x = y.
     first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)

@@ -31,7 +31,7 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Say whether all elements of two arrays are close, as ``isclose`` has it.
+    """Say whether all elements of two arrays are close, as ``isclose`` defines it.
 
     Args:
         a: an array, or a number.
@@ -79,7 +79,7 @@ def array_equal(
 
 
 @eager(np.array_equal, NUMERIC, _BOOL)
-def _array_equal(x: Any, y: Any, *, equal_nan: bool) -> Any:
+def _array_equal(x: Array, y: Array, *, equal_nan: bool) -> Array:
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))
     same: Any = equal(x, y)

@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype, is_complex
-from stretto._engine.core.typing import Array, ArrayLike, Axes
+from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
 from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.broadcast import canonical_axes, reshape
 from stretto._engine.ops.comparison import eq, full_like, ne, select
@@ -29,9 +29,15 @@ __all__ = ["amax", "amin", "argmax", "argmin", "max", "min", "ptp"]
 
 
 def _extremum(
-    caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
-) -> Any:
-    x = a if isinstance(a, Value) else as_value(a, caller, "a")
+    caller: str,
+    a: ArrayLike,
+    axis: Axes,
+    out: None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
+) -> Array:
+    x: Any = a if isinstance(a, Value) else as_value(a, caller, "a")
     refuse_out(caller, out)
     greatest = caller == "max"
     if where is not None:
@@ -56,18 +62,18 @@ def _extremum(
 
 
 @eager(np.maximum.reduce, REAL)
-def _greatest(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _greatest(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     result = convert(reduce.reduce_max(x, axis), x.type.dtype)
     return keep(result, x.type.shape, axis, keepdims)
 
 
 @eager(np.minimum.reduce, REAL)
-def _least(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _least(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     result = convert(reduce.reduce_min(x, axis), x.type.dtype)
     return keep(result, x.type.shape, axis, keepdims)
 
 
-def _complex_extremum(x: Any, axes: tuple[int, ...], greatest: bool) -> Any:
+def _complex_extremum(x: Array, axes: tuple[int, ...], greatest: bool) -> Array:
     """By real part, then imaginary part, as NumPy orders complex numbers."""
     extremum = reduce.reduce_max if greatest else reduce.reduce_min
     outside = -np.inf if greatest else np.inf
@@ -86,7 +92,7 @@ def max(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Find the greatest element over axes; NaN where there is one.
+    """Find the greatest element over axes; NaN where any element is NaN.
 
     Args:
         a: an array, or a number; complex numbers are ordered by real, then imaginary part.
@@ -122,7 +128,7 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Find the least element over axes; NaN where there is one.
+    """Find the least element over axes; NaN where any element is NaN.
 
     Args:
         a: an array, or a number; complex numbers are ordered by real, then imaginary part.
@@ -178,7 +184,7 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     return max(a, axis, out, keepdims) - min(a, axis, out, keepdims)
 
 
-def _arg_extremum(caller: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+def _arg_extremum(caller: str, a: ArrayLike, axis: Axis, out: None, keepdims: bool | None) -> Array:
     refuse_out(caller, out)
     x = as_value(a, caller, "a")
     place = None if axis is None else canonical_axis(axis, x.ndim, caller)
@@ -191,16 +197,16 @@ def _arg_extremum(caller: str, a: Any, axis: Any, out: Any, keepdims: Any) -> An
 
 
 @eager(np.ndarray.argmax, BOOL + REAL, INDEX)
-def _place_of_greatest(x: Any, *, axis: int | None, keepdims: bool) -> Any:
+def _place_of_greatest(x: Array, *, axis: int | None, keepdims: bool) -> Array:
     return _place(places.argmax, x, axis, keepdims)
 
 
 @eager(np.ndarray.argmin, BOOL + REAL, INDEX)
-def _place_of_least(x: Any, *, axis: int | None, keepdims: bool) -> Any:
+def _place_of_least(x: Array, *, axis: int | None, keepdims: bool) -> Array:
     return _place(places.argmin, x, axis, keepdims)
 
 
-def _place(search: Callable[..., Any], x: Any, axis: int | None, keepdims: bool) -> Any:
+def _place(search: Callable[..., Any], x: Array, axis: int | None, keepdims: bool) -> Array:
     line = reshape(x, (x.size,)) if axis is None else x
     axes = tuple(range(x.ndim)) if axis is None else (axis,)
     return keep(search(line, axis or 0, default_dtype("int")), x.shape, axes, keepdims)

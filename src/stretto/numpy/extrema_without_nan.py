@@ -6,12 +6,11 @@ Next, read ``without_nan``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array, ArrayLike, Axes
+from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
@@ -29,8 +28,14 @@ __all__ = ["nanargmax", "nanargmin", "nanmax", "nanmin"]
 
 
 def _nan_extremum(
-    caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
-) -> Any:
+    caller: str,
+    a: ArrayLike,
+    axis: Axes,
+    out: None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
+) -> Array:
     if out is initial is where is None:
         x = as_value(a, caller, "a")
         axes = canonical_axes(axis, x.ndim, caller)
@@ -43,16 +48,16 @@ def _nan_extremum(
 
 
 @eager(np.fmax.reduce, FLOAT)
-def _nanmax(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _nanmax(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     return _masked_extremum("nanmax", x, axis, None, keepdims, None, None)
 
 
 @eager(np.fmin.reduce, FLOAT)
-def _nanmin(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _nanmin(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     return _masked_extremum("nanmin", x, axis, None, keepdims, None, None)
 
 
-def _refuse_empty(caller: str, x: Any, axis: Any) -> None:
+def _refuse_empty(caller: str, x: Array, axis: Axes) -> None:
     if not math.prod([x.shape[d] for d in canonical_axes(axis, x.ndim, caller)]):
         raise ValueError(
             f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
@@ -60,8 +65,14 @@ def _refuse_empty(caller: str, x: Any, axis: Any) -> None:
 
 
 def _masked_extremum(
-    caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
-) -> Any:
+    caller: str,
+    a: ArrayLike,
+    axis: Axes,
+    out: None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
+) -> Array:
     extremum, worst = (max_, greatest_below) if caller == "nanmax" else (min_, least_above)
     x, numbers = numbers_of(a, caller, axis, out, where)
     if initial is None:
@@ -150,7 +161,7 @@ def nanmin(
     return _nan_extremum("nanmin", a, axis, out, keepdims, initial, where)
 
 
-def _nan_arg_extremum(caller: str, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+def _nan_arg_extremum(caller: str, a: ArrayLike, axis: Axis, out: None, keepdims: bool) -> Array:
     x, numbers = numbers_of(a, caller, axis, out)
     _refuse_empty(caller, x, axis)
     find, worst = (argmax, greatest_below) if caller == "nanargmax" else (argmin, least_above)

@@ -1,7 +1,7 @@
-"""What NumPy's files say about themselves, checked before memory is asked for.
+"""The headers of NumPy's files, checked before memory is allocated.
 
-NumPy asks for as much memory as a header names, and takes a negative axis for all that is left.
-Read ``files`` before.
+NumPy allocates as much memory as a header names, and reads a negative size as all that is left.
+Read ``files`` first.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from stretto._engine.core.lazy import LazyModule
 if TYPE_CHECKING:  # loaded with the first archive
     import zipfile
     import zlib
+    from typing import IO
+
+    from numpy.lib.npyio import NpzFile
 else:
     zipfile, zlib = LazyModule("zipfile"), LazyModule("zlib")
 
@@ -32,10 +35,10 @@ _VERSIONS: dict[Any, Any] = {
     (1, 0): (2, np.lib.format.read_array_header_1_0),
     (2, 0): (4, np.lib.format.read_array_header_2_0),
 }
-"""Of each version the bytes that the header's length takes, and what reads the header."""
+"""By version: how many bytes the header's length takes, and what reads the header."""
 
 _DEFLATED = 1032
-"""Deflate makes at most so many bytes of one (RFC 1951: 258 bytes in two bits)."""
+"""Deflate expands one byte to at most this many (RFC 1951: 258 bytes in two bits)."""
 
 
 @contextlib.contextmanager
@@ -69,8 +72,8 @@ def reading(name: str) -> Iterator[None]:
     ) from None
 
 
-def check_header(file: Any, name: str, max_header_size: int, left: int | None = None) -> bool:
-    """Check that a file holds an array, and no zip archive; the file stays where it was.
+def check_header(file: IO[bytes], name: str, max_header_size: int, left: int | None = None) -> bool:
+    """Check that a file holds an array, and no zip archive; the file's position is kept.
 
     Args:
         file: a file open for reading bytes.
@@ -108,7 +111,7 @@ def check_header(file: Any, name: str, max_header_size: int, left: int | None = 
     file.seek(place)
     try:
         shape, _, dtype = read(file, max_header_size)
-    except Exception as error:  # it is Python that is parsed, with all that can be wrong in it
+    except Exception as error:  # the header is parsed as Python, which can fail in any way
         raise ValueError(f"its header is damaged: {error}") from None
     if dtype.hasobject:
         raise _pickled(name)
@@ -123,8 +126,8 @@ def check_header(file: Any, name: str, max_header_size: int, left: int | None = 
     return True
 
 
-def _size(file: Any) -> int:
-    """Of a file in bytes; it stays where it was."""
+def _size(file: IO[bytes]) -> int:
+    """The size of a file in bytes; its position is kept."""
     place = file.tell()
     size = file.seek(0, os.SEEK_END)
     file.seek(place)
@@ -139,7 +142,7 @@ def _pickled(name: str) -> ValueError:
 
 
 class Archive:
-    """A zip archive of arrays, as NumPy opened it, each read when it is asked for.
+    """A zip archive of arrays, as NumPy opened it; each is read when it is asked for.
 
     Args:
         archive: what NumPy opened.
@@ -149,7 +152,9 @@ class Archive:
         own: whether to close the file with the archive.
     """
 
-    def __init__(self, archive: Any, file: Any, name: str, max_header_size: int, own: bool) -> None:
+    def __init__(
+        self, archive: NpzFile, file: IO[bytes], name: str, max_header_size: int, own: bool
+    ) -> None:
         self.names: list[str] = list(archive.files)
         self._archive, self._file, self._own = archive, file, own
         self._name, self._max_header_size = name, max_header_size
@@ -171,7 +176,7 @@ class Archive:
             raise KeyError(f"load: {self._name} has no array {name!r}; it has {self.names}")
         whole = f"{name} in {self._name}"
         with reading(whole):
-            members = self._archive.zip
+            members: Any = self._archive.zip
             info = members.getinfo(name if name in members.namelist() else f"{name}.npy")
             left = info.file_size
             if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -182,7 +187,7 @@ class Archive:
                 return np.lib.format.read_array(file, False, max_header_size=self._max_header_size)
 
     def close(self) -> None:
-        """Close the archive, and the file if it was opened for it."""
+        """Close the archive, and the file if it was opened for the archive."""
         self._archive.close()
         if self._own:
             self._file.close()

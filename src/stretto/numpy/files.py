@@ -1,8 +1,8 @@
 """NumPy's files, and arrays from bytes, text and iterators.
 
 A file holds data only: nothing is pickled, and nothing unpickled. NumPy's format has no name for
-bfloat16, which is written as two bytes of no type, and read back as bfloat16. Trees of arrays go
-into files by ``stretto.save``. Next, read ``file_headers``.
+bfloat16, which is written as two bytes of no type, and read back as bfloat16. Trees of arrays are
+written by ``stretto.save``. Next, read ``file_headers``.
 """
 
 from __future__ import annotations
@@ -44,31 +44,34 @@ def _refuse_pickle(caller: str, allow_pickle: bool) -> None:
     if allow_pickle:
         raise ValueError(
             f"{caller}: allow_pickle=True is refused: what is unpickled can run any code. "
-            "Arrays need "
-            f"no pickling; trees of them go into files by stretto.save"
+            "Arrays need no pickling; stretto.save writes trees of them"
         )
 
 
-def _to_write(caller: str, x: Any, name: str) -> np.ndarray:
-    """The elements, of a dtype that can be told when read back."""
-    x = as_value(x, caller, name)
-    if isinstance(x, Tracer):
+def _to_write(caller: str, x: ArrayLike, name: str) -> np.ndarray:
+    """The elements, of a dtype that is recognised when read back."""
+    value = as_value(x, caller, name)
+    if isinstance(value, Tracer):
         raise TracedValueError(
-            f"{caller}: a file holds values, but {name}, a {x.type}, is traced: {x.origin()}. "
-            "Return "
-            f"it from the function that is transformed, and save it then"
+            f"{caller}: a file holds values, but {name}, a {value.type}, is traced: "
+            f"{value.origin()}. Return it from the function that is transformed, and save it then"
         )
-    dtype = x.dtype
+    dtype = value.dtype
     if dtype != _BFLOAT16 and dtype.isbuiltin != 1:
         raise TypeError(
             f"{caller}: NumPy's format has no name for {dtype.name}, so {name} could not be read "
             f"back: convert it with .astype(...), or use stretto.save"
         )
-    return np.asarray(x)
+    return np.asarray(value)
 
 
-def _write(caller: str, file: Any, suffix: str, write: Callable[[Any], object]) -> None:
-    """To a file that is open, or to one of this name, whole or not at all."""
+def _write(
+    caller: str,
+    file: str | os.PathLike[str] | BinaryIO,
+    suffix: str,
+    write: Callable[[Any], object],
+) -> None:
+    """Write to an open file, or to one of this name, whole or not at all."""
     if hasattr(file, "write"):
         write(file)
         return
@@ -77,13 +80,13 @@ def _write(caller: str, file: Any, suffix: str, write: Callable[[Any], object]) 
 
 
 class _Plain:
-    """A file of which NumPy sees only that it can be written, so that errors are the system's."""
+    """A file that shows NumPy only its ``write``, so that errors are the system's."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.write = file.write
 
 
-def _read(host: np.ndarray, name: str) -> Any:
+def _read(host: np.ndarray, name: str) -> Array:
     if host.dtype == _BYTES:
         host = host.view(_BFLOAT16)
     if host.dtype.kind not in "biufcV" or (host.dtype.kind == "V" and host.dtype != _BFLOAT16):
@@ -121,14 +124,18 @@ def save(
     _refuse_pickle("save", allow_pickle)
     host = _to_write("save", arr, "arr")
 
-    def write(to: Any) -> None:
+    def write(to: BinaryIO) -> None:
         np.lib.format.write_array(_Plain(to), host, allow_pickle=False)  # type: ignore[arg-type]
 
     _write("save", file, ".npy", write)
 
 
 def _save_archive(
-    caller: str, file: Any, args: tuple[Any, ...], kwds: Mapping[str, Any], allow_pickle: bool
+    caller: str,
+    file: str | os.PathLike[str] | BinaryIO,
+    args: tuple[ArrayLike, ...],
+    kwds: Mapping[str, ArrayLike],
+    allow_pickle: bool,
 ) -> None:
     _refuse_pickle(caller, allow_pickle)
     arrays = {f"arr_{i}": x for i, x in enumerate(args)}
@@ -264,7 +271,7 @@ def load(
 ) -> Array | ArrayFile:
     """Read the array of a ``.npy`` file, or the arrays of a ``.npz`` file by name.
 
-    Memory is only asked for where the file has as many bytes as it says.
+    Memory is allocated only if the file has as many bytes as its header says.
 
     Args:
         file: the name of the file, or a file open for reading bytes.
@@ -291,29 +298,30 @@ def load(
     Array([1., 2.], dtype=float32)
     """
     _refuse_pickle("load", allow_pickle)
-    if hasattr(file, "read"):
-        return _loaded(file, "the file", max_header_size, own=False)
-    found, path = None, checked_path(file, "load")
+    stream: Any = file
+    if hasattr(stream, "read"):
+        return _loaded(stream, "the file", max_header_size, own=False)
+    loaded, path = None, checked_path(file, "load")
     file = io.BufferedReader(opened(path, "load"))
     try:
-        found = _loaded(file, path, max_header_size, own=True)
-        return found
+        loaded = _loaded(file, path, max_header_size, own=True)
+        return loaded
     finally:
-        if not isinstance(found, ArrayFile):
+        if not isinstance(loaded, ArrayFile):
             file.close()
 
 
-def _loaded(file: Any, name: str, max_header_size: int, own: bool) -> Any:
+def _loaded(file: IO[bytes], name: str, max_header_size: int, own: bool) -> Array | ArrayFile:
     with reading(name):
         if not check_header(file, name, max_header_size):
-            found = np.load(file, allow_pickle=False, max_header_size=max_header_size)
-            return ArrayFile(Archive(found, file, name, max_header_size, own))
-        found = np.lib.format.read_array(file, False, max_header_size=max_header_size)
-    return _read(found, name)
+            contents = np.load(file, allow_pickle=False, max_header_size=max_header_size)
+            return ArrayFile(Archive(contents, file, name, max_header_size, own))
+        contents = np.lib.format.read_array(file, False, max_header_size=max_header_size)
+    return _read(contents, name)
 
 
-def _dtype(dtype: Any) -> np.dtype:
-    """The dtype of what is read: 64 bits of it, where they are asked for."""
+def _dtype(dtype: DTypeLike) -> np.dtype:
+    """The dtype of what is read: of 64 bits where that is asked for."""
     out = np.dtype(dtype)
     if out.kind not in "biufcV":
         raise TypeError(f"expected a dtype of numbers, got {out}")

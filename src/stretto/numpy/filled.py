@@ -5,7 +5,7 @@ Next, read ``ranges``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,8 +28,13 @@ __all__ = ["empty", "empty_like", "full", "full_like", "ones", "ones_like", "zer
 _ZERO = np.int8(0)
 
 
-def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = False) -> Any:
-    """The array that is one element; at rest in memory of its own, which is faster to read."""
+def _filled(
+    shape: tuple[int, ...],
+    element: np.ndarray | np.generic | float,
+    dtype: np.dtype,
+    weak: bool = False,
+) -> Array:
+    """An array filled with one element; at rest in memory of its own, which is faster to read."""
     if state.interpreter is EAGER:
         host = np.zeros(shape, dtype) if element is _ZERO else np.full(shape, element, dtype)
         return Array(host, array_type(shape, dtype, weak))
@@ -181,7 +186,14 @@ def full(
     return broadcast_argument(x, sizes, "full", "fill_value")
 
 
-def _like(a: Any, element: Any, dtype: Any, shape: Any, caller: str, argument: str = "a") -> Any:
+def _like(
+    a: ArrayLike | SupportsDType,
+    element: np.generic | float,
+    dtype: DTypeLike | None,
+    shape: ShapeLike | None,
+    caller: str,
+    argument: str = "a",
+) -> Array:
     type = type_of(a, caller, argument)
     weak = dtype is None and type.weak_type
     wanted = type.dtype if dtype is None else as_dtype(dtype)

@@ -1,4 +1,4 @@
-"""Elements in the opposite order, turned, and moved around.
+"""Arrays flipped, rotated and rolled.
 
 Next, read ``joining``.
 """
@@ -6,14 +6,13 @@ Next, read ``joining``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import kind_of
-from stretto._engine.core.typing import Array, ArrayLike, Axes
+from stretto._engine.core.typing import Array, ArrayLike, Axes, Tree
 from stretto._engine.ops import broadcast
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.index.along_axis import take_along_axis
@@ -154,7 +153,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
 
 
 @eager(np.roll, BOOL + NUMERIC)
-def _roll(x: Any, *, shift: Any, axis: Axes) -> Any:
+def _roll(x: Array, *, shift: ArrayLike | tuple[ArrayLike, ...], axis: Axes) -> Array:
     if axis is None:
         return broadcast.reshape(_roll(ravel(x), shift=shift, axis=0), x.shape)
     axes = [canonical_axis(d, x.ndim, "roll") for d in
@@ -165,14 +164,14 @@ def _roll(x: Any, *, shift: Any, axis: Axes) -> Any:
     if len(shifts) != len(axes):
         axes = axes * len(shifts) if len(axes) == 1 else axes
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: shift {shift} and axis {axis} must be equally many")
+        raise ValueError(f"roll: shift {shift} and axis {axis} must have equal lengths")
     for by, d in zip(shifts, axes, strict=True):
         x = _roll_one(x, by, d)
     return x
 
 
-def _shifts(shift: Any) -> Any:
-    """The shift, or several, as integers; traced or not."""
+def _shifts(shift: Tree) -> Tree:
+    """The shift, or a tuple of them, as integers, traced or not."""
     if isinstance(shift, (tuple, list)):
         return tuple([_shifts(s) for s in shift])
     if not isinstance(shift, (Value, np.ndarray)):
@@ -182,7 +181,7 @@ def _shifts(shift: Any) -> Any:
     return shift
 
 
-def _roll_one(x: Any, shift: Any, axis: int) -> Any:
+def _roll_one(x: Array, shift: ArrayLike, axis: int) -> Array:
     n = x.shape[axis]
     if n == 0:
         return x

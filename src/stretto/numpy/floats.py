@@ -37,15 +37,15 @@ __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpack
 _INT32, _UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
 
 
-def _floats(caller: str, x: Any, argument: str = "x") -> Any:
+def _floats(caller: str, x: ArrayLike, argument: str = "x") -> Array:
     """As a real float, integers in the default one."""
-    x = as_inexact(x, caller, argument)
-    if is_complex(x.dtype):
-        raise TypeError(f"{caller}: expected real numbers, got {x.type}")
-    return x
+    value: Any = as_inexact(x, caller, argument)
+    if is_complex(value.dtype):
+        raise TypeError(f"{caller}: expected real numbers, got {value.type}")
+    return value
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Array) -> Array:
     """In float32 at least, which holds every narrower number exactly."""
     return convert(x, np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
 
@@ -84,13 +84,13 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 
 
 @eager(np.frexp, FLOAT, (None, _INT32))
-def _frexp(x: Any) -> Any:
+def _frexp(x: Array) -> tuple[Array, Array]:
     wide = _wide(x)
     integers, fraction, bias = _layout(wide.dtype)
     bits = bitcast_convert_type(ops.absolute(wide), integers)
     raw = SHIFT_RIGHT_LOGICAL(bits, full_like(bits, fraction))
     # Compiled code flushes subnormal numbers to zero. Each is 2^(1 - bias - fraction) times the
-    # integer that its bits are, so that integer, as a float, is taken apart in its place.
+    # integer that its bits are, so that integer, as a float, is split instead.
     tiny = eq(raw, zeros_like(raw))
     multiples = convert(bits, wide.dtype)
     field = SHIFT_RIGHT_LOGICAL(
@@ -114,8 +114,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x2: integers; the two broadcast.
 
     Returns:
-        The products, exact but for the rounding of the result, of the broadcast shape; compiled, a
-        result below the least normal number is zero, as everywhere.
+        The products, exact except for the rounding of the result, of the broadcast shape; compiled,
+        a result below the least normal number is zero, as everywhere.
 
     Raises:
         TypeError: ``x2`` does not hold integers, or ``x1`` is complex.
@@ -134,13 +134,13 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 @eager(np.ldexp, (FLOAT, "bhiBHI"))  # exponents below 64 bits
-def _ldexp(x: Any, n: Any) -> Any:
+def _ldexp(x: Array, n: Array) -> Array:
     shape = broadcast_shapes("ldexp", x.shape, n.shape)
     x, n = broadcast_to(x, shape), broadcast_to(n, shape)
     return convert(_scaled(_wide(x), n), x.dtype, x.weak_type)
 
 
-def _scaled(x: Any, n: Any) -> Any:
+def _scaled(x: Array, n: Array) -> Array:
     """x 2^n in three steps, since 2^n itself may be out of range where the result is not."""
     integers, fraction, bias = _layout(x.dtype)
     if n.dtype.itemsize >= 4:
@@ -182,7 +182,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 
 
 @eager(np.modf, FLOAT)
-def _modf(x: Any) -> Any:
+def _modf(x: Array) -> tuple[Array, Array]:
     whole = ops.truncated(x)
     infinite = isinf(x)
     # inf - inf is NaN, which would also spoil the derivative
@@ -236,7 +236,7 @@ def spacing(x: ArrayLike, /) -> Array:
 
 
 @eager(np.spacing, FLOAT)
-def _spacing(x: Any) -> Any:
+def _spacing(x: Array) -> Array:
     end = np.array(np.inf, np.float32).astype(x.dtype)
     if not np.isinf(end):  # the dtype has no infinity, and the result at its greatest number is NaN
         end = np.array(float(ml_dtypes.finfo(x.dtype).max))
@@ -287,7 +287,7 @@ def packbits(a: ArrayLike, axis: Axis = None, bitorder: str = "big") -> Array:
 
 
 @eager(np.packbits, BOOL + INTEGER, _UINT8)
-def _packbits(x: Any, *, axis: int | None, bitorder: str) -> Any:
+def _packbits(x: Array, *, axis: int | None, bitorder: str) -> Array:
     x, axis = (reshape(x, (x.size,)), 0) if axis is None else (x, axis)
     n = -(-x.shape[axis] // 8)
     config = [(0, 8 * n - x.shape[d] if d == axis else 0, 0) for d in range(x.ndim)]
@@ -296,7 +296,7 @@ def _packbits(x: Any, *, axis: int | None, bitorder: str) -> Any:
     return sum_(bits * _weights(bitorder, bits.ndim, axis + 1), axis + 1, _UINT8)
 
 
-def _weights(bitorder: str, rank: int, axis: int) -> Any:
+def _weights(bitorder: str, rank: int, axis: int) -> Array:
     """1, 2, 4, ... along an axis, from the highest or the lowest."""
     weights = 1 << np.arange(8)[:: -1 if bitorder == "big" else 1]
     return as_value(weights.astype(np.uint8).reshape([8 if d == axis else 1 for d in range(rank)]))
@@ -342,7 +342,7 @@ def unpackbits(
 
 
 @eager(np.unpackbits, _UINT8.char)
-def _unpackbits(x: Any, *, axis: int | None, count: int, bitorder: str) -> Any:
+def _unpackbits(x: Array, *, axis: int | None, count: int, bitorder: str) -> Array:
     x, axis = (reshape(x, (x.size,)), 0) if axis is None else (x, axis)
     masked = expand_dims(x, axis + 1) & _weights(bitorder, x.ndim + 1, axis + 1)
     n = 8 * x.shape[axis]

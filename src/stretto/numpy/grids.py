@@ -6,13 +6,13 @@ Also ``fromfunction``, an array made from its indices. Next, read ``putting``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.types import promote, scalar_dtype
-from stretto._engine.core.typing import Array, DTypeLike, ShapeLike
+from stretto._engine.core.typing import Array, DTypeLike, ShapeLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
@@ -23,7 +23,13 @@ from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.joining import concatenate, stack
 from stretto.numpy.ranges import arange, linspace
 
+if TYPE_CHECKING:
+    from stretto._engine.core.array_updates import Index
+
 __all__ = ["c_", "fromfunction", "index_exp", "mgrid", "ogrid", "r_", "s_"]
+
+G = TypeVar("G")
+"""What a grid of several axes is: one array, or a list of them."""
 
 s_ = np.s_
 """``s_[1:3, ...]`` is the index itself, to be used later."""
@@ -32,7 +38,7 @@ index_exp = np.index_exp
 """As ``s_``, but always a tuple."""
 
 
-def _range(caller: str, part: slice) -> Any:
+def _range(caller: str, part: slice) -> Array:
     """``start:stop:step``; an imaginary step is the number of elements, with the last one."""
     start = 0 if part.start is None else part.start
     step = 1 if part.step is None else part.step
@@ -47,7 +53,7 @@ def _range(caller: str, part: slice) -> Any:
 
 
 class _Joined:
-    """What ``r_`` and ``c_`` are: indexed, they join arrays along an axis."""
+    """The class of ``r_`` and ``c_``, which join what they are indexed with along an axis."""
 
     def __init__(self, name: str, axis: int, ndim: int, place: int) -> None:
         self._name = name
@@ -56,8 +62,8 @@ class _Joined:
     def __repr__(self) -> str:
         return f"<stretto.numpy.{self._name}>"
 
-    def __getitem__(self, key: Any) -> Any:
-        parts = key if isinstance(key, tuple) else (key,)
+    def __getitem__(self, key: Index | str) -> Array:
+        parts: Any = key if isinstance(key, tuple) else (key,)
         axis, ndim, place = self._settings
         row = column = False
         if parts and isinstance(parts[0], str):
@@ -87,20 +93,20 @@ class _Joined:
             numbers = []
         if not 1 <= len(numbers) <= 3:
             raise ValueError(
-                f"{self._name}: a directive is 'r', 'c', or up to three integers, as '0,2,1'; got "
-                f"{text!r}"
+                f"{self._name}: a directive is 'r', 'c', or up to three integers, as in '0,2,1'; "
+                f"got {text!r}"
             )
         return (*numbers, *(axis, ndim, place)[len(numbers) :])  # type: ignore[return-value]
 
 
-def _array(part: Any) -> Any:
+def _array(part: object) -> Array:
     """A number keeps its weak type, so that it takes the dtype of arrays beside it."""
     x = array(part, copy=False)
     return reshape(x, (1,)) if not x.ndim else x
 
 
-def _raised(x: Any, ndim: int, place: int) -> Any:
-    """With new axes of size 1, up to a rank; the array's own axes begin at ``place`` among them."""
+def _raised(x: Array, ndim: int, place: int) -> Array:
+    """Add axes of size 1 up to a rank; the array's own axes begin at ``place`` among them."""
     new = ndim - x.ndim
     if new <= 0:
         return x
@@ -129,8 +135,8 @@ Array([[1, 5],
 # Spanned
 
 
-class _Grid:
-    """What ``mgrid`` and ``ogrid`` are: indexed by slices, they give coordinates."""
+class _Grid(Generic[G]):
+    """The class of ``mgrid`` and ``ogrid``, which give the coordinates of a grid of slices."""
 
     def __init__(self, name: str, sparse: bool) -> None:
         self._name = name
@@ -139,7 +145,11 @@ class _Grid:
     def __repr__(self) -> str:
         return f"<stretto.numpy.{self._name}>"
 
-    def __getitem__(self, key: Any) -> Any:
+    @overload
+    def __getitem__(self, key: slice) -> Array: ...
+    @overload
+    def __getitem__(self, key: tuple[slice, ...]) -> G: ...
+    def __getitem__(self, key: slice | tuple[slice, ...]) -> Tree:
         if isinstance(key, slice):
             return _range(self._name, key)
         lines = [_range(self._name, part) for part in key]
@@ -156,7 +166,7 @@ class _Grid:
         return stack([broadcast_to(x, shape) for x in out])
 
 
-mgrid = _Grid("mgrid", sparse=False)
+mgrid: _Grid[Array] = _Grid("mgrid", sparse=False)
 """``mgrid[0:2, 0:3]``: for each axis of a grid the coordinates along it, in one array.
 
 >>> mgrid[0:2, 0:2][1]
@@ -164,7 +174,7 @@ Array([[0, 1],
        [0, 1]], dtype=int32)
 """
 
-ogrid = _Grid("ogrid", sparse=True)
+ogrid: _Grid[list[Array]] = _Grid("ogrid", sparse=True)
 """``ogrid[0:2, 0:3]``: for each axis of a grid its coordinates, in arrays that broadcast.
 
 >>> [x.shape for x in ogrid[0:2, 0:1:5j]]
@@ -200,7 +210,7 @@ def fromfunction(
     """
     sizes, wanted = shape_of(shape, "fromfunction"), as_dtype(dtype)
 
-    def fun(*indices: Any) -> Any:
+    def fun(*indices: Any) -> Array:
         return function(*indices, **kwargs)
 
     for d in reversed(range(len(sizes))):

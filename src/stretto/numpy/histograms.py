@@ -38,14 +38,21 @@ from stretto.numpy.searching import concrete, searchsorted
 __all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 
-def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
+def _edges(
+    caller: str,
+    x: Array,
+    bins: ArrayLike | str,
+    range: Sequence[ArrayLike] | None,
+    weights: ArrayLike | None,
+) -> Array:
     """The edges of the bins, from edges, a number of bins, or the name of one of NumPy's rules."""
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError(
                 f"{caller}: bins={bins!r} cannot take weights into account; give a number"
             )
-        ends = None if range is None else (float(range[0]), float(range[1]))
+        numbers: Any = range
+        ends = None if range is None else (float(numbers[0]), float(numbers[1]))
         host = np.asarray(concrete(x, f"{caller}: bins={bins!r}"), np.float64)
         try:
             edges = np.histogram_bin_edges(host, bins, ends)
@@ -69,7 +76,7 @@ def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
     return linspace(low, high, count + 1)
 
 
-def _ends(caller: str, x: Any, range: Any) -> tuple[Any, Any]:
+def _ends(caller: str, x: Array, range: Sequence[ArrayLike] | None) -> tuple[Array, Array]:
     """The least and greatest number to count; where they are equal, half a unit below and above."""
     if range is not None:
         low, high = range
@@ -90,7 +97,7 @@ def _ends(caller: str, x: Any, range: Any) -> tuple[Any, Any]:
     return low - width, high + width
 
 
-def _bin_of(x: Any, edges: Any) -> Any:
+def _bin_of(x: Array, edges: Array) -> Array:
     """The bin of each number; outside all bins -1, or the number of bins."""
     n = edges.shape[0] - 1
     x, edges = promote_dtypes("histogram", x, edges)
@@ -125,7 +132,7 @@ def _places_among(x: np.ndarray, edges: np.ndarray, counted: bool) -> np.ndarray
         np.subtract(part, edges[0], out=end)
         end *= scale
         within: Any = None
-        if not (part.min() >= edges[0] and part.max() <= edges[-1]):  # nor where one is NaN
+        if not (part.min() >= edges[0] and part.max() <= edges[-1]):  # also where one is NaN
             within = (part >= edges[0]) & (part <= edges[-1])
             end[~within] = 0
         np.copyto(at, np.minimum(end, n - 1, out=end), casting="unsafe")
@@ -166,18 +173,18 @@ def _bin_hosts(weights: np.ndarray | None, *arrays: np.ndarray) -> np.ndarray | 
 
 
 @eager(lambda *arrays: _bin_hosts(None, *arrays), FLOAT, INDEX)
-def _bin(*arrays: Any) -> Any:
+def _bin(*arrays: Any) -> Array:
     """The counts in the bins, of the numbers of each dimension and then the edges of its bins."""
     return _bin_one_by_one(None, *arrays)
 
 
 @eager(_bin_hosts, FLOAT)
-def _bin_weights(weights: Any, *arrays: Any) -> Any:
+def _bin_weights(weights: Array, *arrays: Any) -> Array:
     """The sums of the weights in the bins."""
     return _bin_one_by_one(weights, *arrays)
 
 
-def _bin_one_by_one(weights: Any, *arrays: Any) -> Any:
+def _bin_one_by_one(weights: Array | None, *arrays: Any) -> Array:
     rank = len(arrays) // 2
     shape = tuple([edges.shape[0] - 1 for edges in arrays[rank:]])
     flat: Any = 0
@@ -268,7 +275,9 @@ def histogram(
     return counts, edges
 
 
-def _count(xs: list[Any], edges: list[Any], weights: Any, density: bool) -> tuple[Any, list[Any]]:
+def _count(
+    xs: list[Array], edges: list[Array], weights: Array | None, density: bool
+) -> tuple[Array, list[Array]]:
     """The counts in the bins between the edges of each dimension."""
     rank = len(xs)
     counts = _bin(*xs, *edges) if weights is None else _bin_weights(weights, *xs, *edges)
@@ -282,7 +291,7 @@ def _count(xs: list[Any], edges: list[Any], weights: Any, density: bool) -> tupl
     return counts, edges
 
 
-def _has_parts(bins: Any) -> bool:
+def _has_parts(bins: object) -> bool:
     return isinstance(bins, (list, tuple)) or bool(getattr(bins, "ndim", 0))
 
 
@@ -367,8 +376,13 @@ def histogramdd(
 
 
 def _count_points(
-    caller: str, sample: Any, bins: Any, range: Any, weights: Any, density: Any
-) -> tuple[Any, list[Any]]:
+    caller: str,
+    sample: ArrayLike | Sequence[ArrayLike],
+    bins: ArrayLike | Sequence[ArrayLike],
+    range: Sequence[Sequence[ArrayLike] | None] | None,
+    weights: ArrayLike | None,
+    density: bool | None,
+) -> tuple[Array, list[Array]]:
     if isinstance(sample, (list, tuple)):
         columns = [as_value(x, caller, "sample") for x in sample]
         if {x.ndim for x in columns} != {1} or len({x.shape for x in columns}) > 1:
@@ -389,14 +403,14 @@ def _count_points(
     if w is not None and w.shape != (count,):
         raise ValueError(f"{caller}: expected a weight for each of {count} points, got {w.type}")
     parts: Any = bins
-    every = list(parts) if _has_parts(parts) else [parts] * rank
-    ends = [None] * rank if range is None else list(range)
-    if len(every) != rank or len(ends) != rank:
+    bins_of_axes = list(parts) if _has_parts(parts) else [parts] * rank
+    ends: Any = [None] * rank if range is None else list(range)
+    if len(bins_of_axes) != rank or len(ends) != rank:
         raise ValueError(
             f"{caller}: bins and range must have one part for each of {rank} dimensions; got "
-            f"{len(every)} and {len(ends)}"
+            f"{len(bins_of_axes)} and {len(ends)}"
         )
-    # The argument `range` hides the function.
+    # The argument `range` shadows the built-in function.
     xs = [reshape(slice_in_dim(points, d, d + 1, 1, 1), (count,)) for d in np.arange(rank).tolist()]
-    edges = [_edges(caller, x, b, r, w) for x, b, r in zip(xs, every, ends, strict=True)]
+    edges = [_edges(caller, x, b, r, w) for x, b, r in zip(xs, bins_of_axes, ends, strict=True)]
     return _count(xs, edges, w, bool(density))

@@ -1,18 +1,22 @@
-"""What NumPy's arrays have and these lack, because these never change and show no memory.
+"""What NumPy's arrays have and ours lack, since these never change and do not expose memory.
 
-Each says what to use in its place. Next, read ``methods``.
+Each error says what to use instead. Next, read ``methods``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from stretto._engine.core.typing import Array
 from stretto.numpy.indices import show
+
+if TYPE_CHECKING:
+    from stretto._engine.core.array_updates import Index
 
 __all__ = ["refuse_changes"]
 
-# By the method that would change the array, what gives a changed one.
+# By the method that would change the array: what returns a changed copy.
 _METHODS = {
     "fill": "snp.full_like(x, value)",
     "itemset": "x.at[index].set(value)",
@@ -22,7 +26,7 @@ _METHODS = {
     "setfield": "x.at[index].set(value)",
     "setflags": "a NumPy copy, numpy.array(x), to write to",
 }
-# By the attribute that can be set in NumPy, the same.
+# The same by the attribute that can be set in NumPy.
 _SETTABLE = {
     "shape": "x.reshape(shape)",
     "dtype": "x.view(dtype), or x.astype(dtype) to convert",
@@ -30,7 +34,7 @@ _SETTABLE = {
     "imag": "x.real + 1j * snp.asarray(value)",
     "flat": "snp.reshape(value, x.shape)",
 }
-# By the name of what shows or writes an array's memory, what has it.
+# By the attribute that exposes or writes an array's memory: what to use instead.
 _MEMORY = {
     "base": "numpy.asarray(x).base",
     "ctypes": "numpy.asarray(x).ctypes",
@@ -44,7 +48,7 @@ _MEMORY = {
 
 
 def _method(name: str, instead: str) -> Callable[..., NoReturn]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    def method(self: Array, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(f"arrays are immutable: instead of x.{name}(...) use {instead}")
 
     method.__name__ = method.__qualname__ = name
@@ -53,7 +57,7 @@ def _method(name: str, instead: str) -> Callable[..., NoReturn]:
 
 
 def _setter(name: str, instead: str) -> Callable[[Any, Any], NoReturn]:
-    def set_(self: Any, value: Any) -> NoReturn:
+    def set_(self: Array, value: object) -> NoReturn:
         raise AttributeError(
             f"arrays are immutable: instead of x.{name} = ... use {instead}", name=name, obj=self
         )
@@ -62,7 +66,7 @@ def _setter(name: str, instead: str) -> Callable[[Any, Any], NoReturn]:
 
 
 def _absent(name: str, instead: str) -> property:
-    def get(self: Any) -> NoReturn:
+    def get(self: Array) -> NoReturn:
         raise AttributeError(
             f"{self.__class__.__name__!r} has no attribute {name!r}: use {instead}",
             name=name,
@@ -72,7 +76,7 @@ def _absent(name: str, instead: str) -> property:
     return property(get, doc=f"Raise ``AttributeError``: use ``{instead}``.")
 
 
-def _delete_item(self: Any, index: Any) -> NoReturn:
+def _delete_item(self: Array, index: Index) -> NoReturn:
     at = show(index)
     raise TypeError(f"arrays are immutable: instead of del x[{at}] write x = snp.delete(x, {at})")
 

@@ -6,7 +6,7 @@ Next, read ``updating``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from stretto.numpy.indices import (
     show,
 )
 from stretto.numpy.updating import apply_again, apply_to_mask, mask_of, names_once, update
+
+if TYPE_CHECKING:
+    from stretto._engine.core.array_updates import Index
 
 __all__ = ["At", "IndexUpdate"]
 
@@ -39,7 +42,7 @@ class At:
     def __init__(self, x: Array) -> None:
         self._x = x
 
-    def __getitem__(self, index: Any) -> IndexUpdate:
+    def __getitem__(self, index: Index) -> IndexUpdate:
         return IndexUpdate(self._x, index)
 
     def __repr__(self) -> str:
@@ -72,7 +75,7 @@ class IndexUpdate:
 
     __slots__ = ("_index", "_x")
 
-    def __init__(self, x: Array, index: Any) -> None:
+    def __init__(self, x: Array, index: Index) -> None:
         self._x = x
         self._index = index
 

@@ -8,7 +8,7 @@ arrays at rest NumPy does the work.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import array_type
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index import gather_scatter as ops
 from stretto._engine.ops.index.primitives import fill_bytes, fill_element
@@ -29,6 +29,9 @@ from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.indices import Index, Integer, Span, for_numpy, parse, show, stack
 from stretto.numpy.out_of_bounds import canonical_mode, settle
 
+if TYPE_CHECKING:
+    from stretto._engine.core.array_updates import Index as IndexLike
+
 __all__ = ["getitem", "setitem"]
 
 # Reading
@@ -36,7 +39,7 @@ __all__ = ["getitem", "setitem"]
 
 def getitem(
     x: Array,
-    index: Any,
+    index: IndexLike,
     mode: str | None = None,
     fill_value: ArrayLike | None = None,
     *,
@@ -91,10 +94,10 @@ def getitem(
     steps = _known_steps.get(key)
     if steps is not None:
         return _apply(steps, x)
-    mode, asked = canonical_mode(mode, "clip"), mode
+    mode, given_mode = canonical_mode(mode, "clip"), mode
     parsed = parse(index, x.type, wrap_negative_indices)
     outside = _integer_outside(parsed)
-    if outside and asked in (None, "promise_in_bounds") and config.check_static_indices:
+    if outside and given_mode in (None, "promise_in_bounds") and config.check_static_indices:
         parsed.check(x.type, numbers=True)
     if mode == "raise":
         parsed.check(x.type)
@@ -125,8 +128,8 @@ def getitem(
     return _read(x, parsed, options)
 
 
-def _view(host: np.ndarray, index: Any) -> np.ndarray | None:
-    """What NumPy gives for an index in bounds; ``None`` where more is to be done."""
+def _view(host: np.ndarray, index: Tree) -> np.ndarray | None:
+    """What NumPy gives for an index in bounds; ``None`` where more work is needed."""
     whole = index.to_host() if index.__class__ is Array else index
     if whole.__class__ is np.ndarray and whole.dtype.char == "?" and whole.shape == host.shape:
         return host.reshape(-1).take(np.flatnonzero(whole))  # five times as fast as the mask itself
@@ -148,12 +151,12 @@ def _integer_outside(parsed: Index) -> bool:
 
 
 _known_steps: dict[Any, tuple[Primitive, ...]] = {}
-"""By the shape of an array and a static index what there is to do: parsing costs far more."""
+"""The steps, by the shape of an array and a static index: parsing costs far more."""
 
 _BOUNDS = (int, type(None))
 
 
-def _static(index: Any) -> Any:
+def _static(index: Tree) -> object:
     """A key for an index of Python integers, slices, new axes and an ellipsis; None for others."""
     kind = index.__class__
     if kind is int or index is Ellipsis:
@@ -169,16 +172,16 @@ def _static(index: Any) -> Any:
     return None
 
 
-def _apply(steps: Sequence[Primitive], x: Any) -> Any:
+def _apply(steps: Sequence[Primitive], x: Array) -> Array:
     for step in steps:
         x = step(x)
     return x
 
 
 def _steps(parsed: Index) -> tuple[Primitive, ...]:
-    """How to read what is static: a slice, with axes reversed, in the shape of what is read.
+    """How to read the static part: a slice, perhaps reversed, reshaped to the result.
 
-    Where there are arrays of integers, in the shape of what they index.
+    Where there are arrays of integers, the shape is that of what they index.
     """
     shape = parsed.shape
     bounds = [(0, n, 1) for n in shape]
@@ -198,17 +201,17 @@ def _steps(parsed: Index) -> tuple[Primitive, ...]:
         steps.append(Slice(*zip(*bounds, strict=True)))
     if flipped:
         steps.append(Rev(tuple(sorted(flipped))))
-    taken = tuple([-((start - stop) // step) for start, stop, step in bounds])
+    sliced = tuple([-((start - stop) // step) for start, stop, step in bounds])
     if parsed.arrays:
-        wanted = tuple([n for d, n in enumerate(taken) if d not in single])
+        wanted = tuple([n for d, n in enumerate(sliced) if d not in single])
     else:
         wanted = parsed.result_shape()
-    if wanted != taken:
+    if wanted != sliced:
         steps.append(Reshape(wanted))
     return tuple(steps)
 
 
-def _read(x: Any, parsed: Index, options: dict[str, Any]) -> Any:
+def _read(x: Array, parsed: Index, options: dict[str, Any]) -> Array:
     """A slice for what is static, then a gather for what is not."""
     x = _apply(_steps(parsed), reshape(x, parsed.shape))
     arrays = parsed.arrays
@@ -234,7 +237,7 @@ def _read(x: Any, parsed: Index, options: dict[str, Any]) -> Any:
     return reshape(out, parsed.result_shape())
 
 
-def setitem(x: Any, index: Any, value: Any) -> None:
+def setitem(x: Array, index: IndexLike, value: object) -> None:
     """Refuse ``x[index] = value``: arrays are immutable.
 
     Args:
@@ -253,6 +256,3 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     """
     at = show(index)
     raise TypeError(f"arrays are immutable: instead of x[{at}] = y write x = x.at[{at}].set(y)")
-
-
-# Updating

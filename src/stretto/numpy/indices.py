@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from stretto._engine.core.errors import BooleanIndexError, TracedValueError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Tracer, Value, refuse_masked
 from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.core.typing import ArrayLike, DType, Tree
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import lt, where
@@ -26,6 +27,11 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
 from stretto.numpy.creation import listed
+
+if TYPE_CHECKING:
+    from types import EllipsisType
+
+    from stretto._engine.core.array_updates import Index as IndexLike
 
 __all__ = [
     "Index",
@@ -68,6 +74,8 @@ class Integers(NamedTuple):
 
 
 Entry = NewAxis | Integer | Span | Integers
+Token: TypeAlias = "Value | np.ndarray | slice | int | EllipsisType | None"
+"""A part of an index, with Python's and NumPy's ways of writing it reduced to one."""
 
 
 class Index(NamedTuple):
@@ -75,8 +83,8 @@ class Index(NamedTuple):
 
     ``shape`` is that of the array indexed, with an axis of size 1 for each boolean scalar;
     ``batch`` the shape that the arrays of integers broadcast to; ``front`` says that its axes lead
-    the result; ``distinct`` that no place can come twice; ``hollow`` is where an ellipsis stood for
-    no axes; ``wrapped`` says that negative integers were counted from the end.
+    the result; ``distinct`` that no place can come twice; ``hollow`` is the position of an ellipsis
+    that stood for no axes; ``wrapped`` says that negative integers were counted from the end.
     """
 
     entries: tuple[Entry, ...]
@@ -130,7 +138,7 @@ class Index(NamedTuple):
     def check(self, type: ArrayType, numbers: bool = False) -> None:
         """Raise ``IndexError`` for a place out of bounds, naming it, its axis and the size.
 
-        With ``numbers`` only those that are one number are looked at.
+        With ``numbers`` only single integers are checked.
         """
         if not numbers and not self.concrete:
             raise TracedValueError(
@@ -150,12 +158,12 @@ class Index(NamedTuple):
                     f"index {first} is out of bounds for axis {e.axis} with size {n} of {type}"
                 )
 
-    def _known(self) -> list[Any]:
+    def _known(self) -> list[Integer | Integers]:
         known = (Integer, Integers)
         return [e for e in self.entries if isinstance(e, known) and not isinstance(e.at, Value)]
 
     def clamped(self) -> Index:
-        """The same with each place, all of them known, in bounds."""
+        """The same with each place in bounds; all of them are known."""
 
         def clamp(e: Entry) -> Entry:
             if isinstance(e, Integer):
@@ -181,18 +189,19 @@ class Index(NamedTuple):
         return tuple(out)
 
 
-def _outside(at: Any, n: int) -> Any:
+def _outside(at: int | np.ndarray, n: int) -> np.ndarray:
     at = np.asarray(at)
     return (at < 0) | (at >= n)
 
 
-def concrete_of(value: Any) -> np.ndarray | None:
+def concrete_of(value: ArrayLike) -> np.ndarray | None:
     """The NumPy array of a value that Python may look at; ``None`` for one that is traced."""
-    if value.__class__ is Array:
-        return value.to_host()
+    array: Any = value
+    if array.__class__ is Array:
+        return array.to_host()
     if isinstance(value, Tracer):
-        found = value.concrete()
-        return found if found is None or isinstance(found, np.ndarray) else concrete_of(found)
+        known = value.concrete()
+        return known if known is None or isinstance(known, np.ndarray) else concrete_of(known)
     return np.asarray(value)
 
 
@@ -200,7 +209,7 @@ _LIMIT = 1 << 63
 _PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
 
 
-def for_numpy(index: Any, arrays: bool) -> tuple[Any, ...] | None:
+def for_numpy(index: IndexLike, arrays: bool) -> tuple[Any, ...] | None:
     """Give an index in the form that NumPy takes, which may refuse it.
 
     Args:
@@ -211,7 +220,7 @@ def for_numpy(index: Any, arrays: bool) -> tuple[Any, ...] | None:
         The parts of the index, with an ellipsis, so that NumPy gives an array and not a scalar;
         ``None`` where more is to be done.
     """
-    parts = index if index.__class__ is tuple else (index,)
+    parts: Any = index if index.__class__ is tuple else (index,)
     if _PLAIN.issuperset(map(type, parts)):
         return parts if Ellipsis in parts else (*parts, ...)
     if not arrays:
@@ -230,7 +239,7 @@ def for_numpy(index: Any, arrays: bool) -> tuple[Any, ...] | None:
     return tuple(out) if any(part is Ellipsis for part in out) else (*out, ...)
 
 
-def parse(index: Any, type: ArrayType, wrap: bool = True) -> Index:
+def parse(index: IndexLike, type: ArrayType, wrap: bool = True) -> Index:
     """Parse an index into entries for an array of a type.
 
     Args:
@@ -252,7 +261,7 @@ def parse(index: Any, type: ArrayType, wrap: bool = True) -> Index:
             f"an index cannot be a {index.__class__.__name__}, which some read as an array and "
             f"others as a tuple: wrap it as snp.array({show(index)})"
         )
-    tokens = [_token(part) for part in (index if isinstance(index, tuple) else (index,))]
+    tokens: list[Any] = [_token(part) for part in (index if isinstance(index, tuple) else (index,))]
     used = sum(_axes_of(token) for token in tokens)
     if used > type.ndim:
         raise IndexError(
@@ -282,11 +291,11 @@ def parse(index: Any, type: ArrayType, wrap: bool = True) -> Index:
             runs.append(False)
         elif isinstance(token, np.ndarray) and token.dtype == bool:
             masks += 1
-            taken = [next(sizes) for _ in range(token.ndim)] or [1]
-            _check_mask(token, taken, len(shape), type)
+            mask_sizes = [next(sizes) for _ in range(token.ndim)] or [1]
+            _check_mask(token, mask_sizes, len(shape), type)
             for at in np.nonzero(token if token.ndim else token.reshape(1)):
                 entries.append(Integers(len(shape), at))
-                shape.append(taken.pop(0))
+                shape.append(mask_sizes.pop(0))
                 runs.append(True)
         else:
             shape.append(next(sizes))
@@ -300,7 +309,7 @@ def parse(index: Any, type: ArrayType, wrap: bool = True) -> Index:
     return Index(tuple(entries), tuple(shape), batch, front, distinct, hollow, wrap)
 
 
-def _token(part: Any) -> Any:
+def _token(part: Tree) -> Token:
     """A part of an index as None, Ellipsis, slice, int, array, or a traced value of integers."""
     if part is None or part is Ellipsis:
         return part
@@ -315,7 +324,7 @@ def _token(part: Any) -> Any:
         return place
     if isinstance(part, (list, tuple, range)):
         part = listed(list(part), "an index", "a part")
-        if not part.size:  # no numbers are of any kind
+        if not part.size:  # an empty list has no kind of its own
             part = np.zeros(part.shape, np.intp)
     if isinstance(part, (Value, np.ndarray)):
         refuse_masked(part, "indexing", "the index")
@@ -327,7 +336,7 @@ def _token(part: Any) -> Any:
     _refuse(part.__class__.__name__)
 
 
-def _array_token(part: Any) -> Any:
+def _array_token(part: Tree) -> Value | np.ndarray | int:
     kind = "other" if part.dtype.kind in "OSUMm" else kind_of(part.dtype)
     if kind not in ("int", "uint", "bool"):
         _refuse(f"an array of {part.dtype}")
@@ -351,7 +360,7 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
-def _bound(bound: Any) -> int | None:
+def _bound(bound: object) -> int | None:
     if bound is None:
         return None
     if isinstance(bound, Tracer) and bound.concrete() is None:
@@ -369,7 +378,7 @@ def _bound(bound: Any) -> int | None:
         ) from None
 
 
-def _axes_of(token: Any) -> int:
+def _axes_of(token: Token) -> int:
     if token is None or token is Ellipsis:
         return 0
     return token.ndim if isinstance(token, np.ndarray) and token.dtype == bool else 1
@@ -386,7 +395,7 @@ def _check_mask(mask: np.ndarray, sizes: Sequence[int], axis: int, type: ArrayTy
             )
 
 
-def _entry(token: Any, axis: int, n: int, wrap: bool) -> Entry:
+def _entry(token: Token, axis: int, n: int, wrap: bool) -> Entry:
     if isinstance(token, slice):
         if token.step == 0:
             raise ValueError("the step of a slice cannot be zero")
@@ -399,10 +408,11 @@ def _entry(token: Any, axis: int, n: int, wrap: bool) -> Entry:
             token = np.minimum(token, np.uint64(n))
         at = token.astype(np.int64)
         return Integers(axis, np.where(at < 0, at + n, at) if wrap else at)
-    return Integers(axis, _from_front(token, n, wrap))
+    traced: Any = token
+    return Integers(axis, _from_front(traced, n, wrap))
 
 
-def _from_front(at: Any, n: int, wrap: bool) -> Any:
+def _from_front(at: Array, n: int, wrap: bool) -> Array:
     """Traced places counted from the front, in a signed type that holds the size."""
     if kind_of(at.dtype) == "uint":
         if at.dtype.itemsize >= 4:
@@ -413,13 +423,13 @@ def _from_front(at: Any, n: int, wrap: bool) -> Any:
     return where(lt(at, 0), add(at, n), at) if wrap else at
 
 
-def _all_of_one_mask(tokens: Sequence[Any]) -> bool:
+def _all_of_one_mask(tokens: Sequence[Token]) -> bool:
     return not any(
         isinstance(t, Value) or (isinstance(t, np.ndarray) and t.dtype != bool) for t in tokens
     )
 
 
-def _batch_shape(arrays: Sequence[Integers], index: Any, type: ArrayType) -> tuple[int, ...]:
+def _batch_shape(arrays: Sequence[Integers], index: IndexLike, type: ArrayType) -> tuple[int, ...]:
     shapes = [e.at.shape for e in arrays]
     try:
         return np.broadcast_shapes(*shapes)
@@ -430,7 +440,7 @@ def _batch_shape(arrays: Sequence[Integers], index: Any, type: ArrayType) -> tup
         ) from None
 
 
-def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
+def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Array | np.ndarray:
     """Stack places, with the sizes of their axes, into index vectors along a new last axis.
 
     Args:
@@ -442,11 +452,11 @@ def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
     """
     whole = (*shape, 1)
 
-    def column(at: Any, n: int, dtype: Any) -> Any:
+    def column(at: Value | np.ndarray, n: int, dtype: DType) -> Array | np.ndarray:
         if isinstance(at, Value):
             at = convert(at, dtype)
             return reshape(broadcast_to(at, shape), whole)
-        near = np.clip(at, -1, n).astype(dtype)  # keeps what is out of bounds so
+        near = np.clip(at, -1, n).astype(dtype)  # what is out of bounds stays so
         return np.broadcast_to(near, shape).reshape(whole)
 
     traced = [at for at, _ in places if isinstance(at, Value)]
@@ -458,7 +468,7 @@ def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
     return columns[0] if len(columns) == 1 else concatenate(columns, len(shape))
 
 
-def show(index: Any) -> str:
+def show(index: object) -> str:
     """Write an index as the user wrote it, with types in place of arrays."""
     if isinstance(index, tuple):
         parts = [f"({show(part)})" if isinstance(part, tuple) else show(part) for part in index]
@@ -474,6 +484,3 @@ def show(index: Any) -> str:
         return f"{index.dtype.name}[{','.join(map(str, index.shape))}]"
     text = repr(index)
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-# Out of bounds

@@ -1,7 +1,7 @@
 """Parts of arrays inserted and deleted.
 
-Indices that are known may be anything that NumPy takes. Of traced ones only the number is known:
-sorting and counting them decides what each part of the result is.
+Known indices may be anything that NumPy takes. Of traced ones only the number is known: sorting and
+counting them tells what each part of the result is.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def delete(
 
 
 @eager(np.delete, ANY)
-def _delete(x: Any, *, obj: np.ndarray, axis: int) -> Any:
+def _delete(x: Array, *, obj: np.ndarray, axis: int) -> Array:
     n = x.shape[axis]
     _check_bounds("delete", obj, n, n - 1)
     return take(x, np.delete(np.arange(n, dtype=np.int32), obj), axis)
@@ -156,15 +156,15 @@ def _insert_hosts(x: np.ndarray, new: np.ndarray, *, obj: np.ndarray, axis: int)
 
 
 @eager(_insert_hosts, ANY)
-def _insert(x: Any, new: Any, *, obj: np.ndarray, axis: int) -> Any:
+def _insert(x: Array, new: Array, *, obj: np.ndarray, axis: int) -> Array:
     n, count = x.shape[axis], new.shape[axis]
     _check_bounds("insert", obj, n, n)
     order = np.insert(np.arange(n), obj, np.arange(n, n + count)).astype(np.int32)
     return take(concatenate([x, new], axis), order, axis)
 
 
-def _places(caller: str, obj: Any, n: int) -> Any:
-    """The indices that ``obj`` means, in NumPy where they are known; else the traced integers."""
+def _places(caller: str, obj: ArrayLike | slice | Sequence[int], n: int) -> Value | np.ndarray:
+    """The indices that ``obj`` stands for: NumPy's where they are known, else traced ones."""
     if isinstance(obj, slice):
         return np.arange(n)[obj]
     at: Any = concrete_of(obj) if isinstance(obj, Value) else obj
@@ -190,8 +190,8 @@ def _places(caller: str, obj: Any, n: int) -> Any:
     return at if isinstance(at, Value) else at.astype(np.intp)
 
 
-def _order(at: Any, n: int, count: int) -> Any:
-    """Which of the old parts, followed by the new ones, is where, with new ones before ``at``."""
+def _order(at: Value, n: int, count: int) -> Array:
+    """For each part of the result its number among the old parts followed by the new ones."""
     index = np.dtype(np.int32)
     at = convert(at, index)
     at = where(lt(at, 0), at + n, at)

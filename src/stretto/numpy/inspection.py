@@ -1,4 +1,4 @@
-"""What the array API standard lets a program ask of this namespace.
+"""What a program can ask this namespace, by the array API standard.
 
 Source: the Python array API standard, 2024.12, "Inspection" and "Versioning".
 """
@@ -34,7 +34,7 @@ class NamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """Tell whether what the standard leaves open is there, and the greatest rank.
+        """Tell which optional features there are, and the greatest rank.
 
         Returns:
             Both by name. Shapes that depend on values need concrete arrays: under a transformation
@@ -115,7 +115,7 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """Tell what there is in this namespace.
+    """Tell what this namespace supports.
 
     Returns:
         An object whose methods are the array API standard's inspection functions.

@@ -5,7 +5,7 @@ Next, read ``runtime/dlpack``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of
 from stretto._engine.ops.convert import convert
@@ -21,7 +21,7 @@ __all__ = ["from_dlpack"]
 
 
 def from_dlpack(
-    x: Any, /, *, device: Device | str | None = None, copy: bool | None = None
+    x: object, /, *, device: Device | str | None = None, copy: bool | None = None
 ) -> Array:
     """Take over the array of another library by the DLPack protocol.
 

@@ -81,16 +81,30 @@ def interp(
     return _interp(places, points, values, left=left, right=right)
 
 
-def _interp_of_hosts(x: np.ndarray, xp: np.ndarray, fp: np.ndarray, left: Any, right: Any) -> Any:
-    """NumPy's ``interp``, which takes neither texts nor arrays for ``left`` and ``right``."""
-    for end in (left, right):
+def _interp_of_hosts(
+    x: np.ndarray,
+    xp: np.ndarray,
+    fp: np.ndarray,
+    left: ArrayLike | str | None,
+    right: ArrayLike | str | None,
+) -> np.ndarray | None:
+    """NumPy's ``interp``, which takes neither strings nor arrays for ``left`` and ``right``."""
+    ends: Any = (left, right)
+    for end in ends:
         if isinstance(end, str) or np.ndim(end):
             return None
-    return np.interp(x, xp, fp, left, right)
+    return np.interp(x, xp, fp, *ends)
 
 
 @eager(_interp_of_hosts, FLOAT)
-def _interp(places: Any, points: Any, values: Any, *, left: Any, right: Any) -> Any:
+def _interp(
+    places: Array,
+    points: Array,
+    values: Array,
+    *,
+    left: ArrayLike | str | None,
+    right: ArrayLike | str | None,
+) -> Array:
     real = real_dtype(values.dtype)
     n = points.shape[0]
     first, last = (take(values, i) for i in (0, n - 1))
@@ -112,11 +126,11 @@ def _interp(places: Any, points: Any, values: Any, *, left: Any, right: Any) -> 
     return out
 
 
-def _repeated(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+def _repeated(x: Array, xp: Array, fp: Array, period: ArrayLike) -> tuple[Array, Array, Array]:
     """The points of one period in order, with the last one before them and the first one after."""
-    period = absolute(period)
-    x, xp = remainder(x, period), remainder(xp, period)
+    cycle = absolute(period)
+    x, xp = remainder(x, cycle), remainder(xp, cycle)
     order = argsort(xp)
     xp, fp = take(xp, order), take(fp, order)
-    xp = concatenate([slice_in_dim(xp, -1, None) - period, xp, slice_in_dim(xp, 0, 1) + period])
+    xp = concatenate([slice_in_dim(xp, -1, None) - cycle, xp, slice_in_dim(xp, 0, 1) + cycle])
     return x, xp, concatenate([slice_in_dim(fp, -1, None), fp, slice_in_dim(fp, 0, 1)])

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, Axis, DTypeLike, Tree
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import Reshape, canonical_axis, reshape
@@ -36,18 +36,22 @@ __all__ = [
 ]
 
 
-def _promoted(arrays: Any, caller: str, dtype: Any = None) -> list[Any]:
+def _promoted(
+    arrays: ArrayLike | Iterable[ArrayLike], caller: str, dtype: DTypeLike | None = None
+) -> list[Array]:
     """The arrays of a sequence (or along the first axis of one), promoted to one dtype."""
     if isinstance(arrays, (Value, np.ndarray)):
         whole = as_value(arrays, caller, "arrays")
         if not whole.ndim:
             raise TypeError(f"{caller}: expected a sequence of arrays, got {whole.type}")
-        arrays = [getitem(whole, i) for i in range(whole.shape[0])]
-    elif not isinstance(arrays, (list, tuple, Iterable)):
+        parts: Any = [getitem(whole, i) for i in range(whole.shape[0])]
+    elif isinstance(arrays, (list, tuple, Iterable)):
+        parts = arrays
+    else:
         raise TypeError(f"{caller}: expected a sequence of arrays, got {arrays!r}")
-    values = [
+    values: list[Any] = [
         x if isinstance(x, Value) else as_value(x, caller, f"array {i}")
-        for i, x in enumerate(arrays)
+        for i, x in enumerate(parts)
     ]
     if not values:
         raise ValueError(f"{caller}: expected at least one array, got none")
@@ -89,7 +93,9 @@ def concatenate(
     return _join("concatenate", arrays, axis, dtype)
 
 
-def _join(caller: str, arrays: Any, axis: Any, dtype: Any = None) -> Any:
+def _join(
+    caller: str, arrays: ArrayLike | Iterable[ArrayLike], axis: Axis, dtype: DTypeLike | None = None
+) -> Array:
     values = _promoted(arrays, caller, dtype)
     if axis is None:
         values, axis = [ravel(v) for v in values], 0
@@ -98,7 +104,7 @@ def _join(caller: str, arrays: Any, axis: Any, dtype: Any = None) -> Any:
     return _along(caller, values, canonical_axis(axis, values[0].ndim, caller))
 
 
-def _along(caller: str, values: list[Any], axis: int) -> Any:
+def _along(caller: str, values: list[Array], axis: int) -> Array:
     """Join values of one dtype along an axis."""
     try:
         return _concatenate(*values, axis=axis)
@@ -108,7 +114,7 @@ def _along(caller: str, values: list[Any], axis: int) -> Any:
             others = [t.shape[:axis] + t.shape[axis + 1 :] for t in (first, x.type)]
             if x.ndim != first.ndim or others[0] != others[1]:
                 raise ValueError(
-                    f"{caller}: arrays must have one shape but for axis {axis}; got {first} "
+                    f"{caller}: arrays must have one shape except along axis {axis}; got {first} "
                     f"(array 0) and {x.type} (array {i})"
                 ) from None
         raise
@@ -119,7 +125,7 @@ def _concatenate_hosts(*arrays: np.ndarray, axis: int) -> np.ndarray:
 
 
 @eager(_concatenate_hosts, ANY)
-def _concatenate(*arrays: Any, axis: int) -> Any:
+def _concatenate(*arrays: Any, axis: int) -> Array:
     return ops.concatenate(arrays, axis)
 
 
@@ -162,7 +168,7 @@ def stack(
         dtype: the dtype of the result; by default the one that the dtypes promote to.
 
     Returns:
-        One array, of a rank greater by one.
+        One array, with one more axis.
 
     Raises:
         NotImplementedError: ``out`` is given.
@@ -192,7 +198,7 @@ def _stack_hosts(*arrays: np.ndarray, axis: int) -> np.ndarray:
 
 
 @eager(_stack_hosts, ANY)
-def _stack(*arrays: Any, axis: int) -> Any:
+def _stack(*arrays: Any, axis: int) -> Array:
     shape = arrays[0].shape
     row = Reshape((*shape[:axis], 1, *shape[axis:]))
     return ops.concatenate([row(x) for x in arrays], axis)
@@ -325,7 +331,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return _join("append", parts, axis)
 
 
-def block(arrays: Any) -> Array:
+def block(arrays: ArrayLike | list[Any]) -> Array:
     """Assemble an array from nested lists of blocks.
 
     Args:
@@ -345,22 +351,22 @@ def block(arrays: Any) -> Array:
     Array([[1., 0., 0.]], dtype=float32)
     """
 
-    def depth(x: Any) -> int:
+    def depth(x: object) -> int:
         if not isinstance(x, list):
             return 0
         depths = sorted({depth(part) for part in x})
         if len(depths) != 1:
-            depths_met = f"some {depths[0]} deep, some {depths[-1]}" if depths else "an empty list"
-            raise ValueError(f"block: all blocks must be in lists of one depth; got {depths_met}")
+            description = f"some {depths[0]} deep, some {depths[-1]}" if depths else "an empty list"
+            raise ValueError(f"block: all blocks must be in lists of one depth; got {description}")
         return 1 + depths[0]
 
-    def joined(x: Any, level: int) -> Any:
+    def joined(x: Tree, level: int) -> Array:
         if not isinstance(x, list):
             v = as_value(x, "block", "a block")
             return reshape(v, (1,) * (rank - v.ndim) + v.shape)
         return _join("block", [joined(part, level - 1) for part in x], -level)
 
-    def ranks(x: Any) -> int:
+    def ranks(x: Tree) -> int:
         return max(map(ranks, x)) if isinstance(x, list) else as_value(x, "block").ndim
 
     levels = depth(arrays)

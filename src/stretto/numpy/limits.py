@@ -28,10 +28,29 @@ class FloatLimits:
         ValueError: the dtype is neither.
     """
 
+    bits: int
+    dtype: DType
+    eps: float
+    epsneg: float
+    iexp: int
+    machep: int
+    max: float
+    maxexp: int
+    min: float
+    minexp: int
+    negep: int
+    nexp: int
+    nmant: int
+    precision: int
+    resolution: float
+    smallest_normal: float
+    smallest_subnormal: float
+    tiny: float
+
     def __init__(self, dtype: DType) -> None:
         self._limits = ml_dtypes.finfo(dtype)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         value = getattr(self.__dict__["_limits"], name)
         return float(value) if isinstance(value, np.generic) else value
 
@@ -90,6 +109,7 @@ def iinfo(int_type: ArrayLike | DTypeLike) -> ml_dtypes.iinfo:
     return ml_dtypes.iinfo(asked)
 
 
-def _of(x: Any) -> np.dtype:
+def _of(x: ArrayLike | DTypeLike) -> np.dtype:
     """The dtype of an array, or the one named."""
-    return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else plain_dtype(x)
+    named: Any = x
+    return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else plain_dtype(named)

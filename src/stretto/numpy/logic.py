@@ -1,11 +1,9 @@
-"""Comparison, logic, bits, tests of numbers, and choice.
+"""Logical operations, element by element.
 
 Next, read ``reductions``.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -22,19 +20,18 @@ _BOOL = np.dtype(bool)
 # Truth
 
 
-def truth(x: Any, caller: str, argument: str = "x") -> Any:
+def truth(x: ArrayLike, caller: str, argument: str = "x") -> Array:
     """Whether each element is not zero."""
     return convert(as_value(x, caller, argument), _BOOL)
 
 
-def mask_of_where(where: Any, caller: str) -> Any:
+def mask_of_where(where: ArrayLike, caller: str) -> Array:
     """The argument ``where`` as a mask; raises ``TypeError`` for what is not boolean."""
     mask = as_value(where, caller, "where")
     if mask.type.kind != "bool":
         raise TypeError(
-            f"{caller}: where must be boolean, got {mask.type}; compare its elements (where > "
-            "0), or "
-            f"convert it with .astype(bool)"
+            f"{caller}: where must be boolean, got {mask.type}; compare its elements (where > 0), "
+            "or convert it with .astype(bool)"
         )
     return mask
 
@@ -121,9 +118,3 @@ def logical_not(x: ArrayLike, /) -> Array:
     Array([ True, False], dtype=bool)
     """
     return bitwise.bitwise_not(truth(x, "logical_not"))
-
-
-# Bits
-
-
-# Tests of numbers

@@ -1,19 +1,19 @@
-"""Shapes and axes: reshape, transpose, broadcast, flip, roll, diagonals.
+"""Dtypes, shapes and diagonals: ``astype``, ``reshape``, ``broadcast_to``, ``diagonal`` and others.
 
 Next, read ``joining``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import scalar_dtype
-from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, ShapeLike, Tree
 from stretto._engine.ops import broadcast, elementwise, layout
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
@@ -23,6 +23,9 @@ from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import COMPLEX, FLOAT, eager
 from stretto.numpy.reductions import sum as sum_
+
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
 
 __all__ = [
     "astype",
@@ -41,11 +44,16 @@ __all__ = [
 ]
 
 
-# What it is
+# Dtype
 
 
 def astype(
-    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Any = None
+    x: ArrayLike,
+    dtype: DTypeLike | None,
+    /,
+    *,
+    copy: bool = False,
+    device: Device | str | None = None,
 ) -> Array:
     """Convert the elements to another dtype; floats lose their fraction as integers.
 
@@ -88,7 +96,7 @@ def reshape(
 
     Args:
         a: an array, or a number.
-        shape: the sizes of the result, of which one may be -1: what the others leave.
+        shape: the sizes of the result; one may be -1, which takes what the others leave.
         order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
         copy: has no effect: arrays are immutable.
         out_sharding: must be None: arrays are not split over devices.
@@ -188,12 +196,20 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     return layout.expand_dims(a, axis)
 
 
-def _atleast(caller: str, arrays: Sequence[Any], reshaped: Any) -> Any:
+def _atleast(
+    caller: str, arrays: Sequence[ArrayLike], reshaped: Callable[[Array], Array]
+) -> Array | list[Array]:
     values = [reshaped(as_value(x, caller, f"array {i}")) for i, x in enumerate(arrays)]
     return values[0] if len(values) == 1 else values
 
 
-def atleast_1d(*arys: ArrayLike) -> Any:
+@overload
+def atleast_1d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(ary: ArrayLike, other: ArrayLike, /) -> list[Array]: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> Tree: ...
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Give arrays at least one axis.
 
     Args:
@@ -211,7 +227,13 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     return _atleast("atleast_1d", arys, lambda x: x if x.ndim else expand_dims(x, 0))
 
 
-def atleast_2d(*arys: ArrayLike) -> Any:
+@overload
+def atleast_2d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(ary: ArrayLike, other: ArrayLike, /) -> list[Array]: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> Tree: ...
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Give arrays at least two axes; new ones come first.
 
     Args:
@@ -229,7 +251,13 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     return _atleast("atleast_2d", arys, lambda x: layout.reshape(x, (1,) * (2 - x.ndim) + x.shape))
 
 
-def atleast_3d(*arys: ArrayLike) -> Any:
+@overload
+def atleast_3d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(ary: ArrayLike, other: ArrayLike, /) -> list[Array]: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> Tree: ...
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Give arrays at least three axes; a vector goes in the middle, a matrix first.
 
     Args:
@@ -299,8 +327,8 @@ def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     >>> snp.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    several = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    return elementwise.broadcast_shapes("broadcast_shapes", *several) if several else ()
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    return elementwise.broadcast_shapes("broadcast_shapes", *sizes) if sizes else ()
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
@@ -324,12 +352,6 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     values = [as_value(x, "broadcast_arrays", f"array {i}") for i, x in enumerate(args)]
     shape = broadcast_shapes(*(v.shape for v in values))
     return [broadcast.broadcast_to(v, shape) for v in values]
-
-
-# Order of axes
-
-
-# Order of elements
 
 
 # Diagonals
@@ -404,11 +426,13 @@ def trace(
 
 
 @eager(np.trace, FLOAT + COMPLEX)
-def _trace(x: Any, *, offset: Any, axis1: int, axis2: int) -> Any:
+def _trace(x: Array, *, offset: int | Array, axis1: int, axis2: int) -> Array:
     return _sum_of_diagonal(x, offset, axis1, axis2, None, None)
 
 
-def _sum_of_diagonal(x: Any, offset: Any, axis1: int, axis2: int, dtype: Any, out: None) -> Any:
+def _sum_of_diagonal(
+    x: Array, offset: int | Array, axis1: int, axis2: int, dtype: DTypeLike | None, out: None
+) -> Array:
     if not isinstance(offset, Value):
         return sum_(diagonal(x, offset, axis1, axis2), -1, dtype, out)
     x = moveaxis(x, (axis1, axis2), (-2, -1))

@@ -5,7 +5,7 @@ Next, read ``arithmetic``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import BOOL, NUMERIC, eager
 from stretto.numpy.filled import zeros
 from stretto.numpy.quick import array_of
+
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
 
@@ -61,7 +64,7 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None 
     return convert(below(shape, diagonal), as_dtype(float if dtype is None else dtype))
 
 
-def _matrices(m: Any, caller: str) -> Any:
+def _matrices(m: ArrayLike, caller: str) -> Array:
     x = as_value(m, caller, "m")
     if x.ndim < 2:
         raise ValueError(f"{caller}: expected an array of rank 2 or more, got {x.type}")
@@ -94,7 +97,7 @@ def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
 
 
 @eager(np.tril, BOOL + NUMERIC)
-def _tril(x: Any, *, k: Any) -> Any:
+def _tril(x: Array, *, k: int | Array) -> Array:
     return lower_part(x, k)
 
 
@@ -124,7 +127,7 @@ def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
 
 
 @eager(np.triu, BOOL + NUMERIC)
-def _triu(x: Any, *, k: Any) -> Any:
+def _triu(x: Array, *, k: int | Array) -> Array:
     return upper_part(x, k)
 
 
@@ -134,7 +137,7 @@ def eye(
     k: ArrayLike = 0,
     dtype: DTypeLike | None = float,
     *,
-    device: Any = None,
+    device: Device | str | None = None,
 ) -> Array:
     """Make a matrix of ones on a diagonal, and zeros elsewhere.
 
@@ -165,7 +168,8 @@ def eye(
     diagonal = integer_or_traced(k, "eye", "k")
     if state.interpreter is EAGER:
         rows, columns = shape
-        return array_of(np.eye(rows, columns, diagonal, wanted), wanted)
+        known: Any = diagonal
+        return array_of(np.eye(rows, columns, known, wanted), wanted)
     return convert(on_diagonal(shape, diagonal), wanted)
 
 
@@ -219,7 +223,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 
 @eager(np.diag, BOOL + NUMERIC)
-def _diag(x: Any, *, k: int) -> Any:
+def _diag(x: Array, *, k: int) -> Array:
     if x.ndim == 2:
         return diagonal_of(x, k)
     if x.ndim != 1:

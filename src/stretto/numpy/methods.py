@@ -6,14 +6,14 @@ Each is the function of the same name, with the array first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.native import native
 from stretto._engine.core.types import array_type
-from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike
+from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike, Tree
 from stretto._engine.ops.contract import dot, matmul
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.device import CPU
@@ -46,12 +46,16 @@ from stretto.numpy.index_updates import At
 from stretto.numpy.indexing import getitem, setitem
 from stretto.numpy.quick import SHORT, product
 
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
+    from stretto.lax.products import PrecisionLike
+
 __all__ = ["attach"]
 
 _NUMBERS = (bool, int, float, complex, Value, np.ndarray, np.generic)
 _AT_ONCE = frozenset((bool, int, float, complex, Array, np.ndarray))
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+_BINARY: dict[str, Callable[[ArrayLike, ArrayLike], Tree]] = {
     "add": arithmetic.add,
     "sub": arithmetic.subtract,
     "mul": arithmetic.multiply,
@@ -67,7 +71,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "lshift": bits.left_shift,
     "rshift": bits.right_shift,
 }
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARISONS: dict[str, Callable[[ArrayLike, ArrayLike], Tree]] = {
     "eq": comparisons.equal,
     "ne": comparisons.not_equal,
     "lt": comparisons.less,
@@ -120,8 +124,8 @@ _METHODS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def _takes(other: Any) -> bool:
-    """Whether an operator tries this operand; also lists, to say what is wrong with them."""
+def _takes(other: object) -> bool:
+    """Whether an operator accepts this operand, or a list, which the function refuses in words."""
     return (
         other.__class__ in _AT_ONCE
         or isinstance(other, _NUMBERS)
@@ -131,7 +135,7 @@ def _takes(other: Any) -> bool:
 
 
 def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def apply(self: Any, other: Any) -> Any:
+    def apply(self: Array, other: ArrayLike) -> Array:
         if isinstance(other, Value) or _takes(other):
             return function(self, other)
         return NotImplemented
@@ -141,7 +145,7 @@ def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, 
 
 
 def _reflected(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def apply(self: Any, other: Any) -> Any:
+    def apply(self: Array, other: ArrayLike) -> Array:
         return function(other, self) if _takes(other) else NotImplemented
 
     apply.__name__ = apply.__qualname__ = f"__r{name}__"
@@ -154,7 +158,7 @@ def _shortened(name: str, general: Callable[..., Any], reflected: bool) -> Calla
     if native is None or short is None:
         return general
     table = short.reflected if reflected else short.rows
-    made: Any = native.Operator(
+    operator: Any = native.Operator(
         array=Array,
         state=state,
         eager=EAGER,
@@ -167,23 +171,23 @@ def _shortened(name: str, general: Callable[..., Any], reflected: bool) -> Calla
         name=general.__name__,
         reflected=reflected,
     )
-    return made
+    return operator
 
 
-def _round(self: Any, ndigits: int | None = None) -> Any:
+def _round(self: Array, ndigits: int | None = None) -> Array:
     """Integers where no digits are asked for, as for Python's numbers."""
     if ndigits is None and self.type.kind == "float":
         return manipulation.astype(rounding.round(self), int)
     return rounding.round(self, 0 if ndigits is None else ndigits)
 
 
-def _length(self: Any) -> int:
+def _length(self: Array) -> int:
     if not self.type.shape:
         raise TypeError(f"len() of an array of rank 0, {self.type}")
     return self.type.shape[0]
 
 
-def _iterate(self: Any) -> Iterator[Any]:
+def _iterate(self: Array) -> Iterator[Array]:
     type = self.type
     if not type.shape:
         raise TypeError(f"an array of rank 0, {type}, has no axis to iterate over")
@@ -193,16 +197,18 @@ def _iterate(self: Any) -> Iterator[Any]:
     return iter([getitem(self, i) for i in range(type.shape[0])])
 
 
-def _contains(self: Any, element: Any) -> bool:
+def _contains(self: Array, element: ArrayLike) -> bool:
     return bool(reductions.any(comparisons.equal(self, element)))
 
 
-def _several(shape: tuple[Any, ...]) -> Any:
-    """Sizes or axes given one by one, or as one sequence."""
+def _one_sequence(shape: tuple[Any, ...]) -> Tree:
+    """Sizes or axes as one sequence, whether they came so or one by one."""
     return shape[0] if len(shape) == 1 and shape[0].__class__ is not int else shape
 
 
-def _astype(self: Any, dtype: DTypeLike | None, copy: bool = False, device: Any = None) -> Array:
+def _astype(
+    self: Array, dtype: DTypeLike | None, copy: bool = False, device: Device | str | None = None
+) -> Array:
     """Convert the elements to another dtype; floats lose their fraction as integers.
 
     Args:
@@ -228,10 +234,10 @@ def _astype(self: Any, dtype: DTypeLike | None, copy: bool = False, device: Any 
 
 
 def _dot(
-    self: Any,
+    self: Array,
     b: ArrayLike,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Multiply over the last axis and the last but one of ``b``.
@@ -258,7 +264,7 @@ def _dot(
 
 
 def _reshape(
-    self: Any,
+    self: Array,
     *shape: ShapeLike,
     order: str = "C",
     copy: bool | None = None,
@@ -287,10 +293,10 @@ def _reshape(
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
-    return manipulation.reshape(self, _several(shape), order, out_sharding=out_sharding)
+    return manipulation.reshape(self, _one_sequence(shape), order, out_sharding=out_sharding)
 
 
-def _transpose(self: Any, *axes: Axes) -> Array:
+def _transpose(self: Array, *axes: Axes) -> Array:
     """Reorder the axes.
 
     Args:
@@ -310,10 +316,10 @@ def _transpose(self: Any, *axes: Axes) -> Array:
     >>> snp.ones((2, 3, 4)).transpose(2, 0, 1).shape
     (4, 2, 3)
     """
-    return axis_order.transpose(self, _several(axes) if axes else None)
+    return axis_order.transpose(self, _one_sequence(axes) if axes else None)
 
 
-def _flatten(self: Any, order: str = "C", *, out_sharding: None = None) -> Array:
+def _flatten(self: Array, order: str = "C", *, out_sharding: None = None) -> Array:
     """Lay all elements along one axis.
 
     Args:
@@ -338,7 +344,7 @@ def _flatten(self: Any, order: str = "C", *, out_sharding: None = None) -> Array
 
 
 def _compress(
-    self: Any,
+    self: Array,
     condition: ArrayLike,
     axis: int | None = None,
     out: None = None,
@@ -396,11 +402,11 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
 def attach(cls: type) -> None:
     """Give a class of values NumPy's operators, methods and properties."""
 
-    def give(name: str, member: Any) -> None:
+    def give(name: str, member: object) -> None:
         setattr(cls, name, member)
 
     for name, function in (_BINARY | _COMPARISONS).items():
-        # Past the function of that name, which only calls what is below it.
+        # The short way itself: the function of that name would only call it.
         below = SHORT[name].apply if name in SHORT else function
         give(f"__{name}__", _operator(name, below))
         if name in _BINARY:

@@ -37,7 +37,7 @@ __all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax"]
 _STOP = StopGradient()
 
 
-def _greatest(x: Any, axes: tuple[int, ...], where: Any = None) -> Any:
+def _greatest(x: Array, axes: tuple[int, ...], where: Array | None = None) -> Array:
     """The greatest element over the axes, kept, as a constant."""
     x = _STOP(real(x) if is_complex(x.dtype) else x)
     lowest = None if where is None and x.size else -math.inf
@@ -45,8 +45,8 @@ def _greatest(x: Any, axes: tuple[int, ...], where: Any = None) -> Any:
 
 
 def _exponents(
-    caller: str, x: Any, axes: tuple[int, ...], where: Any, initial: Any
-) -> tuple[Any, Any, Callable[[Any], Any]]:
+    caller: str, x: Array, axes: tuple[int, ...], where: ArrayLike | None, initial: ArrayLike | None
+) -> tuple[Array, Array | None, Callable[[Array], Array]]:
     """``x`` minus its greatest element, the mask, and a function that adds up what it selects.
 
     Where the mask is false ``x`` is not read; with no element the sum is 1.
@@ -64,7 +64,7 @@ def _exponents(
     return shifted, mask, lambda e: choose(some, sum_(e, axes, keepdims=True, where=mask), 1)
 
 
-def _at_least(top: Any, initial: Any) -> Any:
+def _at_least(top: Array, initial: ArrayLike | None) -> Array:
     return top if initial is None else maximum(top, full_like(top, initial))
 
 
@@ -96,7 +96,7 @@ def softmax(
     >>> st.nn.softmax(st.numpy.array([0.0, 1000.0]))
     Array([0., 1.], dtype=float32)
     """
-    value = as_inexact(x, "softmax")
+    value: Any = as_inexact(x, "softmax")
     axes = canonical_axes(axis, value.ndim, "softmax")
     shifted, mask, total = _exponents("softmax", value, axes, where, initial)
     unnormalized = exp(shifted)
@@ -130,7 +130,7 @@ def log_softmax(
     >>> st.nn.log_softmax(st.numpy.array([0.0, 0.0])).round(3)
     Array([-0.693, -0.693], dtype=float32)
     """
-    value = as_inexact(x, "log_softmax")
+    value: Any = as_inexact(x, "log_softmax")
     axes = canonical_axes(axis, value.ndim, "log_softmax")
     shifted, mask, total = _exponents("log_softmax", value, axes, where, initial)
     out = shifted - log(total(exp(shifted)))
@@ -164,7 +164,7 @@ def logsumexp(
     keepdims: bool = False,
     return_sign: bool = False,
     where: ArrayLike | None = None,
-) -> Any: ...
+) -> Array | tuple[Array, Array]: ...
 def logsumexp(
     a: ArrayLike,
     axis: Axes = None,
@@ -172,7 +172,7 @@ def logsumexp(
     keepdims: bool = False,
     return_sign: bool = False,
     where: ArrayLike | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Compute ``log(sum(b * exp(a)))`` over axes without overflow.
 
     Args:
@@ -198,7 +198,7 @@ def logsumexp(
     >>> st.nn.logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
     Array(1000.69, dtype=float32)
     """
-    x = as_inexact(a, "logsumexp", "a")
+    x: Any = as_inexact(a, "logsumexp", "a")
     axes = canonical_axes(axis, x.ndim, "logsumexp")
     if where is not None:
         mask = mask_of_where(where, "logsumexp")
@@ -219,14 +219,14 @@ def logsumexp(
         away = choose(weightless & ~lt(size, full_like(size, most)), most, away)
     terms = exp(away)
     total = sum_(terms if weights is None else terms * weights, axes, keepdims=True)
-    size, sign = total, None
+    size, sign = total, total
     if return_sign:
         size, sign = absolute(total), sign_(total)
     none = eq(total, zeros_like(total))
     size = log(select(none, full_like(size, 1), size))
     out = select(none, full_like(size, -math.inf), size + top)
     if not keepdims:
-        out, sign = squeeze(out, axes), None if sign is None else squeeze(sign, axes)
+        out, sign = squeeze(out, axes), squeeze(sign, axes) if return_sign else sign
     return (out, sign) if return_sign else out
 
 

@@ -1,4 +1,4 @@
-"""What is done about indices that are out of bounds.
+"""What to do about indices that are out of bounds.
 
 Next, read ``indexing``.
 """
@@ -21,7 +21,7 @@ _MODES = {
 
 
 def canonical_mode(mode: str | None, default: str) -> str:
-    """Give a mode by its one name here: ``"fill"`` stands for ``"drop"`` too."""
+    """Give the canonical name of a mode: ``"drop"`` is ``"fill"``."""
     if mode not in _MODES:
         names = ", ".join(repr(name) for name in _MODES if name)
         raise ValueError(f"indexing: mode must be one of {names}; got {mode!r}")
@@ -29,7 +29,7 @@ def canonical_mode(mode: str | None, default: str) -> str:
 
 
 def settle(parsed: Index, mode: str) -> tuple[Index, str]:
-    """Clamp what is known; where all is known and in bounds, nothing is left to the mode."""
+    """Clamp known places; where all are known and in bounds, the mode has nothing left to do."""
     if parsed.concrete and parsed.outside():
         return (parsed, mode) if mode == "fill" else (parsed.clamped(), "promise_in_bounds")
     return parsed, "promise_in_bounds" if parsed.concrete else mode

@@ -1,12 +1,12 @@
-"""More elements around an array.
+"""Padding: more elements around an array.
 
 Next, read ``searching``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.integers import pairs_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
@@ -33,6 +33,9 @@ from stretto.numpy.taking import take
 
 __all__ = ["pad"]
 
+PadLike: TypeAlias = int | Sequence[Any] | np.ndarray | dict[int, Any]
+"""One width, a pair, a pair for each axis, or these by axis."""
+
 _BY_PLACE = ("edge", "wrap", "reflect", "symmetric")
 _STATISTICS = {"maximum": max_, "minimum": min_, "mean": mean, "median": median}
 _OPTIONS = {
@@ -48,7 +51,7 @@ _OPTIONS = {
 
 
 def pad(
-    array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
+    array: ArrayLike, pad_width: PadLike, mode: str | Callable[..., Any] = "constant", **kwargs: Any
 ) -> Array:
     """Add elements before and after those of an array, along each axis.
 
@@ -72,7 +75,7 @@ def pad(
         ValueError: a width is negative, ``mode`` or an option is another, or the mode needs
             elements where there are none.
 
-    As NumPy's ``pad``, but for functions, which return the vector.
+    As NumPy's ``pad``, except that functions return the vector.
 
     >>> import stretto.numpy as snp
     >>> snp.pad(snp.array([1, 2]), (1, 2))
@@ -117,21 +120,22 @@ def pad(
 
 
 @eager(np.pad, ANY)
-def _pad_by_place(x: Any, *, pad_width: list[tuple[int, int]], mode: Any) -> Any:
-    """Around the array, elements from other places of it."""
+def _pad_by_place(x: Array, *, pad_width: list[tuple[int, int]], mode: str) -> Array:
+    """Pad with elements from other places of the array."""
     for axis, pair in enumerate(pad_width):
         if pair != (0, 0):
             x = _pad_axis_by_place(x, axis, pair, mode)
     return x
 
 
-def _pad_axis_by_place(x: Any, axis: int, pair: tuple[int, int], mode: Any) -> Any:
-    places = np.arange(x.shape[axis], dtype=np.int32)
-    return take(x, np.pad(places, pair, mode), axis)
+def _pad_axis_by_place(x: Array, axis: int, pair: tuple[int, int], mode: str) -> Array:
+    places: Any = np.arange(x.shape[axis], dtype=np.int32)
+    name: Any = mode
+    return take(x, np.pad(places, pair, name), axis)
 
 
-def _check_mode(mode: Any, options: dict[str, Any]) -> None:
-    """Refuses unknown modes, and options that are not the mode's."""
+def _check_mode(mode: str, options: dict[str, Any]) -> None:
+    """Refuse unknown modes, and options that the mode does not take."""
     if mode not in _OPTIONS:
         known = ", ".join(map(repr, _OPTIONS))
         raise ValueError(f"pad: mode must be a function or one of {known}; got {mode!r}")
@@ -141,29 +145,30 @@ def _check_mode(mode: Any, options: dict[str, Any]) -> None:
         raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {kind!r}")
 
 
-def _pairs(given: Any, rank: int, what: str) -> list[tuple[int, int]]:
+def _pairs(argument: Tree, rank: int, what: str) -> list[tuple[int, int]]:
     """(before, after) for each axis, as integers."""
-    if given.__class__ is int:
-        return [(given, given)] * rank
-    return list(pairs_of(_values(given, rank, what), "pad", what))
+    if argument.__class__ is int:
+        return [(argument, argument)] * rank
+    return list(pairs_of(_values(argument, rank, what), "pad", what))
 
 
-def _values(given: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
+def _values(argument: Tree, rank: int, what: str) -> list[tuple[Any, Any]]:
     """(before, after) for each axis."""
-    if isinstance(given, dict):
-        wanted = {canonical_axis(d, rank, "pad"): pair for d, pair in given.items()}
+    if isinstance(argument, dict):
+        wanted = {canonical_axis(d, rank, "pad"): pair for d, pair in argument.items()}
         rows = [wanted.get(d, 0) for d in range(rank)]
         return [_values(row, 1, what)[0] for row in rows]
     try:
-        pairs = np.broadcast_to(np.asarray(given), (rank, 2))
+        pairs = np.broadcast_to(np.asarray(argument), (rank, 2))
     except ValueError:
         raise ValueError(
-            f"pad: {what} must be a number, a pair, or a pair for each of {rank} axes; got {given}"
+            f"pad: {what} must be a number, a pair, or a pair for each of {rank} axes; got "
+            f"{argument}"
         ) from None
     return [(a, b) for a, b in pairs]
 
 
-def _pad_constant(x: Any, widths: list[tuple[int, int]], value: Any) -> Any:
+def _pad_constant(x: Array, widths: list[tuple[int, int]], value: Tree) -> Array:
     if isinstance(value, (tuple, list, dict)):
         for d, (pair, values) in enumerate(
             zip(widths, _values(value, x.ndim, "constant_values"), strict=True)
@@ -175,8 +180,10 @@ def _pad_constant(x: Any, widths: list[tuple[int, int]], value: Any) -> Any:
     return _surround(x, widths=widths, value=value)
 
 
-def _surrounded(x: np.ndarray, *, widths: list[tuple[int, int]], value: Any) -> np.ndarray | None:
-    """NumPy's ``pad`` by a constant, of which little is Python's."""
+def _surrounded(
+    x: np.ndarray, *, widths: list[tuple[int, int]], value: ArrayLike
+) -> np.ndarray | None:
+    """NumPy's ``pad`` by a constant, with less overhead in Python."""
     if value.__class__ not in (int, float):
         return None
     sizes = x.shape
@@ -192,35 +199,41 @@ def _surrounded(x: np.ndarray, *, widths: list[tuple[int, int]], value: Any) -> 
 
 
 @eager(_surrounded, ANY)
-def _surround(x: Any, *, widths: list[tuple[int, int]], value: Any) -> Any:
-    value = convert(as_value(value, "pad", "constant_values"), x.dtype, x.weak_type)
-    return ops.pad(x, value, [(*pair, 0) for pair in widths])
+def _surround(x: Array, *, widths: list[tuple[int, int]], value: ArrayLike) -> Array:
+    element = convert(as_value(value, "pad", "constant_values"), x.dtype, x.weak_type)
+    return ops.pad(x, element, [(*pair, 0) for pair in widths])
 
 
-def _joined(parts: list[Any], axis: int) -> Any:
+def _joined(parts: list[Array], axis: int) -> Array:
     return concatenate([p for p in parts if p.shape[axis]], axis)
 
 
-def _pad_ramp(x: Any, axis: int, pair: tuple[int, int], ends: tuple[Any, Any]) -> Any:
-    """From the end values, in equal steps, to the elements at the edges."""
+def _pad_ramp(
+    x: Array, axis: int, pair: tuple[int, int], ends: tuple[ArrayLike, ArrayLike]
+) -> Array:
+    """Pad with equal steps from the end values to the elements at the edges."""
 
-    def ramp(place: int, width: int, end: Any) -> Any:
+    def ramp(place: int, width: int, end: ArrayLike) -> Array:
         edge = ops.slice_in_dim(x, place, place + 1, axis=axis)
         edge = reshape(edge, (*x.shape[:axis], *x.shape[axis + 1 :]))
-        end = convert(as_value(end, "pad", "end_values"), x.dtype)
-        return linspace(end, edge, width, endpoint=False, dtype=x.dtype, axis=axis)
+        first = convert(as_value(end, "pad", "end_values"), x.dtype)
+        return linspace(first, edge, width, endpoint=False, dtype=x.dtype, axis=axis)
 
     n = x.shape[axis]
     return _joined([ramp(0, pair[0], ends[0]), x, flip(ramp(n - 1, pair[1], ends[1]), axis)], axis)
 
 
 def _pad_statistic(
-    x: Any, axis: int, pair: tuple[int, int], statistic: Callable, counts: tuple[Any, Any]
-) -> Any:
-    """One number of so many elements at either end."""
+    x: Array,
+    axis: int,
+    pair: tuple[int, int],
+    statistic: Callable,
+    counts: tuple[int | None, int | None],
+) -> Array:
+    """Pad with a statistic of the first, and of the last, ``counts`` elements."""
     n = x.shape[axis]
 
-    def part(first: int, last: int, width: int) -> Any:
+    def part(first: int, last: int, width: int) -> Array:
         out = statistic(ops.slice_in_dim(x, first, last, axis=axis), axis, keepdims=True)
         if not is_inexact(x.dtype):
             out = round_(out)
@@ -233,8 +246,8 @@ def _pad_statistic(
     return _joined([part(0, before, pair[0]), x, part(n - after, n, pair[1])], axis)
 
 
-def _pad_odd(x: Any, axis: int, pair: tuple[int, int], symmetric: bool) -> Any:
-    """Reflected through the point at the edge: f(-i) = 2 f(0) - f(i)."""
+def _pad_odd(x: Array, axis: int, pair: tuple[int, int], symmetric: bool) -> Array:
+    """Pad by reflection through the point at the edge: f(-i) = 2 f(0) - f(i)."""
     skip = 0 if symmetric else 1
     for side, width in enumerate(pair):
         x = flip(x, axis) if side else x
@@ -248,8 +261,10 @@ def _pad_odd(x: Any, axis: int, pair: tuple[int, int], symmetric: bool) -> Any:
     return x
 
 
-def _pad_by_function(x: Any, widths: list[tuple[int, int]], fun: Callable, options: Any) -> Any:
-    """The function on every vector of each axis in turn."""
+def _pad_by_function(
+    x: Array, widths: list[tuple[int, int]], fun: Callable, options: dict[str, Any]
+) -> Array:
+    """Pad by calling the function on every vector along each axis in turn."""
     x = _pad_constant(x, widths, 0)
     for axis, pair in enumerate(widths):
         last = moveaxis(x, axis, -1)

@@ -24,19 +24,24 @@ from stretto.numpy.sorting import refuse_order
 __all__ = ["argpartition", "partition", "sort_complex"]
 
 _MANY = 1 << 12
-"""Elements from which on NumPy's partition at rest takes a fifth of the time of sorting them."""
+"""From so many elements on, NumPy's partition at rest takes a fifth of the time of a sort."""
 
 
-def _places(kth: Any, n: int, caller: str) -> list[int]:
+def _places(kth: int | Sequence[int], n: int, caller: str) -> list[int]:
     """The places, counted from the front."""
+    wanted: Any = kth
     try:
-        given = [operator.index(k) for k in (kth if isinstance(kth, (tuple, list)) else [kth])]
+        places = [
+            operator.index(k) for k in (wanted if isinstance(kth, (tuple, list)) else [wanted])
+        ]
     except TypeError:
-        raise TypeError(f"{caller}: kth must be an integer, or several; got {kth!r}") from None
-    for k in given:
+        raise TypeError(
+            f"{caller}: kth must be an integer or a sequence of them; got {kth!r}"
+        ) from None
+    for k in places:
         if not -n <= k < n:
             raise ValueError(f"{caller}: kth {k} is out of bounds for an axis of {n} elements")
-    return [k % n for k in given]
+    return [k % n for k in places]
 
 
 def partition(
@@ -80,16 +85,16 @@ def partition(
 
 
 def _of_many(partition: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's function, for arrays of so many elements that it is faster than a sort."""
+    """NumPy's function, for arrays so large that it is faster than a sort."""
 
-    def twin(x: np.ndarray, *, kth: Any, axis: int) -> Any:
+    def twin(x: np.ndarray, *, kth: Sequence[int], axis: int) -> np.ndarray | None:
         return partition(x, kth, axis) if x.size >= _MANY else None
 
     return twin
 
 
 @eager(_of_many(np.partition), REAL)
-def _partition(x: Any, *, kth: Sequence[int], axis: int) -> Any:
+def _partition(x: Array, *, kth: Sequence[int], axis: int) -> Array:
     line = ops.sort(x, axis)
     if len(kth) != 1:
         return line
@@ -137,7 +142,7 @@ def argpartition(
 
 
 @eager(_of_many(np.argpartition), REAL, INDEX)
-def _argpartition(x: Any, *, kth: Sequence[int], axis: int) -> Any:
+def _argpartition(x: Array, *, kth: Sequence[int], axis: int) -> Array:
     index = ops.argsort(x, axis)
     if len(kth) != 1:
         return index

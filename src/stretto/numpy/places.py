@@ -148,19 +148,20 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     return index_array(rows), index_array(columns)
 
 
-def _sizes(caller: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+def _sizes(caller: str, n: int, k: int, m: int | None) -> tuple[int, int, int]:
     rows, columns = shape_of((n, n if m is None else m), caller)
     return rows, integer(k, caller, "k"), columns
 
 
-def _matrix_shape(caller: str, arr: Any) -> tuple[int, int]:
-    shape = arr.shape if hasattr(arr, "shape") else as_value(arr, caller, "arr").shape
+def _matrix_shape(caller: str, arr: ArrayLike) -> tuple[int, int]:
+    matrix: Any = arr
+    shape = matrix.shape if hasattr(arr, "shape") else as_value(arr, caller, "arr").shape
     if len(shape) != 2:
         raise ValueError(f"{caller}: expected an array of rank 2, got shape {tuple(shape)}")
     return shape[0], shape[1]
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """List the indices of the elements on and below a diagonal of a given matrix.
 
     Args:
@@ -185,7 +186,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     return index_array(rows), index_array(columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """List the indices of the elements on and above a diagonal of a given matrix.
 
     Args:
@@ -211,7 +212,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 
 def mask_indices(
-    n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
+    n: int, mask_func: Callable[..., Any], k: ArrayLike = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
     """List the indices of the elements that a function of a matrix of ones does not set to zero.
 
@@ -346,7 +347,7 @@ def ravel_multi_index(
     return places
 
 
-def _inside(caller: str, x: Any, n: int, mode: str) -> Any:
+def _inside(caller: str, x: Array, n: int, mode: str) -> Array:
     if mode == "wrap":
         return remainder(x, n)
     if mode == "clip":

@@ -5,8 +5,6 @@ Next, read ``polynomials``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._engine.control.scan import scan
@@ -58,7 +56,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     n = x.size
     start = pad(full_like(x, 1)[:1] if n else full_like(zeros(1, x.dtype), 1), 0, [(0, n, 0)])
 
-    def step(a: Any, zero: Any) -> tuple[Any, None]:
+    def step(a: Array, zero: Array) -> tuple[Array, None]:
         # a(z) (z - zero), with the coefficients from the left
         return a - zero * pad(slice_in_dim(a, 0, n), 0, [(1, 0, 0)]), None
 
@@ -95,15 +93,15 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
             f"roots: how many zeros there are at the ends must be known, but this {x.type} is "
             f"traced: {x.origin()}. If there are none in front, pass strip_zeros=False"
         )
-    found = np.flatnonzero(known)
-    if not found.size:
+    nonzero_places = np.flatnonzero(known)
+    if not nonzero_places.size:
         return _eigenvalues(slice_in_dim(x, 0, 0))
-    first, last = int(found[0]), int(found[-1]) + 1
+    first, last = int(nonzero_places[0]), int(nonzero_places[-1]) + 1
     return pad(_eigenvalues(slice_in_dim(x, first, last)), 0, [(0, x.size - last, 0)])
 
 
-def _eigenvalues(x: Any) -> Any:
-    """Those of the companion matrix, of which the coefficients make the first row."""
+def _eigenvalues(x: Array) -> Array:
+    """The eigenvalues of the companion matrix, whose first row holds the coefficients."""
     n = x.size - 1
     if n < 1:
         return zeros(0, complex_dtype(x.dtype))

@@ -1,36 +1,30 @@
-"""Polynomials by their coefficients, that of the highest power first.
+"""Polynomials as arrays of coefficients, that of the highest power first.
 
-NumPy's functions on arrays of coefficients. Next, read ``places``.
+Next, read ``polynomial_fits``.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from stretto._engine.control.scan import scan
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, scalar_dtype
+from stretto._engine.core.types import inexact_dtype, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import conj
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims, reshape, transpose
-from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.products import outer
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.cumulative import cumprod
 from stretto.numpy.eager import NUMERIC, eager
 from stretto.numpy.filled import zeros
 from stretto.numpy.flips import flip
-from stretto.numpy.limits import finfo
-from stretto.numpy.linalg.systems import inv, lstsq
 from stretto.numpy.manipulation import atleast_1d
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete
@@ -39,7 +33,6 @@ __all__ = [
     "polyadd",
     "polyder",
     "polydiv",
-    "polyfit",
     "polyint",
     "polymul",
     "polysub",
@@ -48,31 +41,31 @@ __all__ = [
 ]
 
 
-def coefficients_of(x: Any, caller: str, argument: str) -> Any:
+def coefficients_of(x: ArrayLike, caller: str, argument: str) -> Array:
     v = atleast_1d(as_value(x, caller, argument))
     if v.ndim != 1:
         raise ValueError(f"{caller}: {argument} must be of rank 1, got {v.type}")
     return v
 
 
-def _number(x: Any) -> Any:
+def _number(x: Array) -> Array:
     """Booleans as the default integer, as in arithmetic."""
     return convert(x, scalar_dtype(int)) if kind_of(x.dtype) == "bool" else x
 
 
-def inexact_of(x: Any) -> Any:
+def inexact_of(x: Array) -> Array:
     return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
-def _longer(x: Any, n: int) -> Any:
-    """With zeros in front, up to ``n`` coefficients."""
+def _longer(x: Array, n: int) -> Array:
+    """Put zeros in front, up to ``n`` coefficients."""
     return pad(x, 0, [(n - x.size, 0, 0)])
 
 
-def _without_leading_zeros(x: Any, caller: str) -> Any:
+def _without_leading_zeros(x: Array, caller: str) -> Array:
     """The coefficients from the first one that is not zero; those must be known."""
-    found = np.flatnonzero(concrete(x, caller))
-    return slice_in_dim(x, int(found[0]) if found.size else x.size, None)
+    nonzero_places = np.flatnonzero(concrete(x, caller))
+    return slice_in_dim(x, int(nonzero_places[0]) if nonzero_places.size else x.size, None)
 
 
 # Values
@@ -104,17 +97,17 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     return _horner(coefficients, value, unroll=unroll)
 
 
-def _polyval(p: np.ndarray, x: np.ndarray, *, unroll: int) -> Any:
+def _polyval(p: np.ndarray, x: np.ndarray, *, unroll: int) -> np.ndarray | None:
     del unroll
     return np.polyval(p, x) if p.ndim == 1 else None
 
 
 @eager(_polyval, NUMERIC)
-def _horner(coefficients: Any, value: Any, *, unroll: int) -> Any:
+def _horner(coefficients: Array, value: Array, *, unroll: int) -> Array:
     shape = np.broadcast_shapes(coefficients.shape[1:], value.shape)
     start = broadcast_to(full_like(value, 0), shape)
 
-    def step(total: Any, coefficient: Any) -> tuple[Any, None]:
+    def step(total: Array, coefficient: Array) -> tuple[Array, None]:
         return total * value + coefficient, None
 
     return scan(step, start, coefficients, unroll=unroll)[0]
@@ -206,7 +199,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     return x - y
 
 
-def _same_length(caller: str, a1: Any, a2: Any) -> tuple[Any, Any]:
+def _same_length(caller: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Array, Array]:
     x, y = promote_dtypes(
         caller, coefficients_of(a1, caller, "a1"), coefficients_of(a2, caller, "a2")
     )
@@ -246,7 +239,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     return _product(x, y)
 
 
-def _product(x: Any, y: Any) -> Any:
+def _product(x: Array, y: Array) -> Array:
     """z[k] = sum_i x[i] y[k - i]: row i of the products moved i places on, and summed."""
     n, m = x.size, y.size
     rows = pad(outer(x, y), 0, [(0, 0, 0), (0, n, 0)])
@@ -287,7 +280,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     else:
         divisor = pad(y, 0, [(0, steps - 1, 0)])
 
-        def step(left: Any, _: Any) -> tuple[Any, Any]:
+        def step(left: Array, _: Array) -> tuple[Array, Array]:
             factor = left[0] / y[0]
             left = left - factor * divisor
             return pad(slice_in_dim(left, 1, None), 0, [(0, 1, 0)]), factor
@@ -359,110 +352,17 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     x, m = coefficients_of(p, "polyint", "p"), integer(m, "polyint", "m")
     if m < 0:
         raise ValueError(f"polyint: m must not be negative, got {m}; see polyder")
-    added = atleast_1d(as_value(0 if k is None else k, "polyint", "k"))
-    if added.size == 1:
-        added = broadcast_to(reshape(added, (1,)), (m,))
-    if added.shape != (m,):
-        raise ValueError(f"polyint: k must be a number or {m} of them, got {added.type}")
-    x, added = promote_dtypes("polyint", x, added)
-    x, added = inexact_of(x), inexact_of(added)
-    every = concatenate([x, added], 0)
+    constants = atleast_1d(as_value(0 if k is None else k, "polyint", "k"))
+    if constants.size == 1:
+        constants = broadcast_to(reshape(constants, (1,)), (m,))
+    if constants.shape != (m,):
+        raise ValueError(f"polyint: k must be a number or {m} of them, got {constants.type}")
+    x, constants = promote_dtypes("polyint", x, constants)
+    x, constants = inexact_of(x), inexact_of(constants)
+    terms = concatenate([x, constants], 0)
     # The integral of z^n, m times: z^(n + m) / ((n + 1) ... (n + m)); the i-th constant is
     # integrated m - 1 - i times.
     n = x.size
     divisors = [math.perm(power, m) for power in range(n + m - 1, m - 1, -1)]
     divisors += [math.factorial(m - 1 - i) for i in range(m)]
-    return every / np.array(divisors, np.float64).astype(every.dtype)
-
-
-# Roots
-
-
-# Fitting
-
-
-def polyfit(
-    x: ArrayLike,
-    y: ArrayLike,
-    deg: int,
-    rcond: float | None = None,
-    full: bool = False,
-    w: ArrayLike | None = None,
-    cov: bool | str = False,
-) -> Any:
-    """Fit a polynomial to points, by least squares of ``w (y - p(x))``.
-
-    Args:
-        x: an array ``[m]``.
-        y: an array ``[m]``, or ``[m, k]`` for k fits at once.
-        deg: the degree of the polynomial.
-        rcond: up to what, relative to the greatest, singular values count as zero; by default ``m
-            eps``.
-        full: whether to return the sums of squared residuals, the rank, the singular values and
-            ``rcond`` too.
-        w: weights ``[m]``.
-        cov: whether to return the covariance of the coefficients too, scaled by the reduced
-            chi-square, or not if ``"unscaled"``.
-
-    Returns:
-        The coefficients ``[deg + 1]`` or ``[deg + 1, k]``, that of the highest power first; a tuple
-        with what else is asked for.
-
-    Raises:
-        TypeError: ``deg`` is not an integer, or an array has another shape.
-        ValueError: ``deg`` is negative, ``cov`` is another, or the points are too few for it.
-
-    As NumPy's ``polyfit``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.polyfit(snp.arange(5.0), 2 * snp.arange(5.0) + 1, 1).round(3)
-    Array([2., 1.], dtype=float32)
-    """
-    order = integer(deg, "polyfit", "deg") + 1
-    if order < 1:
-        raise ValueError(f"polyfit: deg must not be negative, got {deg}")
-    if cov not in (False, True, "unscaled"):
-        raise ValueError(f"polyfit: cov must be False, True or 'unscaled', got {cov!r}")
-    value, other = promote_dtypes("polyfit", x, y)
-    value, other = inexact_of(value), inexact_of(other)
-    m = value.size
-    if value.ndim != 1 or not m or other.ndim not in (1, 2) or other.shape[0] != m:
-        raise TypeError(
-            f"polyfit: x must be of rank 1 and not empty, y of rank 1 or 2 and as long; got "
-            f"{value.type} and {other.type}"
-        )
-    # In the dtype of the data, the units that a sum of m terms may be off by
-    rcond = m * float(finfo(value.dtype).eps) if rcond is None else rcond
-    left, right = vander(value, order), other
-    if w is not None:
-        weights = convert(as_value(w, "polyfit", "w"), value.dtype)
-        if weights.shape != (m,):
-            raise TypeError(f"polyfit: w must be of shape {(m,)}, got {weights.type}")
-        left = left * expand_dims(weights, 1)
-        right = right * (weights if other.ndim == 1 else expand_dims(weights, 1))
-    # Columns of length 1 make the problem as well conditioned as scaling can.
-    scale = sqrt(sum_(_squared(left), 0))
-    left = left / expand_dims(scale, 0)
-    c, residuals, rank, singular = lstsq(left, right, rcond)
-    c = c / (scale if other.ndim == 1 else expand_dims(scale, 1))
-    if full:
-        return c, residuals, rank, singular, rcond
-    if not cov:
-        return c
-    base = inv(matmul(conj(transpose(left)), left)) / outer(scale, scale)
-    if cov == "unscaled":
-        factor: Any = 1
-    else:
-        if m <= order:
-            raise ValueError(
-                f"polyfit: {m} points are too few to scale the covariance of {order} coefficients; "
-                f"pass cov='unscaled'"
-            )
-        factor = residuals / (m - order)
-    if other.ndim == 1:
-        return c, base * (factor if cov == "unscaled" else reshape(factor, ()))
-    return c, expand_dims(base, 2) * factor
-
-
-def _squared(x: Any) -> Any:
-    return (conj(x) * x).real if is_complex(x.dtype) else x * x
+    return terms / np.array(divisors, np.float64).astype(terms.dtype)

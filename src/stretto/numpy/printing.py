@@ -1,4 +1,4 @@
-"""Arrays as text, and NumPy's settings for that, which hold for arrays here as well."""
+"""Arrays as text, and NumPy's print options, which apply to our arrays as well."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Products that sum over axes.
 
 Those of ``ops.contract`` and ``ops.products`` under NumPy's names, the array API's ``vecdot``, and
-the like for stacks of matrices and vectors. Next, read ``methods``.
+the same for stacks of matrices and vectors. Next, read ``methods``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.eager import COMPLEX, FLOAT, NUMERIC, eager
+
+if TYPE_CHECKING:
+    from stretto.lax.products import PrecisionLike
 
 __all__ = [
     "cross",
@@ -44,7 +47,7 @@ def dot(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
 ) -> Array:
@@ -78,7 +81,7 @@ def matmul(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
 ) -> Array:
@@ -111,13 +114,15 @@ def matmul(
 
 
 @eager(np.matmul, FLOAT + COMPLEX)
-def _matmul_stacks(a: Any, b: Any) -> Any:
+def _matmul_stacks(a: ArrayLike, b: ArrayLike) -> Array:
     return contract.matmul(a, b, None, None)
 
 
-def _any_stack(a: Any, b: Any) -> bool:
-    """Whether these are two arrays, and one of more than two axes."""
-    return a.__class__ is b.__class__ is Array and (a.type.ndim > 2 or b.type.ndim > 2)
+def _any_stack(a: ArrayLike, b: ArrayLike) -> bool:
+    """Whether both are concrete arrays, and one has more than two axes."""
+    x: Any = a
+    y: Any = b
+    return x.__class__ is y.__class__ is Array and (x.type.ndim > 2 or y.type.ndim > 2)
 
 
 def tensordot(
@@ -125,7 +130,7 @@ def tensordot(
     b: ArrayLike,
     axes: int | Sequence[Any] = 2,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
 ) -> Array:
@@ -161,7 +166,7 @@ def vdot(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Sum ``conj(a) * b`` over all elements, in row-major order.
@@ -191,7 +196,7 @@ def inner(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Multiply two arrays and sum over the last axes of both; scalars multiply.
@@ -243,7 +248,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 
 @eager(np.outer, NUMERIC)
-def _outer(a: Any, b: Any) -> Any:
+def _outer(a: ArrayLike, b: ArrayLike) -> Array:
     return products.outer(a, b)
 
 
@@ -256,7 +261,7 @@ def vecdot(
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Sum ``conj(x1) * x2`` along an axis.
@@ -289,13 +294,14 @@ def vecdot(
     return squeeze(contract.matmul(row, column, precision, preferred_element_type), (-2, -1))
 
 
-def _stacks(caller: str, x1: Any, x2: Any, ranks: tuple[int, int]) -> tuple[Any, Any]:
+def _stacks(
+    caller: str, x1: ArrayLike, x2: ArrayLike, ranks: tuple[int, int]
+) -> tuple[Array, Array]:
     x, y = as_value(x1, caller, "x1"), as_value(x2, caller, "x2")
     if x.ndim < ranks[0] or y.ndim < ranks[1]:
         raise ValueError(
             f"{caller}: expected arrays of rank {ranks[0]} and {ranks[1]} or more, got {x.type} "
-            "and "
-            f"{y.type}"
+            f"and {y.type}"
         )
     return x, y
 
@@ -402,7 +408,7 @@ def cross(
         axisa: the axis of the vectors of ``a``.
         axisb: the axis of the vectors of ``b``.
         axisc: the axis of the vectors of the result.
-        axis: one axis in the place of all three.
+        axis: one axis instead of all three.
 
     Returns:
         The cross products, of the shape that the two broadcast to.
@@ -423,15 +429,17 @@ def cross(
     return _cross(x, y, axisa=axisa, axisb=axisb, axisc=axisc)
 
 
-def _cross_of_three(x: np.ndarray, y: np.ndarray, *, axisa: int, axisb: int, axisc: int) -> Any:
-    """NumPy's ``cross``, which is going to refuse vectors of two elements."""
+def _cross_of_three(
+    x: np.ndarray, y: np.ndarray, *, axisa: int, axisb: int, axisc: int
+) -> np.ndarray | None:
+    """NumPy's ``cross``, which deprecates vectors of two elements."""
     if x.shape[axisa : axisa + 1 or None] == y.shape[axisb : axisb + 1 or None] == (3,):
         return np.cross(x, y, axisa, axisb, axisc)
     return None
 
 
 @eager(_cross_of_three, NUMERIC)
-def _cross(x: Any, y: Any, *, axisa: int, axisb: int, axisc: int) -> Any:
+def _cross(x: Array, y: Array, *, axisa: int, axisb: int, axisc: int) -> Array:
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
         raise ValueError(
@@ -441,18 +449,18 @@ def _cross(x: Any, y: Any, *, axisa: int, axisb: int, axisc: int) -> Any:
     flat = x.shape[-1] == y.shape[-1] == 2
     x, y = promote_values("cross", *[_three(v) for v in (x, y)])
 
-    def turned(v: Any, by: int) -> Any:
+    def rotated(v: Array, by: int) -> Array:
         parts = (slice_in_dim(v, k, n, axis=-1) for k, n in ((by, 3), (0, by)))
         return concatenate(tuple(parts), v.ndim - 1)
 
     if flat:
         (x0, x1), (y0, y1) = ([v[..., i] for i in (0, 1)] for v in (x, y))
         return x0 * y1 - x1 * y0
-    return moveaxis(turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1), -1, axisc)
+    return moveaxis(rotated(x, 1) * rotated(y, 2) - rotated(x, 2) * rotated(y, 1), -1, axisc)
 
 
-def _three(v: Any) -> Any:
-    """With a third element of 0."""
+def _three(v: Array) -> Array:
+    """Add a third element of 0 where there is none."""
     if v.shape[-1] == 3:
         return v
     return pad(v, 0, [(0, int(d == v.ndim - 1), 0) for d in range(v.ndim)])

@@ -1,4 +1,4 @@
-"""Shapes, ranks, sizes and kinds of arrays and of what becomes one.
+"""Shapes, ranks, sizes and kinds of arrays, and of what can become one.
 
 Next, read ``manipulation``.
 """
@@ -13,19 +13,20 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Value, type_of
 from stretto._engine.core.types import ArrayType
+from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto.numpy.creation import listed
 
 __all__ = ["iscomplexobj", "isrealobj", "isscalar", "iterable", "ndim", "shape", "size"]
 
 
-def _type_of(x: Any, caller: str, argument: str) -> ArrayType:
+def _type_of(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> ArrayType:
     return type_of(
         listed(x, caller, argument) if isinstance(x, (list, tuple)) else x, caller, argument
     )
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike | Sequence[Any]) -> tuple[int, ...]:
     """Give the sizes of the axes.
 
     Args:
@@ -43,7 +44,7 @@ def shape(a: Any) -> tuple[int, ...]:
     return _type_of(a, "shape", "a").shape
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike | Sequence[Any]) -> int:
     """Give the number of axes.
 
     Args:
@@ -61,7 +62,7 @@ def ndim(a: Any) -> int:
     return _type_of(a, "ndim", "a").ndim
 
 
-def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+def size(a: ArrayLike | Sequence[Any], axis: int | Sequence[int] | None = None) -> int:
     """Count the elements, or those along some axes.
 
     Args:
@@ -84,7 +85,7 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     return math.prod([shape[d] for d in canonical_axes(axis, len(shape), "size")])
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: object) -> bool:
     """Say whether something is a number, a string, or an array of rank 0.
 
     Args:
@@ -104,8 +105,8 @@ def isscalar(element: Any) -> bool:
     return np.isscalar(element)
 
 
-def iterable(y: Any) -> bool:
-    """Say whether something has elements to iterate over, as all arrays but those of rank 0 have.
+def iterable(y: Tree) -> bool:
+    """Say whether something has elements to iterate over, as all arrays except those of rank 0 do.
 
     Args:
         y: anything.
@@ -126,7 +127,7 @@ def iterable(y: Any) -> bool:
     return True
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike | Sequence[Any]) -> bool:
     """Say whether the dtype is complex.
 
     Args:
@@ -144,7 +145,7 @@ def iscomplexobj(x: Any) -> bool:
     return _type_of(x, "iscomplexobj", "x").kind == "complex"
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike | Sequence[Any]) -> bool:
     """Say whether the dtype is not complex.
 
     Args:

@@ -1,8 +1,8 @@
 """Quantiles, percentiles and medians, by each of NumPy's methods; also without NaN.
 
-The elements are sorted. A method gives a place among them, which need not be whole: then the result
-lies between two elements. Source of the methods: Hyndman and Fan, "Sample quantiles in statistical
-packages", 1996. Next, read ``histograms``.
+The elements are sorted. A method gives a place among them; where that is not a whole number the
+result lies between two elements. Source of the methods: Hyndman and Fan, "Sample quantiles in
+statistical packages", 1996. Next, read ``histograms``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
-from stretto._engine.core.typing import Array, ArrayLike, Axes
+from stretto._engine.core.typing import Array, ArrayLike, Axes, Tree
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.broadcast import broadcast_to, of_rank
 from stretto._engine.ops.comparison import gt
@@ -64,8 +64,8 @@ _METHODS = (
 )
 
 
-def _places(f: Any, n: Any, q: Any, method: str) -> tuple[Any, Any, Any]:
-    """The elements, counted from 0, on either side, and the part of the way to the second.
+def _places(f: Tree, n: Tree, q: Tree, method: str) -> tuple[Array, Array, Array]:
+    """The elements on either side, counted from 0, and how far the place lies towards the second.
 
     ``f`` has the functions ``floor ceil round where remainder``, of NumPy or of values.
     """
@@ -75,8 +75,8 @@ def _places(f: Any, n: Any, q: Any, method: str) -> tuple[Any, Any, Any]:
         low = f.floor(place)
         return low, low + 1, place - low
     if method in ("lower", "higher", "nearest"):
-        turn = {"lower": f.floor, "higher": f.ceil, "nearest": f.round}[method]
-        at = turn((n - 1) * q)
+        round_place = {"lower": f.floor, "higher": f.ceil, "nearest": f.round}[method]
+        at = round_place((n - 1) * q)
         return at, at, at * 0
     if method == "midpoint":
         low, high = f.floor((n - 1) * q), f.ceil((n - 1) * q)
@@ -105,8 +105,8 @@ class _OfValues:
     remainder = staticmethod(remainder)
 
 
-def _fractions(caller: str, q: Any, per: int) -> Any:
-    """The fractions, as NumPy's array in their own precision where they are known."""
+def _fractions(caller: str, q: ArrayLike, per: int) -> Array | np.ndarray:
+    """The fractions: a NumPy array in their own precision where they are known, else traced."""
     if not isinstance(q, (Value, np.ndarray, np.generic, int, float)):
         as_value(q, caller, "q")  # to refuse it in words
     known: Any = None if isinstance(q, Tracer) else concrete_of(q)
@@ -125,7 +125,7 @@ def _fractions(caller: str, q: Any, per: int) -> Any:
     return np.asarray(known)
 
 
-def _lines(x: Any, axes: tuple[int, ...]) -> Any:
+def _lines(x: Array, axes: tuple[int, ...]) -> Array:
     """The array with the axes joined into a last one."""
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = (*(x.shape[d] for d in kept), math.prod([x.shape[d] for d in axes]))
@@ -134,22 +134,22 @@ def _lines(x: Any, axes: tuple[int, ...]) -> Any:
 
 def quantile_of(
     caller: str,
-    a: Any,
-    q: Any,
-    axis: Any,
-    out: Any,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes,
+    out: None,
     method: str,
     keepdims: bool,
-    weights: Any,
+    weights: ArrayLike | None,
     per: int = 1,
-) -> Any:
+) -> Array:
     refuse_out(caller, out)
     x = as_value(a, caller, "a")
     if method not in _METHODS:
         raise ValueError(f"{caller}: method must be one of {', '.join(_METHODS)}; got {method!r}")
     if is_complex(x.dtype):
         raise TypeError(f"{caller}: complex numbers have no order, {x.type}; take a real part")
-    q = _fractions(caller, q, per)
+    fractions: Any = _fractions(caller, q, per)
     wanted, axes = inexact_dtype(x.dtype), canonical_axes(axis, x.ndim, caller)
     wide = wide_dtype(wanted)
     lines = _lines(x, axes)
@@ -157,9 +157,9 @@ def quantile_of(
         raise ValueError(
             f"{caller}: a quantile of an empty array is undefined, {x.type} over axis {axis}"
         )
-    if isinstance(q, Value):
-        q = convert(q, wide)
-    flat = q.reshape(-1)
+    if isinstance(fractions, Value):
+        fractions = convert(fractions, wide)
+    flat = fractions.reshape(-1)
     skip = caller.startswith("nan")
     if weights is None:
         result = _of_lines(lines, q=flat, method=method, skip=skip, wide=wide)
@@ -170,17 +170,19 @@ def quantile_of(
         known = concrete_of(w)
         if known is not None and np.any(known < 0):
             raise ValueError(f"{caller}: weights must not be negative")
-        weighed = _lines(convert(w, wide), axes)
-        result = _of_weighted(convert(lines, wide), weighed, flat, skip)
+        line_weights = _lines(convert(w, wide), axes)
+        result = _of_weighted(convert(lines, wide), line_weights, flat, skip)
     result = move_axis(convert(result, wanted), result.ndim - 1, 0)
     rest = result.shape[1:]
     if keepdims:
         rest = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
-    return reshape(result, (*q.shape, *rest))
+    return reshape(result, (*fractions.shape, *rest))
 
 
-def _of_host(lines: np.ndarray, *, q: Any, method: str, skip: bool, wide: np.dtype) -> Any:
-    """What NumPy gives, by bringing only the elements asked for to their places."""
+def _of_host(
+    lines: np.ndarray, *, q: np.ndarray | Array, method: str, skip: bool, wide: np.dtype
+) -> np.ndarray | None:
+    """What NumPy gives, with only the requested elements partitioned into place."""
     floats = lines.dtype.kind == "f"
     skip = skip and floats
     if isinstance(q, Value) or (skip and lines.size != lines.shape[-1]):
@@ -203,22 +205,24 @@ def _of_host(lines: np.ndarray, *, q: Any, method: str, skip: bool, wide: np.dty
 
 
 @eager(_of_host, REAL, AS_GIVEN)
-def _of_lines(lines: Any, *, q: Any, method: str, skip: bool, wide: np.dtype) -> Any:
+def _of_lines(
+    lines: Array, *, q: np.ndarray | Array, method: str, skip: bool, wide: np.dtype
+) -> Array:
     """The quantiles of each line, over its last axis."""
     lines = convert(lines, wide)
     missing: Any = isnan(lines)
-    lines = sort(lines, -1)  # NaN goes last
+    lines = sort(lines, -1)  # NaN comes last
     n: Any = lines.shape[-1]
-    if skip:  # so many in each line
+    if skip:  # each line has a number of its own
         q = convert(as_value(q), lines.dtype)
         n = convert(sum_(~missing, -1, keepdims=True), lines.dtype)
         n = choose(gt(n, 0), n, 1)
         q = of_rank(q, lines.ndim)
-    known = not isinstance(q, Value)
-    low, high, part = _places(np if known else _OfValues, n, q, method)
+    is_known = not isinstance(q, Value)
+    low, high, part = _places(np if is_known else _OfValues, n, q, method)
     low, high = _within(low, n), _within(high, n)
-    still = (part == 0) | (low == high)
-    if known:
+    is_exact = (part == 0) | (low == high)
+    if is_known:
         low, high = low.astype(_INT32), high.astype(_INT32)
         part = convert(as_value(part), lines.dtype)
     else:
@@ -228,19 +232,19 @@ def _of_lines(lines: Any, *, q: Any, method: str, skip: bool, wide: np.dtype) ->
     else:
         first, second = (take(lines, at, -1, mode="clip") for at in (low, high))
     part = of_rank(part, first.ndim)
-    out = choose(still, first, first * (1 - part) + second * part)
+    out = choose(is_exact, first, first * (1 - part) + second * part)
     return out if skip else choose(any_(missing, -1, keepdims=True), math.nan, out)
 
 
-def _within(at: Any, n: Any) -> Any:
-    """The place of an element: the first or last one for a place beyond."""
+def _within(at: Tree, n: Tree) -> Tree:
+    """A place clipped to those of the first and the last element."""
     if isinstance(at, Value):
         return minimum(maximum(at, 0), n - 1)
     return np.minimum(np.maximum(at, 0), n - 1)
 
 
-def _of_weighted(lines: Any, weights: Any, q: Any, skip: bool) -> Any:
-    """The first element of each line up to which the weights are the fraction of the whole."""
+def _of_weighted(lines: Array, weights: Array, q: np.ndarray | Array, skip: bool) -> Array:
+    """The first element of each line at which the running weight reaches a fraction of all."""
     missing = isnan(lines)
     if skip:
         weights = choose(missing, 0, weights)
@@ -251,7 +255,7 @@ def _of_weighted(lines: Any, weights: Any, q: Any, skip: bool) -> Any:
     part = running / slice_in_dim(running, n - 1, n, 1, -1)
     part = reshape(part, (*part.shape, 1))
     q = of_rank(convert(as_value(q), lines.dtype), part.ndim)
-    at = sum_((part < q) | (part == 0), -2)  # an element without weight is not the first
+    at = sum_((part < q) | (part == 0), -2)  # an element of weight 0 is never the first
     out = take_along_axis(lines, minimum(at, n - 1), -1, mode="clip")
     return out if skip else choose(any_(missing, -1, keepdims=True), math.nan, out)
 

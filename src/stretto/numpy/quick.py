@@ -1,9 +1,9 @@
 """The short way from a function to NumPy, for arrays at rest and Python numbers.
 
 Promotion and broadcasting cost more than a small array's arithmetic. Operands of one dtype, or one
-with a Python number that takes its dtype, need no promotion, and at rest NumPy broadcasts. What
-types an operator met is kept, for the operators in C (``core/native``), which go from there to
-NumPy at once. Next, read ``methods``.
+with a Python number that takes its dtype, need no promotion, and at rest NumPy broadcasts. The
+types that an operator met are kept, for the operators in C (``core/native``), which then call NumPy
+at once. Next, read ``methods``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from stretto._engine.core.native import native
 from stretto._engine.core.program import repeated
 from stretto._engine.core.ranks import differ
 from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise, broadcast_shapes
 from stretto._engine.runtime.array import Array
@@ -53,17 +54,17 @@ _LARGE = 1 << 14
 
 
 class Short:
-    """The types that an operator met at rest, and the NumPy function that gave the result.
+    """The types that an operator met at rest, and the NumPy function that computed the result.
 
     ``rows`` has, by the type of the left operand and by that of the right one (a Python number's is
-    its class), the type of the result; ``reflected`` the same with right and left exchanged. Beside
-    the type for Python integers stand the least and the greatest that NumPy takes there.
+    its class), the type of the result; ``reflected`` the same with right and left exchanged. The
+    type for Python integers comes with the least and the greatest that NumPy takes there.
     """
 
     def __init__(self, function: Callable[..., Any], operator: str = "") -> None:
         self.function = function
         self.apply: Any = None
-        """The way to it and past it: what the function of that name calls."""
+        """The short way and, where it does not apply, the general one: what the function calls."""
         self.rows: dict[ArrayType, dict[Any, Any]] = {}
         self.reflected: dict[ArrayType, dict[Any, Any]] = {}
         if operator:
@@ -72,17 +73,17 @@ class Short:
     def takes_numbers(self, type: ArrayType, out: ArrayType) -> bool:
         """Whether NumPy's own rules for Python numbers, with this type, are those of here.
 
-        They are for the dtypes of NumPy itself, but that it compares integers of any size.
+        They are for NumPy's own dtypes, except that it compares integers of any size.
         """
         builtin = isinstance(self.function, np.ufunc) and type.dtype.isbuiltin == 1
         return builtin and (type.kind == "float" or out.dtype is type.dtype)
 
-    def met(self, x: Any, y: Any, type: ArrayType, out: ArrayType) -> None:
-        """Keep it, unless a Python number met an array of this type that is not NumPy's own."""
+    def met(self, x: ArrayLike, y: ArrayLike, type: ArrayType, out: ArrayType) -> None:
+        """Keep these types, unless a Python number met a dtype that is not NumPy's own."""
         if x.__class__ is y.__class__ or self.takes_numbers(type, out):
             self.keep(x, y, out)
 
-    def keep(self, x: Any, y: Any, out: ArrayType) -> None:
+    def keep(self, x: Tree, y: Tree, out: ArrayType) -> None:
         """Note that these operands gave this type."""
         if x.__class__ is not Array:
             rows, type, other = self.reflected, y.type, x.__class__
@@ -95,7 +96,7 @@ class Short:
             self.forget_ranks()
 
     def forget_ranks(self) -> None:
-        """Drop the ways of operands of different ranks."""
+        """Drop what was kept for operands of different ranks."""
         for table in (self.rows, self.reflected):
             for type, row in list(table.items()):
                 for other in list(row):
@@ -120,9 +121,9 @@ def at_rest(*values: Any) -> bool:
     return state.interpreter is EAGER and all(v.__class__ is Array for v in values)
 
 
-def array_of(result: Any, dtype: np.dtype, weak: bool = False) -> Array:
-    """The array that holds what NumPy gave, which is of this dtype."""
-    host = result if result.__class__ is np.ndarray else np.asarray(result)
+def array_of(result: np.ndarray | np.generic, dtype: np.dtype, weak: bool = False) -> Array:
+    """The array that holds NumPy's result, which is of this dtype."""
+    host: Any = result if result.__class__ is np.ndarray else np.asarray(result)
     return Array(host, array_type(host.shape, dtype, weak))
 
 
@@ -131,13 +132,13 @@ def same_dtype(x: ArrayType, y: ArrayType) -> bool:
     return x.dtype is y.dtype and x.weak_type == y.weak_type
 
 
-def splat(element: Any, type: ArrayType) -> Array:
+def splat(element: np.ndarray | np.generic, type: ArrayType) -> Array:
     """The array of this type, each element this NumPy scalar of its dtype; takes no memory."""
     one = np.asarray(element)
     return Array(repeated(one, type.shape), type)
 
 
-def element_of(x: Any, type: ArrayType) -> Any:
+def element_of(x: ArrayLike, type: ArrayType) -> np.generic | None:
     """The Python number in the dtype of this type; None where promotion or a refusal is due."""
     if x.__class__ in _TAKES[type.kind]:
         try:
@@ -150,23 +151,23 @@ def element_of(x: Any, type: ArrayType) -> Any:
 _numbers: dict[Any, Array] = {}
 
 
-def number_of(x: Any, type: ArrayType) -> Array | None:
+def number_of(x: ArrayLike, type: ArrayType) -> Array | None:
     """The Python number as an array of this type; None where promotion or a refusal is due.
 
-    Kept, since programs use few numbers, and use them often.
+    It is kept, since programs use few numbers, and use them often.
     """
     kind = x.__class__
     if kind not in _TAKES[type.kind]:
         return None
-    # Zeros of both signs are equal, and are not the same.
+    # 0.0 and -0.0 are equal, but not the same number.
     key = type, kind, x if kind is int or (kind is float and x) else repr(x)
-    found = _numbers.get(key)
-    if found is None:
+    number = _numbers.get(key)
+    if number is None:
         element = element_of(x, type)
         if element is None:
             return None
-        found = room(_numbers)[key] = splat(element, type)
-    return found
+        number = room(_numbers)[key] = splat(element, type)
+    return number
 
 
 @functools.cache
@@ -178,8 +179,8 @@ def _integers(dtype: np.dtype) -> tuple[int, int]:
     return int(info.min), min(int(info.max), _FAR - 1)
 
 
-def _apart(primitive: Elementwise, type: ArrayType) -> bool:
-    """Whether operands of this type are so many that NumPy's own loop is not what is run."""
+def _is_large(primitive: Elementwise, type: ArrayType) -> bool:
+    """Whether arrays of this type are so large that they do not run in NumPy's own loop."""
     return primitive.compiled((type, type)) or (primitive.widens and wide(type))
 
 
@@ -205,13 +206,13 @@ def quick(
     outs: dict[ArrayType, Any] = {}
     short = Short(host_function, operator)
 
-    def out_type(type: ArrayType) -> Any:
-        fits = type.kind in accepted and not _apart(primitive, type)
+    def out_type(type: ArrayType) -> ArrayType | None:
+        fits = type.kind in accepted and not _is_large(primitive, type)
         out = primitive.out_types((type, type))[0] if fits else None
         room(outs)[type] = out
         return out
 
-    def apply(x: Any, y: Any) -> Any:  # noqa: PLR0912 (each further call costs)
+    def apply(x: ArrayLike, y: ArrayLike) -> Array:  # noqa: PLR0912 (each further call costs)
         interpreter = state.interpreter
         traced = interpreter is not EAGER
         if isinstance(x, Value):
@@ -257,27 +258,27 @@ def quick(
         else:
             return general(x, y)
         try:
-            made = quiet.run(host_function, left, right)
-        except ValueError as error:  # the shapes do not fit, to be said in words
+            result = quiet.run(host_function, left, right)
+        except ValueError as error:  # the shapes do not fit; the message comes from there
             reraise_foreign(error)
             return general(x, y)
-        made = made if made.__class__ is np.ndarray else np.asarray(made)
-        if made.shape != out.shape:
-            out = array_type(made.shape, out.dtype, out.weak_type)
-        met = type if made.shape == type.shape else type.with_shape(made.shape)
-        if native is not None and (met is type or not _apart(primitive, met)):
+        result = result if result.__class__ is np.ndarray else np.asarray(result)
+        if result.shape != out.shape:
+            out = array_type(result.shape, out.dtype, out.weak_type)
+        result_type = type if result.shape == type.shape else type.with_shape(result.shape)
+        if native is not None and (result_type is type or not _is_large(primitive, result_type)):
             short.met(x, y, type, out)
-        return Array(made, out)
+        return Array(result, out)
 
     short.apply = apply
     return apply
 
 
 def product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """``general``, the matrix product, as an operator: what needs no more than NumPy's is kept."""
+    """``general``, the matrix product, as an operator: types that NumPy alone handles are kept."""
     short = Short(np.dot, "matmul")
 
-    def apply(x: Any, y: Any) -> Any:
+    def apply(x: Tree, y: Tree) -> Array:
         out = general(x, y)
         if at_rest(x, y) and same_dtype(x.type, y.type) and x.dtype.itemsize >= 4:
             small = x.type.size < _LARGE and y.type.size < _LARGE

@@ -1,4 +1,4 @@
-"""Ranges of numbers, evenly spaced, and grids of them.
+"""Evenly spaced numbers, and grids of them.
 
 Next, read ``matrices``.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
-from stretto._engine.core.typing import ArrayLike, DTypeLike
+from stretto._engine.core.typing import ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import eq, full, select
 from stretto._engine.ops.convert import convert
@@ -28,17 +28,20 @@ from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import PYTHON, cast, shape_of, stacked
 from stretto.numpy.dtypes import as_dtype
 
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
+
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
 
-def _number(x: Any, argument: str) -> Any:
+def _number(x: ArrayLike, argument: str) -> int | float | complex:
     """A static Python number; a traced one is refused."""
+    number: Any = x
     if type(x) in PYTHON:
-        return x
+        return number
     if isinstance(x, Value):
         if x.ndim or x.type.kind == "complex":
             raise TypeError(f"arange: {argument} must be a real number, got {x.type}")
-        number: Any = x
         return operator.index(number) if x.type.kind in ("int", "uint") else float(number)
     if isinstance(x, (np.generic, np.ndarray)) and x.size == 1 and x.dtype.kind in "biufc":
         return x.item()
@@ -53,7 +56,7 @@ def arange(
     step: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
+    device: Device | str | None = None,
     out_sharding: None = None,
 ) -> Array:
     """List the numbers from a start up to, not including, a stop.
@@ -120,7 +123,7 @@ def _all_fit(first: int, last: int, dtype: np.dtype) -> bool:
     return bounds.min <= min(first, last) and max(first, last) <= bounds.max
 
 
-def _type_of(x: Any) -> tuple[np.dtype, bool]:
+def _type_of(x: ArrayLike) -> tuple[np.dtype, bool]:
     if isinstance(x, Value):
         return x.type.dtype, x.type.weak_type
     if isinstance(x, (np.generic, np.ndarray)):
@@ -138,7 +141,7 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
+    device: Device | str | None = None,
 ) -> Array: ...
 @overload
 def linspace(
@@ -150,7 +153,7 @@ def linspace(
     retstep: Literal[True],
     dtype: DTypeLike | None = None,
     axis: int = 0,
-    device: Any = None,
+    device: Device | str | None = None,
 ) -> tuple[Array, Array]: ...
 @overload
 def linspace(
@@ -162,8 +165,8 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
-) -> Any: ...
+    device: Device | str | None = None,
+) -> Array | tuple[Array, Array]: ...
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -173,8 +176,8 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
-) -> Any:
+    device: Device | str | None = None,
+) -> Array | tuple[Array, Array]:
     """List evenly spaced numbers from a start to a stop.
 
     Args:
@@ -207,14 +210,14 @@ def linspace(
 
 def _linspace(
     caller: str,
-    start: Any,
-    stop: Any,
-    num: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int,
     endpoint: bool,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Tree:
     num = integer(num, caller, "num")
     if num < 0:
         raise ValueError(f"{caller}: num must not be negative, got {num}")
@@ -242,7 +245,7 @@ def _linspace(
     return out, convert(step, low.dtype)
 
 
-def _spaced(low: Any, high: Any, num: int, gaps: int, endpoint: bool) -> Any:
+def _spaced(low: Array, high: Array, num: int, gaps: int, endpoint: bool) -> Array:
     """low + (high - low) i / gaps along a new first axis; the last one ``high`` itself."""
     shape = (num, *low.shape)
     index = broadcasted_iota(np.dtype(np.int32), shape, 0)
@@ -348,8 +351,10 @@ def indices(
     dimensions: Sequence[int],
     dtype: DTypeLike | None = None,
     sparse: bool = False,
-) -> Any: ...
-def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
+) -> Array | tuple[Array, ...]: ...
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]:
     """List the indices of a grid along each axis.
 
     Args:

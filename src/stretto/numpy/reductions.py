@@ -1,4 +1,4 @@
-"""Sums, products, extrema, truth, running totals over axes.
+"""Sums, products and truth over axes.
 
 Numbers narrower than float32 are summed in float32. Next, read ``statistics``.
 """
@@ -41,7 +41,7 @@ def total_dtype(dtype: np.dtype) -> np.dtype:
     return dtype
 
 
-def _sum_dtype(own: np.dtype, asked: Any, promote_integers: bool) -> np.dtype:
+def _sum_dtype(own: np.dtype, asked: DTypeLike | None, promote_integers: bool) -> np.dtype:
     if asked is not None:
         return as_dtype(asked)
     return own if not promote_integers and kind_of(own) != "bool" else total_dtype(own)
@@ -52,7 +52,7 @@ def wide_dtype(dtype: np.dtype) -> np.dtype:
     return _FLOAT32 if kind_of(dtype) == "float" and dtype.itemsize < 4 else dtype
 
 
-def masked(caller: str, x: Any, where: Any, element: Any) -> Any:
+def masked(caller: str, x: Array, where: ArrayLike, element: ArrayLike) -> Array:
     """``x`` with ``element`` where the mask does not hold."""
     mask = mask_of_where(where, caller)
     shape = broadcast_shapes(caller, x.shape, mask.shape)
@@ -60,15 +60,15 @@ def masked(caller: str, x: Any, where: Any, element: Any) -> Any:
     return choose(mask, x, full_like(x, element))
 
 
-def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+def keep(result: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Array:
     """The result with the reduced axes kept, at size 1, if asked."""
     if not keepdims:
-        return out
-    return Reshape(tuple([1 if d in axes else n for d, n in enumerate(shape)]))(out)
+        return result
+    return Reshape(tuple([1 if d in axes else n for d, n in enumerate(shape)]))(result)
 
 
 @eager(np.add.reduce, BOOL + NUMERIC, AS_GIVEN)
-def _add_up(x: Any, *, axis: tuple[int, ...], dtype: np.dtype, keepdims: bool) -> Any:
+def _add_up(x: Array, *, axis: tuple[int, ...], dtype: np.dtype, keepdims: bool) -> Array:
     shape, x = x.type.shape, convert(x, dtype)
     if dtype is _BOOL:
         total = reduce.reduce_or(x, axis)
@@ -115,7 +115,7 @@ def sum(
     >>> snp.sum(snp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     Array([4., 6.], dtype=float32)
     """
-    x = a if isinstance(a, Value) else as_value(a, "sum", "a")
+    x: Any = a if isinstance(a, Value) else as_value(a, "sum", "a")
     if out is not None:
         refuse_out("sum", out)
     type = x.type
@@ -229,7 +229,7 @@ def all(
 
 
 @eager(np.logical_and.reduce, BOOL + NUMERIC, _BOOL)
-def _every(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _every(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     return keep(reduce.reduce_and(truth(x, "all", "a"), axis), x.shape, axis, keepdims)
 
 
@@ -273,7 +273,7 @@ def any(
 
 
 @eager(np.logical_or.reduce, BOOL + NUMERIC, _BOOL)
-def _some(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _some(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     return keep(reduce.reduce_or(truth(x, "any", "a"), axis), x.shape, axis, keepdims)
 
 
@@ -303,11 +303,5 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
 
 
 @eager(np.count_nonzero, BOOL + NUMERIC, INDEX)
-def _count_nonzero(x: Any, *, axis: tuple[int, ...] | None, keepdims: bool) -> Any:
+def _count_nonzero(x: Array, *, axis: tuple[int, ...] | None, keepdims: bool) -> Array:
     return sum(truth(x, "count_nonzero", "a"), axis, keepdims=keepdims)
-
-
-# Running totals
-
-
-# Equality of whole arrays

@@ -6,7 +6,6 @@ Next, read ``rounding``.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,25 +22,26 @@ from stretto.numpy.quick import quick
 __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]
 
 
-# With the rest r of the division truncated towards zero: where r is not zero and its sign differs
-# from that of the divisor y, the quotient rounded down is one less, and its rest is r + y. For
-# floats a rest of zero has the sign of y, and a quotient of zero that of x / y. Integers divided by
-# zero give 0, as in NumPy. It is written twice: for values that are traced, and for NumPy.
+# With the remainder r of the division truncated towards zero: where r is not zero and its sign
+# differs from that of the divisor y, the quotient rounded down is less by one, and its remainder is
+# r + y. For floats a remainder of zero has the sign of y, and a quotient of zero that of x / y.
+# Integers divided by zero give 0, as in NumPy. It is written twice: for values that are traced, and
+# for NumPy.
 
 
-def _real_values(caller: str, x: Any, y: Any) -> tuple[Any, Any]:
-    x, y = numeric_values(caller, x, y)
-    if is_complex(x.dtype):
-        raise TypeError(f"{caller}: expected real numbers, got {x.type}")
-    return x, y
+def _real_values(caller: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    value, other = numeric_values(caller, x, y)
+    if is_complex(value.dtype):
+        raise TypeError(f"{caller}: expected real numbers, got {value.type}")
+    return value, other
 
 
-def _opposed(rest: Any, y: Any) -> Any:
+def _opposed(rest: Array, y: Array) -> Array:
     zero = zeros_like(rest)
     return ne(rest, zero) & ne(lt(rest, zero), lt(y, zero))
 
 
-def _unless_by_zero(result: Any, y: Any) -> Any:
+def _unless_by_zero(result: Array, y: Array) -> Array:
     """The result for integers, or 0 where the divisor is 0."""
     host = y.to_host() if y.__class__ is Array else None
     if host is not None and host.size and not any(host.strides) and host[(0,) * host.ndim]:
@@ -50,7 +50,7 @@ def _unless_by_zero(result: Any, y: Any) -> Any:
     return select(eq(y, none), none, result)
 
 
-def _trace_remainder(x: Any, y: Any) -> Any:
+def _trace_remainder(x: Array, y: Array) -> Array:
     x, y = _real_values("remainder", x, y)
     rest = ops.REM(x, y)
     if is_inexact(x.dtype):
@@ -65,7 +65,7 @@ def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.remainder(x, y) if is_inexact(x.dtype) else division.modulo(x, y)
 
 
-def _trace_floor_divide(x: Any, y: Any, caller: str = "floor_divide") -> Any:
+def _trace_floor_divide(x: Array, y: Array, caller: str = "floor_divide") -> Array:
     x, y = _real_values(caller, x, y)
     if kind_of(x.dtype) == "uint":
         return _unless_by_zero(ops.DIV(x, y), y)
@@ -84,7 +84,7 @@ def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.floor_divide(x, y) if is_inexact(x.dtype) else division.floored(x, y)
 
 
-def _trace_fmod(x: Any, y: Any) -> Any:
+def _trace_fmod(x: Array, y: Array) -> Array:
     x, y = _real_values("fmod", x, y)
     rest = ops.REM(x, y)
     return rest if is_inexact(x.dtype) else _unless_by_zero(rest, y)

@@ -5,8 +5,6 @@ Next, read ``elementary``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._engine.core.integers import integer
@@ -109,7 +107,7 @@ def rint(x: ArrayLike, /) -> Array:
     return _rounded(convert(value, inexact_dtype(value.dtype), value.weak_type))
 
 
-def _rounded(x: Any) -> Any:
+def _rounded(x: Array) -> Array:
     """The nearest whole number; of complex numbers, part by part."""
     if is_complex(x.dtype):
         return ops.complex_(ops.round_(ops.real(x)), ops.round_(ops.imag(x)))
@@ -143,7 +141,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
 
 @eager(np.round, FLOAT)
-def _round(x: Any, *, decimals: int) -> Any:
+def _round(x: Array, *, decimals: int) -> Array:
     if not is_inexact(x.dtype):
         if decimals >= 0:
             return x

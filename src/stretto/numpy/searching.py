@@ -1,4 +1,4 @@
-"""Sorting, searching, and choice by value: ``where``, ``nonzero``, ``extract``.
+"""Searching, and choice by value: ``where``, ``nonzero``, ``extract``.
 
 The length of ``nonzero``'s result depends on values: while tracing it needs ``size``. Next, read
 ``unique`` and ``sets``.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import array_type, default_dtype, is_inexact
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import ArrayLike, Axis
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.comparison import full, full_like, ge, lt, select
 from stretto._engine.ops.comparison import where as choose
@@ -50,8 +50,8 @@ __all__ = [
 _INT32 = np.dtype(np.int32)
 
 
-def concrete(x: Any, caller: str) -> np.ndarray:
-    """The NumPy array beneath a value; raises where it is traced and its elements are unknown."""
+def concrete(x: Array, caller: str) -> np.ndarray:
+    """The NumPy array of a value; raises ``TracedValueError`` if its elements are unknown."""
     if not isinstance(x, Tracer):
         return x.to_host()
     if x.interpreter.ended:
@@ -72,10 +72,7 @@ def index_array(host: np.ndarray) -> Array:
     return Array(host.astype(dtype), array_type(host.shape, dtype))
 
 
-# Sorting
-
-
-def one_axis(a: Any, axis: Any, caller: str) -> tuple[Any, int]:
+def one_axis(a: ArrayLike, axis: Axis, caller: str) -> tuple[Array, int]:
     x = as_value(a, caller, "a")
     return (ravel(x), 0) if axis is None else (x, canonical_axis(axis, x.ndim, caller))
 
@@ -89,7 +86,7 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """Take elements at indices along an axis, for each line of both arrays apart.
+    """Take elements at indices along an axis, for each pair of lines separately.
 
     Out of bounds the nearest element is read, unless ``mode`` says otherwise.
 
@@ -126,7 +123,7 @@ def take_along_axis(
 
 
 @eager(np.take_along_axis, (BOOL + NUMERIC, INTEGER))
-def _take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
+def _take_along_axis(x: Array, indices: ArrayLike, *, axis: int) -> Array:
     return along_axis.take_along_axis(x, indices, axis, None, None, True)
 
 
@@ -178,7 +175,9 @@ def searchsorted(
     return _places_in(x, wanted, side=side, method=method)
 
 
-def _searched(x: np.ndarray, wanted: np.ndarray, *, side: Any, method: str) -> np.ndarray:
+def _searched(
+    x: np.ndarray, wanted: np.ndarray, *, side: Literal["left", "right"], method: str
+) -> np.ndarray:
     del method
     if x.dtype.kind == "V":
         x, wanted = x.astype(np.float32), wanted.astype(np.float32)
@@ -186,10 +185,10 @@ def _searched(x: np.ndarray, wanted: np.ndarray, *, side: Any, method: str) -> n
 
 
 @eager(_searched, ANY, INDEX)
-def _places_in(x: Any, wanted: Any, *, side: str, method: str) -> Any:
+def _places_in(x: Array, wanted: Array, *, side: str, method: str) -> Array:
     n, shape = x.size, wanted.shape
 
-    def beyond(element: Any, wanted: Any) -> Any:
+    def beyond(element: Array, wanted: Array) -> Array:
         """Whether the place is after this element of ``a``."""
         return _before(element, wanted) if side == "left" else ~_before(wanted, element)
 
@@ -204,7 +203,7 @@ def _places_in(x: Any, wanted: Any, *, side: str, method: str) -> Any:
     return convert(below, default_dtype("int"))
 
 
-def _before(x: Any, y: Any) -> Any:
+def _before(x: Array, y: Array) -> Array:
     """Whether ``x`` comes before ``y``, NaN after all numbers."""
     earlier: Any = less(x, y)
     if not is_inexact(x.dtype):
@@ -236,7 +235,7 @@ def where(
     *,
     size: int | None = None,
     fill_value: ArrayLike | Sequence[Any] | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Choose between two arrays by a condition; with the condition alone, find where it holds.
 
     The derivative of a choice not taken is zero, even where it is NaN.
@@ -270,7 +269,7 @@ def where(
     return choose(condition, x, y) if of_one_dtype is None else _where(*of_one_dtype)
 
 
-def _of_one_dtype(condition: Any, x: Any, y: Any) -> tuple[Any, Any, Any] | None:
+def _of_one_dtype(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any, Any] | None:
     """The arguments where no promotion is due: arrays of one dtype, or a number that takes it."""
     type = x.type if isinstance(x, Value) else y.type if isinstance(y, Value) else None
     if type is None or not isinstance(condition, Value) or condition.type.kind != "bool":
@@ -289,7 +288,7 @@ def _of_one_dtype(condition: Any, x: Any, y: Any) -> tuple[Any, Any, Any] | None
 
 
 @eager(np.where, (BOOL, BOOL + NUMERIC, BOOL + NUMERIC), AS_GIVEN)
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Array, x: Array, y: Array) -> Array:
     if condition.type.shape == x.type.shape == y.type.shape:
         return select(condition, x, y)
     return choose(condition, x, y)
@@ -394,8 +393,8 @@ def argwhere(
            [1, 0]], dtype=int32)
     """
     x = as_value(a, "argwhere", "a")
-    found = nonzero(x if x.ndim else ravel(x), size=size, fill_value=fill_value)
-    columns = [reshape(i, (i.size, 1)) for i in found]
+    places = nonzero(x if x.ndim else ravel(x), size=size, fill_value=fill_value)
+    columns = [reshape(i, (i.size, 1)) for i in places]
     out = concatenate(columns, 1)
     return out if x.ndim else slice_in_dim(out, 0, 0, 1, 1)
 
@@ -431,10 +430,10 @@ def extract(
     return choose(lt(at, x.size), take(x, at, mode="clip"), fill_value)
 
 
-def _extracted(x: np.ndarray, mask: np.ndarray) -> Any:
+def _extracted(x: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
     return np.extract(mask, x) if mask.size == x.size else None
 
 
 @eager(_extracted, (BOOL + NUMERIC, BOOL))
-def _extract(x: Any, mask: Any) -> Any:
+def _extract(x: Array, mask: Array) -> Array:
     return take(x, flatnonzero(mask), mode="clip")

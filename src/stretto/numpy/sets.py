@@ -1,18 +1,18 @@
 """Arrays as sets of their elements: union, intersection, differences, membership.
 
-Each sorts once the elements of both, those of the first before equal ones of the second, and takes
+Each sorts the elements of both once, those of the first before equal ones of the second, and takes
 some of them. How many depends on values: while tracing ``size`` must be given.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full, full_like, ge, lt
 from stretto._engine.ops.comparison import where as choose
@@ -40,7 +40,9 @@ _FEW = 16
 _METHODS = ("auto", "compare_all", "binary_search", "sort")
 
 
-def _take_some(keep: Any, line: Any, size: int | None, fill: Any) -> tuple[Any, Any]:
+def _take_some(
+    keep: Array, line: Array, size: int | None, fill: ArrayLike | None
+) -> tuple[Array, Array]:
     """The elements for which ``keep`` holds, and their places; ``fill`` where there are no more."""
     n = line.shape[0]
     at = flatnonzero(keep, size=size, fill_value=n)
@@ -48,20 +50,20 @@ def _take_some(keep: Any, line: Any, size: int | None, fill: Any) -> tuple[Any, 
         return (
             line if size is None else full((size,), 0 if fill is None else fill, line.dtype)
         ), at
-    found = take(line, at, mode="clip")
+    elements = take(line, at, mode="clip")
     if size is None:
-        return found, at
+        return elements, at
     if fill is None:  # the first of them, or zero where there is none
-        first = slice_in_dim(found, 0, min(size, 1))
+        first = slice_in_dim(elements, 0, min(size, 1))
         fill = choose(slice_in_dim(lt(at, n), 0, min(size, 1)), first, full_like(first, 0))
-    return choose(lt(at, n), found, convert(as_value(fill), line.dtype)), at
+    return choose(lt(at, n), elements, convert(as_value(fill), line.dtype)), at
 
 
-def _lines(caller: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+def _lines(caller: str, ar1: ArrayLike, ar2: ArrayLike) -> tuple[Array, Array]:
     return ravel(as_value(ar1, caller, "ar1")), ravel(as_value(ar2, caller, "ar2"))
 
 
-def _ranked(caller: str, ar1: Any, ar2: Any) -> tuple[Any, Any, int]:
+def _ranked(caller: str, ar1: ArrayLike, ar2: ArrayLike) -> tuple[Array, Array, int]:
     """The elements of both in order, where each comes from, and how many are from the first."""
     x, y = promote_dtypes(
         caller, *(ravel(as_value(a, caller, n)) for a, n in ((ar1, "ar1"), (ar2, "ar2")))
@@ -101,7 +103,7 @@ def union1d(
 
 
 @eager(np.union1d, REAL)
-def _union1d(x: Any, y: Any) -> Any:
+def _union1d(x: Array, y: Array) -> Array:
     return unique(concatenate([x, y]))
 
 
@@ -134,7 +136,7 @@ def intersect1d(
     *,
     size: int | None = None,
     fill_value: ArrayLike | None = None,
-) -> Any: ...
+) -> Array | tuple[Array, Array, Array]: ...
 def intersect1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -143,7 +145,7 @@ def intersect1d(
     *,
     size: int | None = None,
     fill_value: ArrayLike | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array, Array]:
     """List the distinct elements that are in both arrays, in order.
 
     Args:
@@ -173,11 +175,13 @@ def intersect1d(
 
 
 @eager(np.intersect1d, INTEGER)
-def _intersect1d(x: Any, y: Any) -> Any:
+def _intersect1d(x: Array, y: Array) -> Array:
     return _intersection(x, y, False, None, None)
 
 
-def _intersection(ar1: Any, ar2: Any, return_indices: bool, size: int | None, fill: Any) -> Any:
+def _intersection(
+    ar1: ArrayLike, ar2: ArrayLike, return_indices: bool, size: int | None, fill: ArrayLike | None
+) -> Tree:
     line, order, n = _ranked("intersect1d", ar1, ar2)
     begins = starts_of_runs(line, False)
     # Among equal elements the first of the second array follows the last of the first array.
@@ -233,16 +237,26 @@ def setdiff1d(
 
 
 def _difference(
-    x: np.ndarray, y: np.ndarray, *, assume_unique: bool, size: int | None, fill_value: Any
-) -> Any:
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    assume_unique: bool,
+    size: int | None,
+    fill_value: ArrayLike | None,
+) -> np.ndarray | None:
     del fill_value
     return np.setdiff1d(x, y, assume_unique) if size is None else None
 
 
 @eager(_difference, INTEGER)
 def _setdiff1d(
-    line: Any, other: Any, *, assume_unique: bool, size: int | None, fill_value: Any
-) -> Any:
+    line: Array,
+    other: ArrayLike,
+    *,
+    assume_unique: bool,
+    size: int | None,
+    fill_value: ArrayLike | None,
+) -> Array:
     keep = full(line.shape, True, _BOOL)
     if not assume_unique:
         line = sort(line)
@@ -343,7 +357,7 @@ def _among(x: np.ndarray, tests: np.ndarray, *, invert: bool, method: str) -> np
 
 
 @eager(_among, REAL, _BOOL)
-def _isin(x: Any, tests: Any, *, invert: bool, method: str) -> Any:
+def _isin(x: Array, tests: Array, *, invert: bool, method: str) -> Array:
     x, tests = promote_dtypes("isin", x, ravel(tests))
     if method == "compare_all" or (method == "auto" and tests.size <= _FEW):
         inside = any_(equal(reshape(x, (*x.shape, 1)), of_rank(tests, x.ndim + 1)), -1)

@@ -107,8 +107,10 @@ def argsort(
     return _argsort(x, axis=axis, descending=bool(descending), stable=bool(stable), dtype=wanted)
 
 
-def _order(x: np.ndarray, *, axis: int, descending: bool, stable: bool, dtype: np.dtype) -> Any:
-    """The indices that sort; falling, those of the reversed order, reversed."""
+def _order(
+    x: np.ndarray, *, axis: int, descending: bool, stable: bool, dtype: np.dtype
+) -> np.ndarray:
+    """The indices that sort; descending, the reversed array is sorted, and its order reversed."""
     del stable  # it always is
     if not descending:
         return ops.stable_order([x], axis).astype(dtype)
@@ -117,20 +119,20 @@ def _order(x: np.ndarray, *, axis: int, descending: bool, stable: bool, dtype: n
 
 
 @eager(_order, REAL, AS_GIVEN)
-def _argsort(x: Any, *, axis: int, descending: bool, stable: bool, dtype: np.dtype) -> Any:
+def _argsort(x: Array, *, axis: int, descending: bool, stable: bool, dtype: np.dtype) -> Array:
     return convert(ops.argsort(x, axis, descending=descending, stable=stable), dtype)
 
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
-def check_kind(caller: str, kind: Any) -> None:
-    """Refuse a ``kind`` that NumPy does not have; those that it has all give the same here."""
+def check_kind(caller: str, kind: object) -> None:
+    """Refuse a ``kind`` that NumPy does not have; all that it has give the same result here."""
     if kind not in _KINDS:
         raise ValueError(f"{caller}: kind must be one of {_KINDS}, got {kind!r}")
 
 
-def refuse_order(caller: str, order: Any) -> None:
+def refuse_order(caller: str, order: object) -> None:
     if order is not None:
         raise NotImplementedError(f"{caller}: arrays have no fields, so order= has no meaning")
 

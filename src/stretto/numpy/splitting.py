@@ -88,7 +88,7 @@ def split(
 
     Raises:
         TypeError: ``indices_or_sections`` is not of integers.
-        ValueError: ``axis`` is out of bounds; or the size does not divide into so many parts.
+        ValueError: ``axis`` is out of bounds; or the size does not divide into that many parts.
 
     As NumPy's ``split``.
 
@@ -99,11 +99,12 @@ def split(
     return _split("split", ary, indices_or_sections, axis)
 
 
-def _split(caller: str, ary: Any, at: Any, axis: int) -> list[Any]:
+def _split(caller: str, ary: ArrayLike, at: ArrayLike | Sequence[int], axis: int) -> list[Array]:
     x = as_value(ary, caller, "ary")
     place = canonical_axis(axis, x.ndim, caller)
     n = x.shape[place]
-    if np.ndim(at):
+    places_or_count: Any = at
+    if np.ndim(places_or_count):
         places = integers(at, caller, "indices_or_sections")
         bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in places), n]
     else:
@@ -126,7 +127,7 @@ def _parts_of_host(x: np.ndarray, *, slices: list[slice], axis: int) -> list[np.
 
 
 @eager(_parts_of_host, ANY)
-def _parts(x: Any, *, slices: list[slice], axis: int) -> Any:
+def _parts(x: Array, *, slices: list[slice], axis: int) -> list[Array]:
     """The parts of an array along an axis."""
     return [ops.slice_in_dim(x, part.start, part.stop, 1, axis) for part in slices]
 
@@ -143,7 +144,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
     Raises:
         TypeError: ``indices_or_sections`` is not of integers.
-        ValueError: the size does not divide into so many parts.
+        ValueError: the size does not divide into that many parts.
 
     As NumPy's ``hsplit``.
 
@@ -167,7 +168,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
     Raises:
         TypeError: ``indices_or_sections`` is not of integers.
-        ValueError: the size does not divide into so many parts.
+        ValueError: the size does not divide into that many parts.
 
     As NumPy's ``vsplit``.
 
@@ -190,7 +191,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
     Raises:
         TypeError: ``indices_or_sections`` is not of integers.
-        ValueError: the rank is below 3, or the size does not divide into so many parts.
+        ValueError: the rank is below 3, or the size does not divide into that many parts.
 
     As NumPy's ``dsplit``.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
-from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DType, DTypeLike, Shape
 from stretto._engine.ops.arithmetic import conj, real
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def _count(x: Any, axes: tuple[int, ...], where: Any, caller: str) -> Any:
+def _count(x: Array, axes: tuple[int, ...], where: ArrayLike | None, caller: str) -> int | Array:
     """The number of elements over the axes: static, or by a mask."""
     if where is None:
         return math.prod([x.shape[d] for d in axes])
@@ -45,14 +45,14 @@ def _count(x: Any, axes: tuple[int, ...], where: Any, caller: str) -> Any:
     return sum_(mask, axes)
 
 
-def _over(total: Any, count: Any) -> Any:
+def _over(total: Array, count: int | float | Array) -> Array:
     """The total over the count, which may be zero."""
     if isinstance(count, (int, float)):
         return true_divide(total, count)
     return true_divide(total, convert(count, total.dtype))
 
 
-def _mean(x: Any, axes: tuple[int, ...], where: Any, caller: str) -> Any:
+def _mean(x: Array, axes: tuple[int, ...], where: ArrayLike | None, caller: str) -> Array:
     return _over(sum_(x, axes, where=where), _count(x, axes, where, caller))
 
 
@@ -98,42 +98,42 @@ def mean(
     axes = canonical_axes(axis, x.ndim, "mean")
     inexact = inexact_dtype(wanted)
     if inexact is wanted:
-        found = _mean(convert(x, wide_dtype(wanted)), axes, where, "mean")
+        result = _mean(convert(x, wide_dtype(wanted)), axes, where, "mean")
     else:
         total = convert(sum_(x, axes, wanted, where=where), inexact)
-        found = _over(total, _count(x, axes, where, "mean"))
-    return keep(convert(found, wanted), x.shape, axes, keepdims)
+        result = _over(total, _count(x, axes, where, "mean"))
+    return keep(convert(result, wanted), x.shape, axes, keepdims)
 
 
 def _variance(
     caller: str,
-    a: Any,
-    axis: Any,
-    dtype: Any,
-    out: Any,
-    ddof: Any,
-    where: Any,
-    mean: Any,
-    correction: Any,
-) -> tuple[Any, np.dtype, tuple[int, ...], tuple[int, ...]]:
+    a: ArrayLike,
+    axis: Axes,
+    dtype: DTypeLike | None,
+    out: None,
+    ddof: ArrayLike,
+    where: ArrayLike | None,
+    mean: ArrayLike | None,
+    correction: ArrayLike | None,
+) -> tuple[Array, DType, Shape, Shape]:
     """The variance in a wide dtype, the dtype wanted, the shape and the axes."""
     x = as_value(a, caller, "a")
     refuse_out(caller, out)
     wanted = real_result(x) if dtype is None else as_dtype(dtype)
     if not is_inexact(wanted):
         raise TypeError(
-            f"{caller}: dtype must be a float or complex dtype, got {wanted.name}; leave it "
-            "out, and "
-            f"convert the result with .astype({wanted.name!r})"
+            f"{caller}: dtype must be a float or complex dtype, got {wanted.name}; leave it out, "
+            f"and convert the result with .astype({wanted.name!r})"
         )
     if correction is not None:
         if isinstance(ddof, Value) or ddof:
             raise ValueError(f"{caller}: give ddof= or correction=, which mean the same, not both")
         ddof = correction
+    lost: Any = ddof
     axes = canonical_axes(axis, x.ndim, caller)
     x = convert(x, wide_dtype(inexact_dtype(x.dtype)))
     if where is not None:
-        x = masked(caller, x, where, 0)  # not read, nor squared
+        x = masked(caller, x, where, 0)  # neither read nor squared
     if mean is None:
         centre = keep(_mean(x, axes, where, caller), x.shape, axes, True)
     else:
@@ -142,10 +142,10 @@ def _variance(
     count = _count(x, axes, where, caller)
     total = sum_(squares, axes, where=where)
     if isinstance(count, int) and not isinstance(ddof, Tracer):
-        spread = _over(total, count - ddof) if count > ddof else full_like(total, math.nan)
+        spread = _over(total, count - lost) if count > lost else full_like(total, math.nan)
     else:
-        enough = gt(count, ddof)
-        freedom = choose(enough, count - ddof, 1)
+        enough = gt(count, lost)
+        freedom = choose(enough, count - lost, 1)
         spread = choose(enough, _over(total, freedom), math.nan)
     return spread, wanted, x.shape, axes
 
@@ -156,13 +156,13 @@ def _squares_at_rest(x: np.ndarray, centre: np.ndarray) -> np.ndarray:
 
 
 @eager(_squares_at_rest, FLOAT)
-def _squares(x: Any, centre: Any) -> Any:
+def _squares(x: Array, centre: Array) -> Array:
     """The squared distance of each element from the centre; at rest in one piece of memory."""
     away = subtract(x, centre)
     return real(away * conj(away)) if is_complex(x.dtype) else multiply(away, away)
 
 
-def real_result(a: Any) -> np.dtype:
+def real_result(a: ArrayLike) -> np.dtype:
     """The dtype of a variance: the real float of the argument."""
     return real_dtype(inexact_dtype(as_value(a).dtype))
 
@@ -283,14 +283,14 @@ def average(
     weights: ArrayLike | None = None,
     returned: bool = False,
     keepdims: bool = False,
-) -> Any: ...
+) -> Array | tuple[Array, Array]: ...
 def average(
     a: ArrayLike,
     axis: Axes = None,
     weights: ArrayLike | None = None,
     returned: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Average the elements over axes, each by its weight.
 
     Args:
@@ -325,8 +325,8 @@ def average(
     return (out, total) if returned else out
 
 
-def along_axes(caller: str, weights: Any, x: Any, axis: Any) -> Any:
-    """Weights of the shape of ``x``, or of its axes here, so that they broadcast with it."""
+def along_axes(caller: str, weights: ArrayLike, x: Array, axis: Axes) -> Array:
+    """Weights, of the shape of ``x`` or one for each place along the axes, to broadcast with it."""
     w = as_value(weights, caller, "weights")
     if w.shape == x.shape:
         return w

@@ -63,7 +63,7 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
 
 
 @eager(np.tile, ANY)
-def _tile(x: Any, *, reps: tuple[int, ...]) -> Any:
+def _tile(x: Array, *, reps: tuple[int, ...]) -> Array:
     rank = len(reps)
     sizes = (1,) * (rank - x.ndim) + x.shape
     wide = tuple(n for pair in zip(reps, sizes, strict=True) for n in pair)
@@ -129,7 +129,7 @@ def repeat(
 
 
 @eager(np.repeat, ANY)
-def _repeat(x: Any, *, repeats: int | tuple[int, ...], axis: int) -> Any:
+def _repeat(x: Array, *, repeats: int | tuple[int, ...], axis: int) -> Array:
     n = x.shape[axis]
     if isinstance(repeats, tuple):
         return take(x, np.repeat(np.arange(n, dtype=np.int32), repeats), axis)
@@ -166,7 +166,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
 
 
 @eager(np.resize, ANY)
-def _resize(x: Any, *, new_shape: tuple[int, ...]) -> Any:
+def _resize(x: Array, *, new_shape: tuple[int, ...]) -> Array:
     size = math.prod(new_shape)
     return reshape(ops.slice_in_dim(tile(x, -(-size // x.size)), 0, size), new_shape)
 
@@ -199,7 +199,7 @@ def take(
         fill_value: what mode ``"fill"`` gives; NaN by default.
 
     Returns:
-        An array with the axes of ``indices`` in the place of ``axis``.
+        An array with the axes of ``indices`` in place of ``axis``.
 
     Raises:
         IndexError: an index is out of bounds in mode ``"raise"``.
@@ -235,11 +235,13 @@ def take(
     return getitem(x, (*(slice(None),) * place, places), mode, fill_value, **promises)
 
 
-def _take_of_host(x: np.ndarray, indices: np.ndarray, *, axis: int, promises: Any) -> Any:
+def _take_of_host(
+    x: np.ndarray, indices: np.ndarray, *, axis: int, promises: dict[str, Any]
+) -> np.ndarray:
     del promises
     return np.take(x, indices, axis)  # refuses indices out of bounds, and uint64
 
 
 @eager(_take_of_host, (BOOL + NUMERIC, INTEGER))
-def _take(x: Any, indices: Any, *, axis: int, promises: dict[str, Any]) -> Any:
+def _take(x: Array, indices: Array, *, axis: int, promises: dict[str, Any]) -> Array:
     return getitem(x, (*(slice(None),) * axis, indices), **promises)

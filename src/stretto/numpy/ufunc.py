@@ -1,4 +1,4 @@
-"""Universal functions: what reduces, accumulates and updates by an element-wise function.
+"""Universal functions: element-wise functions that also reduce, accumulate and update.
 
 ``add`` and its like stay plain functions, which are quicker to call than instances, with the
 methods of a ``ufunc`` as their attributes; ``ufuncs`` gives them these. Reductions that have an
@@ -17,7 +17,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import default_dtype
-from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, lt
 from stretto._engine.ops.comparison import where as choose
@@ -37,6 +37,7 @@ from stretto.numpy.taking import take
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop
     from stretto._engine.control import loops, scan
+    from stretto._engine.core.array_updates import Index
 else:
     loops, scan = map(LazyModule, ("stretto._engine.control.loops", "stretto._engine.control.scan"))
 
@@ -46,9 +47,9 @@ METHODS = ("at", "reduce", "accumulate", "outer", "reduceat")
 
 
 class _Universal(type):
-    """The class of ``ufunc``: to it belong also the functions that were given the methods."""
+    """The class of ``ufunc``, whose instances include the functions that were given the methods."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return type.__instancecheck__(cls, instance) or hasattr(instance, "__ufunc__")
 
 
@@ -71,15 +72,15 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         nout: int,
         *,
         name: str | None = None,
-        identity: Any = None,
+        identity: ArrayLike | None = None,
         collapse: Callable[[Any, tuple[int, ...]], Any] | None = None,
         run: Callable[[Any, int], Any] | None = None,
         update: Callable[..., Any] | None = None,
     ) -> None:
-        """Of an element-wise function.
+        """Wrap an element-wise function.
 
         ``collapse(x, axes)`` and ``run(x, axis)`` are its reduction and its running total, and
-        ``update`` is the method of ``x.at[index]`` that combines with it, where there are such.
+        ``update`` is the method of ``x.at[index]`` that combines with it, where these exist.
         """
         self.function = function
         self.nin, self.nout, self.nargs = nin, nout, nin + nout
@@ -91,8 +92,8 @@ class ufunc(metaclass=_Universal):  # NumPy's name
     def __repr__(self) -> str:
         return f"<stretto.numpy.ufunc {self.__name__!r}>"
 
-    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
-        """The function of each element, the arguments broadcast; ``out`` and ``where`` are refused.
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Tree:
+        """Apply the function to each element of broadcast arguments, without ``out`` and ``where``.
 
         Raises ``TypeError`` for another number of arguments.
         """
@@ -107,7 +108,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         return self.function(*args)
 
     def _binary(self, method: str) -> str:
-        """The name for messages, of a function with two arguments and one result."""
+        """The name for messages; raises unless the function has two arguments and one result."""
         caller = f"{self.__name__}.{method}"
         if (self.nin, self.nout) != (2, 1):
             raise ValueError(f"{caller}: only functions of two arguments with one result have it")
@@ -140,8 +141,8 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         Raises:
             NotImplementedError: ``out`` is given.
             TypeError: ``where`` is not boolean.
-            ValueError: an axis is out of bounds, or is named twice; or the function has not two
-                arguments and one result, or there is nothing to begin with.
+            ValueError: an axis is out of bounds, or is named twice; or the function does not have
+                two arguments and one result, or there is nothing to begin with.
 
         As NumPy's ``ufunc.reduce``.
 
@@ -163,24 +164,32 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             )
         if self._collapse is None or empty:
             begins = start if empty or where is not None else initial
-            found = self._fold(caller, x, axes, begins, where)
+            result = self._fold(caller, x, axes, begins, where)
         else:
             if where is not None:
                 zero = full((), 0, x.dtype, x.weak_type)
                 x = convert(x, self.function(zero, zero).dtype)
-                x = masked(caller, x, where, start if self.identity is None else self.identity)
-            found = self._collapse(x, axes)
+                identity: Any = start if self.identity is None else self.identity
+                x = masked(caller, x, where, identity)
+            result = self._collapse(x, axes)
             if initial is not None:
-                found = self.function(found, convert(as_value(initial, caller), found.dtype))
-        found = found if dtype is None else convert(found, as_dtype(dtype))
-        return keep(found, x.shape, axes, keepdims)
+                result = self.function(result, convert(as_value(initial, caller), result.dtype))
+        result = result if dtype is None else convert(result, as_dtype(dtype))
+        return keep(result, x.shape, axes, keepdims)
 
-    def _fold(self, caller: str, x: Any, axes: tuple[int, ...], initial: Any, where: Any) -> Any:
-        """From left to right along the axes, in row-major order."""
+    def _fold(
+        self,
+        caller: str,
+        x: Array,
+        axes: tuple[int, ...],
+        initial: ArrayLike | None,
+        where: ArrayLike | None,
+    ) -> Array:
+        """Combine from left to right along the axes, in row-major order."""
         rest = [d for d in range(x.ndim) if d not in axes]
         shape = tuple([x.shape[d] for d in rest])
 
-        def lines(v: Any) -> Any:
+        def lines(v: Array) -> Array:
             return reshape(transpose(v, (*axes, *rest)), (_product(x.shape, axes), *shape))
 
         line = lines(x)
@@ -192,20 +201,20 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             first = broadcast_to(first, shape)
         first = self._settled(first)
 
-        def step(carry: Any, part: Any) -> tuple[Any, None]:
+        def step(carry: Array, part: tuple[Array, Array | None]) -> tuple[Array, None]:
             element, holds = part
             new = convert(self.function(carry, element), carry.dtype, carry.weak_type)
             return (new if holds is None else choose(holds, new, carry)), None
 
         return scan.scan(step, first, (line, mask), line.shape[0])[0]
 
-    def _settled(self, first: Any) -> Any:
-        """The first elements in the dtype that combining them gives."""
+    def _settled(self, first: Array) -> Array:
+        """The first elements, in the dtype of the function's result."""
         if self._collapse is None:
-            made = self.function(first, first)
+            combined = self.function(first, first)
         else:
-            made = self._collapse(reshape(first, (1, *first.shape)), (0,))
-        return convert(first, made.dtype, made.weak_type)
+            combined = self._collapse(reshape(first, (1, *first.shape)), (0,))
+        return convert(first, combined.dtype, combined.weak_type)
 
     def accumulate(
         self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
@@ -223,8 +232,8 @@ class ufunc(metaclass=_Universal):  # NumPy's name
 
         Raises:
             NotImplementedError: ``out`` is given.
-            ValueError: ``axis`` is out of bounds; or the function has not two arguments and one
-                result.
+            ValueError: ``axis`` is out of bounds; or the function does not have two arguments and
+                one result.
 
         As NumPy's ``ufunc.accumulate``.
 
@@ -245,7 +254,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             lines = moveaxis(x, place, 0)
             first = self._settled(getitem(lines, 0))
 
-            def step(carry: Any, element: Any) -> tuple[Any, Any]:
+            def step(carry: Array, element: Array) -> tuple[Array, Array]:
                 new = convert(self.function(carry, element), carry.dtype, carry.weak_type)
                 return new, new
 
@@ -264,7 +273,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             An array of the axes of ``A``, then those of ``B``.
 
         Raises:
-            ValueError: the function has not two arguments.
+            ValueError: the function does not have two arguments.
 
         As NumPy's ``ufunc.outer``.
 
@@ -280,9 +289,9 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         return self.function(reshape(x, x.shape + (1,) * y.ndim), y)
 
     def at(
-        self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
+        self, a: ArrayLike, indices: Index, b: ArrayLike | None = None, /, *, inplace: bool = True
     ) -> Array:
-        """Copy an array with the elements at indices combined with others, each time anew.
+        """Copy an array with the elements at indices combined with others, once for each index.
 
         Args:
             a: an array.
@@ -308,13 +317,12 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         if self.nout != 1 or self.nin not in (1, 2) or (b is None) != (self.nin == 1):
             raise ValueError(
                 f"{caller}: expected {self.nin - 1} arrays beside a and the indices, for a "
-                "function "
-                f"with one result; got {0 if b is None else 1}"
+                f"function with one result; got {0 if b is None else 1}"
             )
         x = as_value(a, caller, "a")
         if self._update is not None:
             return self._update(At(x)[indices], b)
-        # Places as numbers in row-major order, each in its turn.
+        # Places as numbers in row-major order, updated one after another.
         index = default_dtype("int")
         where = getitem(reshape(iota(index, x.size), x.shape), indices)
         flat, places = reshape(x, (x.size,)), reshape(where, (where.size,))
@@ -322,7 +330,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         if b is not None:
             others = reshape(broadcast_to(as_value(b, caller, "b"), where.shape), (where.size,))
 
-        def step(carry: Any, part: Any) -> tuple[Any, None]:
+        def step(carry: Array, part: tuple[Array, Array | None]) -> tuple[Array, None]:
             place, other = part
             old = getitem(carry, place)
             new = self.function(old) if other is None else self.function(old, other)
@@ -357,8 +365,8 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             IndexError: an index is out of bounds, unless traced.
             NotImplementedError: ``out`` is given.
             TypeError: ``indices`` is not of integers of rank 1.
-            ValueError: ``axis`` is out of bounds; or the function has not two arguments and one
-                result.
+            ValueError: ``axis`` is out of bounds; or the function does not have two arguments and
+                one result.
 
         As NumPy's ``ufunc.reduceat``.
 
@@ -382,15 +390,15 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         steps = n if known is None else _longest(known, n)
         lines = moveaxis(x, place, 0)
 
-        def step(i: Any, held: Any) -> Any:
+        def step(i: Array, totals: Array) -> Array:
             at = starts + convert(i, starts.dtype)
-            new = convert(self.function(held, take(lines, at, 0, mode="clip")), held.dtype)
+            new = convert(self.function(totals, take(lines, at, 0, mode="clip")), totals.dtype)
             inside = reshape(lt(at, ends), (*at.shape, *(1,) * (lines.ndim - 1)))
-            return choose(inside, new, held)
+            return choose(inside, new, totals)
 
         first = self._settled(take(lines, starts, 0, mode="clip"))
-        found = moveaxis(loops.fori_loop(1, max(steps, 1), step, first), 0, place)
-        return found if dtype is None else convert(found, as_dtype(dtype))
+        result = moveaxis(loops.fori_loop(1, max(steps, 1), step, first), 0, place)
+        return result if dtype is None else convert(result, as_dtype(dtype))
 
 
 def _product(shape: Sequence[int], axes: Sequence[int]) -> int:

@@ -1,6 +1,6 @@
 """The methods of NumPy's universal functions, for those that NumPy has.
 
-``snp.add`` is the function of ``arithmetic``, here given ``reduce`` and the others as attributes.
+``snp.add`` is the function of ``arithmetic``; here it gets ``reduce`` and the others as attributes.
 Next, read ``vectorizing``.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 import numpy as np
 
 from stretto._engine.core.types import inexact_dtype
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import exp, log
@@ -74,42 +75,42 @@ if TYPE_CHECKING:
 def _with_methods(function: Callable[P, R], name: str = "", **operations: Any) -> _Signed[P, R]:
     """The function itself, with the methods and numbers of NumPy's function of its name."""
     like = getattr(np, name or function.__name__)
-    made = ufunc(function, like.nin, like.nout, identity=like.identity, **operations)
+    with_methods = ufunc(function, like.nin, like.nout, identity=like.identity, **operations)
     for attribute in (*METHODS, "nin", "nout", "nargs", "identity"):
-        setattr(function, attribute, getattr(made, attribute))
-    function.__ufunc__ = made  # type: ignore[attr-defined]
+        setattr(function, attribute, getattr(with_methods, attribute))
+    function.__ufunc__ = with_methods  # type: ignore[attr-defined]
     return cast("_Signed[P, R]", function)
 
 
-def _sum(x: Any, axes: tuple[int, ...]) -> Any:
+def _sum(x: Array, axes: tuple[int, ...]) -> Array:
     return reductions.sum(x, axes)
 
 
-def _prod(x: Any, axes: tuple[int, ...]) -> Any:
+def _prod(x: Array, axes: tuple[int, ...]) -> Array:
     return reductions.prod(x, axes)
 
 
-def _max(x: Any, axes: tuple[int, ...]) -> Any:
+def _max(x: Array, axes: tuple[int, ...]) -> Array:
     return extrema.max(x, axes)
 
 
-def _min(x: Any, axes: tuple[int, ...]) -> Any:
+def _min(x: Array, axes: tuple[int, ...]) -> Array:
     return extrema.min(x, axes)
 
 
-def _all(x: Any, axes: tuple[int, ...]) -> Any:
+def _all(x: Array, axes: tuple[int, ...]) -> Array:
     return reductions.all(x, axes)
 
 
-def _any(x: Any, axes: tuple[int, ...]) -> Any:
+def _any(x: Array, axes: tuple[int, ...]) -> Array:
     return reductions.any(x, axes)
 
 
-def _odd(x: Any, axes: tuple[int, ...]) -> Any:
+def _odd(x: Array, axes: tuple[int, ...]) -> Array:
     return reduce.reduce_xor(logic.truth(x, "logical_xor.reduce"), axes)
 
 
-def _log_sum_exp(x: Any, axes: tuple[int, ...]) -> Any:
+def _log_sum_exp(x: Array, axes: tuple[int, ...]) -> Array:
     # log sum exp(x) = m + log sum exp(x - m), with m the greatest element, or 0 if that is infinite
     x = convert(x, inexact_dtype(x.dtype), x.weak_type)
     greatest = reduce.reduce_max(x, axes)
@@ -121,19 +122,19 @@ def _log_sum_exp(x: Any, axes: tuple[int, ...]) -> Any:
 _LN2 = math.log(2)
 
 
-def _log2_sum_exp2(x: Any, axes: tuple[int, ...]) -> Any:
+def _log2_sum_exp2(x: Array, axes: tuple[int, ...]) -> Array:
     return _log_sum_exp(x * _LN2, axes) / _LN2
 
 
-def _running_log_sum_exp(x: Any, axis: int) -> Any:
+def _running_log_sum_exp(x: Array, axis: int) -> Array:
     return cumlogsumexp(convert(x, inexact_dtype(x.dtype), x.weak_type), axis)
 
 
-def _running_sum(x: Any, axis: int) -> Any:
+def _running_sum(x: Array, axis: int) -> Array:
     return cumulative.cumsum(x, axis)
 
 
-def _running_product(x: Any, axis: int) -> Any:
+def _running_product(x: Array, axis: int) -> Array:
     return cumulative.cumprod(x, axis)
 
 

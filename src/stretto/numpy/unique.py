@@ -1,4 +1,4 @@
-"""The different elements of an array, or parts along an axis.
+"""The distinct elements of an array, or parts along an axis.
 
 How many there are depends on values: while tracing ``size`` must be given. Next, read ``sets``.
 """
@@ -6,6 +6,7 @@ How many there are depends on values: while tracing ``size`` must be given. Next
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -89,7 +90,7 @@ def unique(
 @overload
 def unique(
     ar: ArrayLike,
-    return_index: bool = False,
+    return_index: Literal[True],
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
@@ -98,7 +99,34 @@ def unique(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
-) -> Any: ...
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    *,
+    return_inverse: Literal[True],
+    return_counts: bool = False,
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    *,
+    return_counts: Literal[True],
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, ...]: ...
+@overload
 def unique(
     ar: ArrayLike,
     return_index: bool = False,
@@ -110,7 +138,19 @@ def unique(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
-) -> Any:
+) -> Array | tuple[Array, ...]: ...
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Array | tuple[Array, ...]:
     """List the distinct elements, or the distinct parts along an axis, in order.
 
     Args:
@@ -142,35 +182,35 @@ def unique(
     Array([1, 3, 0], dtype=int32)
     """
     x = as_value(ar, "unique", "ar")
-    asked = (True, return_index, return_inverse, return_counts)
+    requested = (True, return_index, return_inverse, return_counts)
     if size is not None:
-        found: Any = _unique_sized(
+        results: Any = _unique_sized(
             x, axis, integer(size, "unique", "size", 0), fill_value, equal_nan
         )
     else:
         host = concrete(x, "unique")
         wide: Any = host.astype(np.float32) if host.dtype.kind == "V" else host
-        wanted = (return_index or x.__class__ is not Array, *asked[2:])
+        wanted = (return_index or x.__class__ is not Array, *requested[2:])
         unique: Any = np.unique
         outs = unique(wide, *map(bool, wanted), axis, equal_nan=equal_nan)
         if not any(wanted):
             return array_of(outs.astype(x.dtype, copy=False), x.dtype)
         others = iter(outs[1:])
         places = [index_array(next(others)) if w else None for w in wanted]
-        found = (_values(x, axis, (outs[0], places[0])), *places)
-    out = tuple(value for value, wanted in zip(found, asked, strict=True) if wanted)
+        results = (_values(x, axis, (outs[0], places[0])), *places)
+    out = tuple(value for value, wanted in zip(results, requested, strict=True) if wanted)
     return out[0] if len(out) == 1 else out
 
 
-def _values(x: Any, axis: int | None, outs: Any) -> Any:
-    """The different elements; under a derivative taken from where they first occur."""
+def _values(x: Array, axis: int | None, outs: Sequence[Any]) -> Array:
+    """The distinct elements; under a derivative taken from where they first occur."""
     if x.__class__ is Array:
         return array_of(outs[0].astype(x.dtype), x.dtype)
     first = outs[1]
     return take(x, first) if axis is None else take(x, first, axis)
 
 
-def starts_of_runs(line: Any, equal_nan: bool) -> Any:
+def starts_of_runs(line: Array, equal_nan: bool) -> Array:
     """Where a part along the first axis differs from the one before it; the first one does."""
     left, right = slice_in_dim(line, 0, -1), slice_in_dim(line, 1, None)
     differs = ne(left, right)
@@ -182,8 +222,8 @@ def starts_of_runs(line: Any, equal_nan: bool) -> Any:
 
 
 def _unique_sized(
-    x: Any, axis: int | None, size: int, fill_value: Any, equal_nan: bool
-) -> tuple[Any, ...]:
+    x: Array, axis: int | None, size: int, fill_value: ArrayLike | None, equal_nan: bool
+) -> tuple[Array, ...]:
     """Values, first occurrences, inverse, counts, at a static size."""
     place = 0 if axis is None else canonical_axis(axis, x.ndim, "unique")
     parts = reshape(x, (x.size,)) if axis is None else move_axis(x, place, 0)
@@ -220,7 +260,7 @@ def _unique_sized(
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
-    """List the distinct elements with all that ``unique`` finds; every NaN counts apart.
+    """List the distinct elements with all that ``unique`` finds; each NaN counts separately.
 
     Args:
         x: an array.
@@ -247,7 +287,7 @@ def unique_all(
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
-    """List the distinct elements and how often each occurs; every NaN counts apart.
+    """List the distinct elements and how often each occurs; each NaN counts separately.
 
     Args:
         x: an array.
@@ -301,7 +341,7 @@ def unique_inverse(
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """List the distinct elements; every NaN counts apart.
+    """List the distinct elements; each NaN counts separately.
 
     Args:
         x: an array.

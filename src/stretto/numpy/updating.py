@@ -6,7 +6,7 @@ What the methods of ``x.at[index]`` do.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ml_dtypes
@@ -17,6 +17,7 @@ from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.arithmetic import add, divide, multiply, subtract
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
@@ -45,6 +46,7 @@ from stretto.numpy.out_of_bounds import canonical_mode, settle
 
 if TYPE_CHECKING:  # loaded when an index first names an element more than once
     from stretto._engine.control import while_loop
+    from stretto._engine.core.array_updates import Index as IndexLike
 else:
     while_loop = LazyModule("stretto._engine.control.while_loop")
 
@@ -72,26 +74,26 @@ _SCATTERS: dict[str, Callable[..., Any]] = {
 
 def update(
     kind: str,
-    x: Any,
-    index: Any,
-    values: Any,
+    x: Array,
+    index: IndexLike,
+    values: ArrayLike,
     *,
     mode: str | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     wrap_negative_indices: bool = True,
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     """A copy of ``x`` whose elements at ``index`` are combined with values by the operation."""
     if out_sharding is not None:
         refuse_sharding(f"x.at[...].{kind}", out_sharding=out_sharding)
     wrap = wrap_negative_indices
     if mode is None and wrap and x.__class__ is Array and state.interpreter is EAGER:
-        done = _write_view(kind, x, index, values)
-        if done is None:
-            done = _write_places(kind, x, index, values)
-        if done is not None:
-            return done
+        updated = _write_view(kind, x, index, values)
+        if updated is None:
+            updated = _write_places(kind, x, index, values)
+        if updated is not None:
+            return updated
     caller = f"x.at[...].{kind}"
     mode = canonical_mode(mode, "fill")
     if kind == "divide":
@@ -99,9 +101,9 @@ def update(
     values = _cast(caller, values, x)
     mask = mask_of(x, index)
     if mask is not None:
-        chosen = _update_mask(kind, x, mask, values)
-        if chosen is not None:
-            return chosen
+        updated = _update_mask(kind, x, mask, values)
+        if updated is not None:
+            return updated
     parsed = parse(index, x.type, wrap)
     if mode == "raise":
         parsed.check(x.type)
@@ -112,32 +114,33 @@ def update(
     parsed, mode = settle(parsed, mode)
     distinct = parsed.distinct or (unique_indices and mode != "clip") or _seen_distinct(parsed)
     if x.__class__ is Array and values.__class__ is Array and state.interpreter is EAGER:
-        done = _write_host(kind, x, parsed, values, mode)
-        if done is not None:
-            return done
+        updated = _write_host(kind, x, parsed, values, mode)
+        if updated is not None:
+            return updated
     in_order = indices_are_sorted and not any(
         isinstance(e, Span) and _is_strided(e) for e in parsed.entries
     )
     return _scatter(kind, x, parsed, values, mode=mode, in_order=in_order, distinct=distinct)
 
 
-def _cast(caller: str, values: Any, x: Any) -> Any:
+def _cast(caller: str, values: ArrayLike, x: Array) -> Array:
     if values.__class__ is int and kind_of(x.dtype) in ("int", "uint"):
         bounds = ml_dtypes.iinfo(x.dtype)
-        if not bounds.min <= values <= bounds.max:
+        number: Any = values
+        if not bounds.min <= number <= bounds.max:
             raise OverflowError(
                 f"{caller}: the Python integer {shown(values)} does not fit in {x.type}"
             )
-    values = as_value(values, caller, "values")
-    if is_complex(values.dtype) and not is_complex(x.dtype):
+    value = as_value(values, caller, "values")
+    if is_complex(value.dtype) and not is_complex(x.dtype):
         raise TypeError(
-            f"{caller}: complex values do not go into {x.type}; take their .real, or convert x "
+            f"{caller}: complex values cannot go into {x.type}; take their .real, or convert x "
             "first"
         )
-    return convert(values, x.dtype, x.type.weak_type)
+    return convert(value, x.dtype, x.type.weak_type)
 
 
-def _fit(caller: str, values: Any, parsed: Index, x: Any) -> Any:
+def _fit(caller: str, values: Array, parsed: Index, x: Array) -> Array:
     """The values in the shape of what they update."""
     shape = parsed.result_shape()
     have = values.shape
@@ -150,8 +153,7 @@ def _fit(caller: str, values: Any, parsed: Index, x: Any) -> Any:
     if not fits:
         raise ValueError(
             f"{caller}: values of shape {values.shape} do not broadcast to the shape {shape} "
-            "that the "
-            f"index takes of {x.type}"
+            f"that the index takes of {x.type}"
         )
     return broadcast_to(reshape(values, have), shape)
 
@@ -160,14 +162,14 @@ def _fit(caller: str, values: Any, parsed: Index, x: Any) -> Any:
 
 
 class Mask(NamedTuple):
-    """An index that is a mask over axes from ``start`` on, and takes all of the others."""
+    """An index that is a mask over the axes from ``start`` on, and takes the others whole."""
 
     mask: Any
     start: int
 
 
-def mask_of(x: Any, index: Any) -> Mask | None:
-    """The mask that the index is, beside slices of whole axes, if it is one."""
+def mask_of(x: Array, index: IndexLike) -> Mask | None:
+    """The mask in the index, if all else in it are slices of whole axes."""
     parts = index if isinstance(index, tuple) else (index,)
     masks = [
         part for part in parts if isinstance(part, (Value, np.ndarray)) and part.dtype.kind == "b"
@@ -191,15 +193,15 @@ def mask_of(x: Any, index: Any) -> Mask | None:
     return Mask(mask, start)
 
 
-def _axes_named(part: Any) -> int:
+def _axes_named(part: object) -> int:
     return 0 if part is Ellipsis else getattr(part, "ndim", 1)
 
 
-def _update_mask(kind: str, x: Any, where: Mask, values: Any) -> Any:
-    """The update as a choice by the mask; ``None`` where the values are one for each place.
+def _update_mask(kind: str, x: Array, where: Mask, values: Array) -> Array | None:
+    """The update as a choice by the mask; ``None`` where each place has a value of its own.
 
-    What NumPy takes, and a traced mask can take, are values that are the same for all its places;
-    besides, values of the shape of ``x``, of which those at the mask's places are taken.
+    Values may be the same for all places of the mask, as in NumPy, or have the shape of ``x``: then
+    those at the mask's places are taken.
     """
     (mask, start), have, shape = where, values.shape, x.shape
     end = start + mask.ndim
@@ -230,24 +232,26 @@ def _broadcasts(have: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     )
 
 
-def _choose(where: Mask, new: Any, x: Any) -> Any:
+def _choose(where: Mask, new: Array, x: Array) -> Array:
     mask, start = where
     spread = (1,) * start + mask.shape + (1,) * (x.ndim - start - mask.ndim)
-    chosen = broadcast_to(reshape(as_value(mask), spread), x.shape)
-    return choose(chosen, broadcast_to(new, x.shape), x)
+    spread_mask = broadcast_to(reshape(as_value(mask), spread), x.shape)
+    return choose(spread_mask, broadcast_to(new, x.shape), x)
 
 
-def apply_to_mask(func: Callable[[Any], Any], x: Any, mask: Mask) -> Any:
+def apply_to_mask(func: Callable[[Array], ArrayLike], x: Array, mask: Mask) -> Array:
     """``func(x)`` where the mask holds, else ``x``."""
     return _choose(mask, _cast("x.at[mask].apply", func(x), x), x)
 
 
-def apply_again(func: Callable[[Any], Any], x: Any, once: Any, times: Any) -> Any:
-    """``func`` applied to each value ``times`` in all, of which one is done; in the dtype of x."""
+def apply_again(
+    func: Callable[[Array], ArrayLike], x: Array, once: ArrayLike, times: ArrayLike
+) -> Array:
+    """Apply ``func`` to each value ``times`` times, the first of which gave ``once``."""
 
-    def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
-        done, y = state
-        return done + 1, choose(gt(times, done), _cast("x.at[...].apply", func(y), x), y)
+    def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        count, y = state
+        return count + 1, choose(gt(times, count), _cast("x.at[...].apply", func(y), x), y)
 
     first = _cast("x.at[...].apply", once, x)
     return while_loop.while_loop(
@@ -255,8 +259,8 @@ def apply_again(func: Callable[[Any], Any], x: Any, once: Any, times: Any) -> An
     )[1]
 
 
-def names_once(x: Any, index: Any, *, wrap_negative_indices: bool = True) -> bool:
-    """Whether the index is seen to name no element more than once."""
+def names_once(x: Array, index: IndexLike, *, wrap_negative_indices: bool = True) -> bool:
+    """Whether the index is known to name no element more than once."""
     parsed = parse(index, x.type, wrap_negative_indices)
     return parsed.distinct or math.prod(parsed.batch) <= 1 or _each_once(parsed)
 
@@ -270,7 +274,7 @@ def _seen_distinct(parsed: Index) -> bool:
 
 
 def _each_once(parsed: Index) -> bool:
-    """Whether the places of index arrays are known, and no two of them one."""
+    """Whether the places of index arrays are known and all different."""
     arrays = parsed.arrays
     if not parsed.concrete:
         return False
@@ -281,32 +285,35 @@ def _each_once(parsed: Index) -> bool:
     return np.unique(line).size == line.size
 
 
-def _write_view(kind: str, x: Array, index: Any, values: Any) -> Array | None:
-    """The update by NumPy at integers and slices in bounds; ``None`` where more is to be done."""
+def _write_view(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> Array | None:
+    """The update by NumPy at integers and slices in bounds; ``None`` where more work is needed."""
     parts = for_numpy(index, False)
     if parts is None or (kind != "set" and kind not in _HOST) or not _takes(x, values):
         return None
-    values = values.to_host() if values.__class__ is Array else values
+    new: Any = values
+    new = new.to_host() if new.__class__ is Array else new
     out = x.to_host().copy()
     try:
         part = out[parts]
-        new = quiet.run(np.asarray, values, out.dtype)
+        new = quiet.run(np.asarray, new, out.dtype)
         part[...] = new if kind == "set" else quiet.run(_HOST[kind], part, new)
     except (IndexError, TypeError, ValueError, OverflowError):
-        return None  # out of bounds, or an error to be told in full
+        return None  # out of bounds, or an error that is worded elsewhere
     return Array(out, x.type)
 
 
-def _takes(x: Array, values: Any) -> bool:
+def _takes(x: Array, values: ArrayLike) -> bool:
     """Whether the values are of the array's dtype, or a number that takes it."""
-    if values.__class__ is Array:
-        return values.type.dtype is x.type.dtype
-    return (values.__class__, x.type.dtype.kind) in ((int, "i"), (int, "f"), (float, "f"))
+    new: Any = values
+    if new.__class__ is Array:
+        return new.type.dtype is x.type.dtype
+    return (new.__class__, x.type.dtype.kind) in ((int, "i"), (int, "f"), (float, "f"))
 
 
-def _write_places(kind: str, x: Array, index: Any, values: Any) -> Array | None:
-    """The update by NumPy at one line of places in bounds; ``None`` where more is to be done."""
-    at: Any = index.to_host() if index.__class__ is Array else index
+def _write_places(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> Array | None:
+    """The update by NumPy at one line of places in bounds; ``None`` where more work is needed."""
+    at: Any = index
+    at = at.to_host() if at.__class__ is Array else at
     if at.__class__ is not np.ndarray or at.ndim != 1 or at.dtype.kind not in "iu":
         return None
     if at.dtype == np.uint64 or not x.type.ndim or not _takes(x, values):
@@ -316,19 +323,20 @@ def _write_places(kind: str, x: Array, index: Any, values: Any) -> Array | None:
         return None
     out = np.array(x.to_host(), order="C")
     try:
-        new = values.to_host() if values.__class__ is Array else np.asarray(values, out.dtype)
+        new: Any = values
+        new = new.to_host() if new.__class__ is Array else np.asarray(new, out.dtype)
         at = at.astype(np.intp, copy=False)
         if kind == "set":
             out[at] = new
         else:
             quiet.run(_HOST[kind].at, out, at, new)
     except (IndexError, ValueError, TypeError, OverflowError):
-        return None  # out of bounds, or an error to be told in full
+        return None  # out of bounds, or an error that is worded elsewhere
     return Array(out, x.type)
 
 
-def _write_host(kind: str, x: Array, parsed: Index, values: Array, mode: str) -> Any:
-    """The update done by NumPy, where that is plain: slices, and one axis of places to set."""
+def _write_host(kind: str, x: Array, parsed: Index, values: Array, mode: str) -> Array | None:
+    """The update by NumPy in the simple cases: slices, and one axis of places to set."""
     if parsed.arrays and (kind != "set" or len(parsed.batch) > 1):
         return None
     if mode == "fill" or (kind != "set" and kind not in _HOST):
@@ -361,7 +369,7 @@ class Places(NamedTuple):
 
 
 def _places(parsed: Index) -> Places:
-    """A slice of step 1 is a window, one of another step a row of places."""
+    """Describe the scatter: a slice of step 1 is a window, one of another step a row of places."""
     layout = [axis for axis in parsed.layout() if isinstance(axis, (Span, int))]
     sizes = tuple(parsed.size_of(axis) for axis in layout)
     windows = {i: a for i, a in enumerate(layout) if isinstance(a, Span) and not _is_strided(a)}
@@ -397,9 +405,9 @@ def _places(parsed: Index) -> Places:
 
 
 def _scatter(
-    kind: str, x: Any, parsed: Index, values: Any, *, mode: str, in_order: bool, distinct: bool
-) -> Any:
-    """The update as one scatter; division and powers with an element-wise operation beside it."""
+    kind: str, x: Array, parsed: Index, values: Array, *, mode: str, in_order: bool, distinct: bool
+) -> Array:
+    """The update as one scatter; division and powers need an element-wise operation as well."""
     places = _places(parsed)
     values = rev(reshape(values, places.sizes), places.flipped)
     target = reshape(x, parsed.shape)
@@ -421,7 +429,9 @@ def _is_strided(span: Span) -> bool:
     return abs(span.step) != 1 and span.count > 1
 
 
-def _spread(at: Any, layout: list[Any], batch: tuple[int, ...]) -> Any:
+def _spread(
+    at: Value | np.ndarray, layout: Sequence[Span | int], batch: tuple[int, ...]
+) -> Array | np.ndarray:
     """Places with their axes at those of ``batch`` in the layout, and size 1 elsewhere."""
     padded = iter((*(1,) * (len(batch) - at.ndim), *at.shape))
     shape = tuple(next(padded) if isinstance(axis, int) else 1 for axis in layout)

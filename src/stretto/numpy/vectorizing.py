@@ -14,7 +14,7 @@ from stretto._engine.api.arguments import wraps
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import squeeze
 from stretto.numpy.ufunc import ufunc
@@ -48,7 +48,7 @@ def vectorize(
 
     Args:
         pyfunc: a function of arrays.
-        excluded: the positions and keywords of arguments that it gets as they are; None is always
+        excluded: the positions and keywords of arguments that it gets unchanged; None is always
             passed on.
         signature: the axes of arguments and results; scalars by default.
 
@@ -66,32 +66,32 @@ def vectorize(
     >>> product(snp.ones((4, 2, 3)), snp.ones(3)).shape
     (4, 2)
     """
-    left_out = frozenset(excluded)
-    if not all(isinstance(e, (int, str)) for e in left_out):
+    exclusions = frozenset(excluded)
+    if not all(isinstance(e, (int, str)) for e in exclusions):
         raise TypeError(f"vectorize: excluded must hold integers and strings, got {excluded!r}")
-    if any(isinstance(e, int) and e < 0 for e in left_out):
+    if any(isinstance(e, int) and e < 0 for e in exclusions):
         raise ValueError(f"vectorize: excluded positions must not be negative, got {excluded!r}")
     sides = None if signature is None else _parse(signature)
 
     @wraps(pyfunc, "vectorize")
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
-        named = [k for k in kwargs if k not in left_out and kwargs[k] is not None]
-        places = [i for i, a in enumerate(args) if i not in left_out and a is not None]
+    def vectorized(*args: Any, **kwargs: Any) -> Tree:
+        named = [k for k in kwargs if k not in exclusions and kwargs[k] is not None]
+        places = [i for i, a in enumerate(args) if i not in exclusions and a is not None]
         if sides is not None:
-            _check_arguments(sides[0], len(args) - len(left_out & {*range(len(args))}), named)
+            _check_arguments(sides[0], len(args) - len(exclusions & {*range(len(args))}), named)
 
-        def fun(*examples: Any) -> Any:
-            given, others = list(args), dict(kwargs)
+        def fun(*examples: Any) -> Tree:
+            positional, keywords = list(args), dict(kwargs)
             for i, example in zip(places, examples, strict=False):
-                given[i] = example
-            others.update(zip(named, examples[len(places) :], strict=True))
-            return pyfunc(*given, **others)
+                positional[i] = example
+            keywords.update(zip(named, examples[len(places) :], strict=True))
+            return pyfunc(*positional, **keywords)
 
         mapped = [args[i] for i in places] + [kwargs[k] for k in named]
         if sides is None:
             cores: list[_Core] = [()] * len(mapped)
         else:
-            inside = [i for i in range(len(args)) if i not in left_out]
+            inside = [i for i in range(len(args)) if i not in exclusions]
             cores = [sides[0][inside.index(i)] for i in places]
             for i, core in zip(inside, sides[0], strict=True):
                 if args[i] is None and core:
@@ -102,14 +102,14 @@ def vectorize(
 
 
 def _parse(signature: str) -> tuple[list[_Core], list[_Core]]:
-    found = _SIGNATURE.fullmatch(signature.replace(" ", ""))
-    if found is None:
+    match = _SIGNATURE.fullmatch(signature.replace(" ", ""))
+    if match is None:
         raise ValueError(
             f"vectorize: a signature is written as '(m,n),(n)->(m)'; got {signature!r}"
         )
     inputs, outputs = (
         [tuple(re.findall(_NAME, core)) for core in re.findall(_CORE, side)]
-        for side in found.groups()
+        for side in match.groups()
     )
     return inputs, outputs
 
@@ -126,11 +126,11 @@ def _check_arguments(cores: Sequence[_Core], count: int, named: Sequence[str]) -
 
 def _apply(
     fun: Callable[..., Any],
-    args: Sequence[Any],
+    args: Sequence[ArrayLike],
     cores: Sequence[_Core],
     wanted: Sequence[_Core] | None,
-) -> Any:
-    """The function over all that its arguments broadcast to."""
+) -> Tree:
+    """Apply the function at each index of the shape that its arguments broadcast to."""
     values = [as_value(x, "vectorize", f"argument {i}") for i, x in enumerate(args)]
     sizes: dict[str, int] = {}
     outer = []
@@ -164,17 +164,17 @@ def _checked(
     if wanted is None:
         return fun
 
-    def checked(*args: Any) -> Any:
+    def checked(*args: Any) -> Tree:
         out = fun(*args)
-        several = isinstance(out, (tuple, list))
-        if len(wanted) != 1 and not several:
+        is_sequence = isinstance(out, (tuple, list))
+        if len(wanted) != 1 and not is_sequence:
             raise TypeError(
                 f"vectorize: the signature has {len(wanted)} results, so the function must return "
                 f"a tuple of them; got {type(out).__name__}"
             )
-        if len(wanted) == 1 and several:
+        if len(wanted) == 1 and is_sequence:
             raise TypeError("vectorize: the signature has one result; got a tuple")
-        outs = list(out) if several else [out]
+        outs = list(out) if is_sequence else [out]
         if len(outs) != len(wanted):
             raise TypeError(f"vectorize: the signature has {len(wanted)} results; got {len(outs)}")
         known = dict(sizes)
@@ -186,7 +186,7 @@ def _checked(
                     f"it is {y.type}"
                 )
             _check_sizes(core, y.shape, known, f"result {i}")
-        return tuple(outs) if several else outs[0]
+        return tuple(outs) if is_sequence else outs[0]
 
     return checked
 

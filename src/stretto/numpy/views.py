@@ -1,18 +1,18 @@
-"""The same bytes as elements of another dtype, or in the other order.
+"""The same bytes as elements of another dtype, or in reversed order.
 
 What the methods ``view``, ``byteswap``, ``tobytes`` and ``tofile`` do. Next, read ``methods``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
-from stretto._engine.core.typing import Array, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.comparison import ne
@@ -22,7 +22,10 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto.numpy.dtypes import as_dtype
 
-if TYPE_CHECKING:  # few programs write arrays as they lie
+if TYPE_CHECKING:  # few programs write raw arrays
+    import os
+    from typing import BinaryIO
+
     from stretto._engine.core import files
 else:
     files = LazyModule("stretto._engine.core.files")
@@ -33,7 +36,7 @@ _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(bool)
 
 
-def view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Array:
+def view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
     """Read the bytes of the elements as elements of another dtype.
 
     Args:
@@ -91,12 +94,12 @@ def view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Array:
     return reshape(complex_(first, second), pairs.shape[:-1] if self.ndim else ())
 
 
-def _side_by_side(parts: list[Any], x: Any) -> Any:
+def _side_by_side(parts: list[Array], x: Array) -> Array:
     joined = concatenate(parts, parts[0].ndim - 1)
     return reshape(joined, (*x.shape[:-1], -1)) if x.ndim else joined
 
 
-def byteswap(self: Any, inplace: bool = False) -> Array:
+def byteswap(self: Array, inplace: bool = False) -> Array:
     """Reverse the order of the bytes of each element.
 
     Args:
@@ -125,13 +128,13 @@ def byteswap(self: Any, inplace: bool = False) -> Array:
     return bitcast_convert_type(rev(parts, (self.ndim,)), self.dtype)
 
 
-def _elements(x: Any, caller: str) -> np.ndarray:
+def _elements(x: ArrayLike, caller: str) -> np.ndarray:
     if isinstance(x, Tracer):
         return x.__array__()  # says what is wrong, and where the value comes from
     return np.asarray(as_value(x, caller))
 
 
-def tobytes(self: Any, order: str = "C") -> bytes:
+def tobytes(self: Array, order: str = "C") -> bytes:
     r"""Copy the bytes of the elements.
 
     Args:
@@ -153,7 +156,9 @@ def tobytes(self: Any, order: str = "C") -> bytes:
     return _elements(self, "tobytes").tobytes("F" if order == "F" else "C")
 
 
-def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:
+def tofile(
+    self: Array, fid: str | os.PathLike[str] | BinaryIO, sep: str = "", format: str = "%s"
+) -> None:
     r"""Write the elements to a file: their bytes, or text.
 
     Args:

@@ -5,8 +5,6 @@ Each is symmetric, of ``M`` elements; a single element is 1. Next, read ``files`
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._engine.core.integers import integer
@@ -145,7 +143,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     return bessel_i0e(z) * exp(z - shape_parameter) / bessel_i0e(shape_parameter)
 
 
-def _i0(x: np.ndarray) -> Any:
+def _i0(x: np.ndarray) -> np.ndarray | None:
     """NumPy's ``i0``, in its own precision, unless a compiled program is faster."""
     if I0.compiled((array_type(x.shape, x.dtype),)):
         return None

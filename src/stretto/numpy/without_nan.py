@@ -31,10 +31,12 @@ __all__ = [
 ]
 
 
-def numbers_of(a: Any, caller: str, axis: Any, out: Any, where: Any = None) -> tuple[Any, Any]:
-    """The array, and a mask of what is not NaN; None where all of it is known to be numbers.
+def numbers_of(
+    a: ArrayLike, caller: str, axis: Axes, out: None, where: ArrayLike | None = None
+) -> tuple[Array, Array | None]:
+    """The array, and a mask of what is not NaN; None where no element can be NaN.
 
-    Refuses what the reductions would refuse in their own names.
+    Arguments are checked here, so that messages name the caller and not an inner reduction.
     """
     x = as_value(a, caller, "a")
     refuse_out(caller, out)
@@ -129,7 +131,7 @@ def nanprod(
     return prod(x, axis, dtype, out, keepdims, initial, where)
 
 
-def _both(numbers: Any, where: Any, caller: str) -> Any:
+def _both(numbers: Array | None, where: ArrayLike | None, caller: str) -> ArrayLike | None:
     if numbers is None or where is None:
         return where if numbers is None else numbers
     return numbers & mask_of_where(where, caller)
@@ -279,13 +281,10 @@ def nanstd(
     )
 
 
-# NumPy's fmax and fmin take the other number where one is NaN.
-
-
 def nancumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Sum the elements up to each one along an axis, with zero in the place of NaN.
+    """Sum the elements up to each one along an axis, with zero in place of NaN.
 
     Args:
         a: an array, or a number.
@@ -313,7 +312,7 @@ def nancumsum(
 def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Multiply the elements up to each one along an axis, with one in the place of NaN.
+    """Multiply the elements up to each one along an axis, with one in place of NaN.
 
     Args:
         a: an array, or a number.

@@ -1,4 +1,4 @@
-"""What all transforms share: sizes and axes as NumPy takes them, norms, and any number of axes.
+"""What all transforms share: sizes and axes as in NumPy, norms, and any number of axes.
 
 Next, read ``transforms``.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.fft import Fft, FftType, complex_dtype
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, transpose
@@ -23,7 +23,9 @@ _NORMS = ("backward", "ortho", "forward")
 _AT_ONCE = 3
 
 
-def along_axis(caller: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
+def along_axis(
+    caller: str, kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: str | None
+) -> Array:
     """The transform along one axis, with ``n`` points there."""
     x = as_value(a, caller, "a")
     if isinstance(axis, (tuple, list)):
@@ -36,7 +38,9 @@ def along_axis(caller: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str 
     )
 
 
-def along_axes(caller: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+def along_axes(
+    caller: str, kind: FftType, a: ArrayLike, s: Sequence[int] | None, axes: Axes, norm: str | None
+) -> Array:
     """The transform along several axes, with ``s`` points; by default all axes, or the last."""
     x = as_value(a, caller, "a")
     lengths = None if s is None else integers(s, caller, "s", -1)
@@ -47,12 +51,12 @@ def along_axes(caller: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str 
     else:
         places = canonical_axes(axes, x.ndim, caller)
     if lengths is not None and len(lengths) != len(places):
-        raise ValueError(f"{caller}: s {lengths} and axes {axes} must be equally many")
+        raise ValueError(f"{caller}: s {lengths} and axes {axes} must have equal lengths")
     return _applied(caller, kind, x, lengths, places, norm)
 
 
 def swapped_norm(caller: str, norm: str | None) -> str:
-    """The norm that puts on a transform the factor which this one puts on its inverse."""
+    """The norm that gives a transform the factor that this one gives its inverse."""
     return _NORMS[2 - _NORMS.index(_checked(caller, norm))]
 
 
@@ -66,8 +70,13 @@ def _checked(caller: str, norm: str | None) -> str:
 
 
 def _applied(
-    caller: str, kind: FftType, x: Any, s: Sequence[int] | None, axes: tuple[int, ...], norm: Any
-) -> Any:
+    caller: str,
+    kind: FftType,
+    x: Array,
+    s: Sequence[int] | None,
+    axes: tuple[int, ...],
+    norm: str | None,
+) -> Array:
     norm = _checked(caller, norm)
     dtype = complex_dtype(x.dtype)
     if kind is not FftType.RFFT:
@@ -91,9 +100,9 @@ def _applied(
 
 
 def _lengths(
-    caller: str, kind: FftType, x: Any, s: Sequence[int] | None, axes: tuple[int, ...]
+    caller: str, kind: FftType, x: Array, s: Sequence[int] | None, axes: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """The number of points along each axis: that asked for, else (or for -1) that at hand."""
+    """The number of points along each axis: from ``s``, or for -1 and without ``s`` its size."""
     own = [x.shape[d] for d in axes]
     if kind is FftType.IRFFT:
         own[-1] = 2 * (own[-1] - 1)
@@ -101,14 +110,13 @@ def _lengths(
     if min(lengths) < 1:
         raise ValueError(
             f"{caller}: a transform needs at least one point, got {tuple(lengths)} along axes "
-            f"{axes} "
-            f"of {x.type}"
+            f"{axes} of {x.type}"
         )
     return tuple(lengths)
 
 
-def _resized(kind: FftType, x: Any, lengths: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """Cut off, or filled up with zeros, at the end of each axis."""
+def _resized(kind: FftType, x: Array, lengths: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """Cut off or zero-padded at the end of each axis."""
     config = [(0, 0, 0)] * x.ndim
     for d, n in zip(axes, lengths, strict=True):
         wanted = n // 2 + 1 if kind is FftType.IRFFT and d == axes[-1] else n
@@ -116,8 +124,8 @@ def _resized(kind: FftType, x: Any, lengths: tuple[int, ...], axes: tuple[int, .
     return pad(x, 0, config) if any(high for _, high, _ in config) else x
 
 
-def _transformed(kind: FftType, x: Any, lengths: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """Three axes at once: of real numbers the last ones first, to real numbers last."""
+def _transformed(kind: FftType, x: Array, lengths: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """Transform three axes at a time; the last axes first from real numbers, last to real ones."""
     groups = [(kind, axes[-_AT_ONCE:], lengths[-_AT_ONCE:])]
     rest = len(axes) - _AT_ONCE
     other = FftType.FFT if kind in (FftType.FFT, FftType.RFFT) else FftType.IFFT
@@ -133,7 +141,7 @@ def _transformed(kind: FftType, x: Any, lengths: tuple[int, ...], axes: tuple[in
 
 
 def _factor(kind: FftType, count: int, norm: str) -> float:
-    """The inverse kinds divide by ``count`` of themselves."""
+    """The factor that ``norm`` asks for; the inverse kinds already divide by ``count``."""
     if kind in (FftType.FFT, FftType.RFFT):
         return {"backward": 1.0, "ortho": count**-0.5, "forward": 1 / count}[norm]
     return {"backward": 1.0, "ortho": count**0.5, "forward": float(count)}[norm]

@@ -1,4 +1,4 @@
-"""Which frequency stands where, and zero frequency moved to the middle.
+"""The frequency of each element, and frequency zero moved to the middle.
 
 Next, read ``applying``.
 """
@@ -6,7 +6,7 @@ Next, read ``applying``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +20,15 @@ from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.flips import roll
 
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
+
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
-def _spaced(caller: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
+def _spaced(
+    caller: str, places: np.ndarray, n: int, d: ArrayLike, dtype: DTypeLike | None
+) -> Array:
     wanted = default_dtype("float") if dtype is None else as_dtype(dtype)
     if isinstance(d, (int, float)):
         return as_value((places / (n * d)).astype(wanted))
@@ -31,7 +36,7 @@ def _spaced(caller: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
     return convert(as_value(places.astype(np.float64)) / (step * n), wanted)
 
 
-def _count(caller: str, n: Any) -> int:
+def _count(caller: str, n: int) -> int:
     count = integer(n, caller, "n")
     if count < 1:
         raise ValueError(f"{caller}: n must be positive, got {count}")
@@ -39,7 +44,11 @@ def _count(caller: str, n: Any) -> int:
 
 
 def fftfreq(
-    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+    n: int,
+    d: ArrayLike = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
 ) -> Array:
     """List the frequency of each element of a transform.
 
@@ -70,7 +79,11 @@ def fftfreq(
 
 
 def rfftfreq(
-    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+    n: int,
+    d: ArrayLike = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
 ) -> Array:
     """List the frequency of each element of a transform of real numbers.
 

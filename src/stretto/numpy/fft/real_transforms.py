@@ -238,7 +238,7 @@ def irfft2(
 def hfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
 ) -> Array:
-    """Transform numbers of which half is given, ``x[-i] = conj(x[i])``, to a real spectrum.
+    """Transform one half of Hermitian numbers, ``x[-i] = conj(x[i])``, to a real spectrum.
 
     Args:
         a: the first half of the numbers, m of them.

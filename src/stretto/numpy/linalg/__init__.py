@@ -3,7 +3,7 @@
 Read ``factorisations``, ``systems``, ``norms``, ``products``. Primitives are in ``ops/linalg_*``,
 under their JAX names in ``stretto.lax.linalg``. Where a matrix is singular or not positive
 definite, or LAPACK fails, results are infinite or NaN, for that matrix alone; values raise no
-exceptions: ``LinAlgError`` is NumPy's, and never raised here. What NumPy has not is in
+exceptions: ``LinAlgError`` is NumPy's, and never raised here. What NumPy lacks is in
 ``stretto.scipy.linalg``; ``stretto.linalg`` has both.
 
 >>> import stretto.numpy as snp

@@ -5,7 +5,7 @@ Next, read ``systems``.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, overload
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
@@ -125,8 +125,8 @@ def qr(
 def qr(
     a: ArrayLike,
     mode: str = "reduced",
-) -> Any: ...
-def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+) -> QRResult | Array | tuple[Array, Array]: ...
+def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array | tuple[Array, Array]:
     """Factorise matrices: ``Q R = a``, ``Q`` with orthonormal columns, ``R`` upper triangular.
 
     Signs are LAPACK's. No derivative exists in mode ``"complete"`` where ``m > n``, nor in mode
@@ -162,7 +162,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-def _hermitian(caller: str, a: Any, UPLO: str | None, symmetrize_input: bool) -> Any:
+def _hermitian(caller: str, a: ArrayLike, UPLO: str | None, symmetrize_input: bool) -> Array:
     x = matrices(caller, a, square=True)
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"{caller}: UPLO must be 'L' or 'U', got {UPLO!r}")
@@ -297,14 +297,14 @@ def svd(
     compute_uv: bool = True,
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any: ...
+) -> SVDResult | Array: ...
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:
+) -> SVDResult | Array:
     """Decompose matrices into singular values and vectors: ``a = U S Vh``.
 
     Where singular values are equal the derivatives of the vectors are infinite or NaN; those of the
@@ -335,13 +335,13 @@ def svd(
     """
     x = matrices("svd", a, square=hermitian)
     if not hermitian:
-        found = lax_svd(
+        factors = lax_svd(
             x,
             full_matrices=full_matrices,
             compute_uv=compute_uv,
             subset_by_index=subset_by_index,
         )
-        return SVDResult(*found) if compute_uv else found
+        return SVDResult(*factors) if compute_uv else factors
     if subset_by_index is not None:
         raise NotImplementedError(
             "svd: subset_by_index cannot be given for hermitian matrices; slice the result"
@@ -349,7 +349,7 @@ def svd(
     return _hermitian_svd(x, compute_uv)
 
 
-def _hermitian_svd(x: Any, compute_uv: bool) -> Any:
+def _hermitian_svd(x: Array, compute_uv: bool) -> SVDResult | Array:
     """x = v w v^H = v |w| (v sign(w))^H, in falling order of |w|."""
     *vectors, w = Eigh(compute_uv)(symmetrized(x))
     s, last = absolute(w), w.ndim - 1

@@ -5,8 +5,6 @@ Next, read ``products``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
@@ -35,23 +33,25 @@ from stretto.numpy.reductions import sum as sum_
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 
-def _squares(x: Any) -> Any:
+def _squares(x: Array) -> Array:
     """|x|^2, with a derivative at 0."""
     return square(real(x)) + square(imag(x)) if is_complex(x.dtype) else square(x)
 
 
-def _root_of_product(x: np.ndarray) -> Any:
+def _root_of_product(x: np.ndarray) -> np.ndarray:
     line = x.ravel()
     return np.sqrt(np.dot(line, line))
 
 
 @eager(_root_of_product, FLOAT)
-def _length(x: Any) -> Any:
+def _length(x: Array) -> Array:
     """The 2-norm of all elements."""
     return root_of_squares(sum_(_squares(x)))
 
 
-def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool, caller: str) -> Any:
+def _vector_norm(
+    x: Array, axes: tuple[int, ...], ord: float | str | None, keepdims: bool, caller: str
+) -> Array:
     if ord is None or ord == 2:
         if len(axes) == x.ndim and not keepdims:
             return _length(x)
@@ -70,7 +70,7 @@ def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool, caller
     return _power(sum_(_power(size, ord), axes, keepdims=keepdims), 1 / ord)
 
 
-def _power(size: Any, exponent: float) -> Any:
+def _power(size: Array, exponent: float) -> Array:
     """A power of magnitudes, with a derivative of 0 at 0."""
     none = eq(size, 0)
     at_zero = full_like(size, 0 if exponent > 0 else np.inf)
@@ -80,7 +80,9 @@ def _power(size: Any, exponent: float) -> Any:
 _SUMS = {1: (max_, -2), -1: (min_, -2), np.inf: (max_, -1), -np.inf: (min_, -1)}
 
 
-def _matrix_norm(x: Any, axes: tuple[int, int], ord: Any, keepdims: bool, caller: str) -> Any:
+def _matrix_norm(
+    x: Array, axes: tuple[int, int], ord: float | str | None, keepdims: bool, caller: str
+) -> Array:
     if (ord is None or ord == "fro") and x.ndim == 2:
         return _vector_norm(x, axes, 2, keepdims, caller)
     if ord is None or ord == "fro":
@@ -256,7 +258,7 @@ def matrix_rank(
         rtol: what the values must be above, relative to the greatest: a number, or one for each
             matrix; by default ``max(m, n) eps``.
         hermitian: whether the matrices are Hermitian, which is faster: their eigenvalues serve.
-        tol: in the place of ``rtol``, what the values themselves must be above.
+        tol: instead of ``rtol``, what the values themselves must exceed.
 
     Returns:
         The ranks ``[...]``, of the default integer.
@@ -265,7 +267,7 @@ def matrix_rank(
         TypeError: the dtype is float16 or narrower.
         ValueError: ``rtol`` and ``tol`` are both given.
 
-    As NumPy's ``linalg.matrix_rank``, but for ``rtol`` as second argument.
+    As NumPy's ``linalg.matrix_rank``, except that ``rtol`` is the second argument.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

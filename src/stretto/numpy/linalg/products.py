@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
@@ -22,6 +22,9 @@ from stretto.numpy.manipulation import diagonal as diagonal_along
 from stretto.numpy.manipulation import trace as trace_along
 from stretto.numpy.products import matmul, tensordot, vecdot
 from stretto.numpy.products import outer as outer_of
+
+if TYPE_CHECKING:
+    from stretto.lax.products import PrecisionLike
 
 __all__ = [
     "cross",
@@ -97,11 +100,11 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
             f"cross: both must have size 3 along axis {axis}, got shapes {sizes[0]} and {sizes[1]}"
         )
 
-    def turned(v: Any, by: int) -> Any:
+    def rotated(v: Array, by: int) -> Array:
         parts = slice_in_dim(v, by, 3, 1, axis), slice_in_dim(v, 0, by, 1, axis)
         return concatenate(parts, axis)
 
-    return turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1)
+    return rotated(x, 1) * rotated(y, 2) - rotated(x, 2) * rotated(y, 1)
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
@@ -191,7 +194,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
         x = matmul(x, x)
 
 
-def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -> Array:
     """Multiply two or more matrices in the order that takes least work.
 
     Args:
@@ -230,7 +233,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
             )
     order = _cheapest([values[0].shape[0], *[x.shape[1] for x in values]])
 
-    def product(i: int, j: int) -> Any:
+    def product(i: int, j: int) -> Array:
         if i == j:
             return values[i]
         k = order[i, j]

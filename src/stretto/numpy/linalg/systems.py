@@ -81,7 +81,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 @eager(np.linalg.solve, FLOAT + COMPLEX)
-def _solve_stack(matrix: Any, right: Any) -> Any:
+def _solve_stack(matrix: Array, right: Array) -> Array:
     return solve_matrices(matrix, right)
 
 
@@ -111,7 +111,7 @@ def inv(a: ArrayLike) -> Array:
 
 
 @eager(np.linalg.inv, FLOAT + COMPLEX)
-def _inv_of_stack(x: Any) -> Any:
+def _inv_of_stack(x: Array) -> Array:
     return linalg_determinant.inv(x)
 
 
@@ -143,7 +143,7 @@ def det(a: ArrayLike) -> Array:
 
 
 @eager(np.linalg.det, FLOAT + COMPLEX)
-def _det_of_stack(x: Any) -> Any:
+def _det_of_stack(x: Array) -> Array:
     return linalg_determinant.det(x)
 
 
@@ -175,12 +175,12 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*(_slogdet_of_stack if x.ndim > 2 else linalg_determinant.slogdet)(x))
 
 
-def _slogdet(x: np.ndarray) -> tuple[Any, Any]:
+def _slogdet(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.linalg.slogdet(x))
 
 
 @eager(_slogdet, FLOAT + COMPLEX, AS_GIVEN)
-def _slogdet_of_stack(x: Any) -> Any:
+def _slogdet_of_stack(x: Array) -> tuple[Array, Array]:
     return linalg_determinant.slogdet(x)
 
 
