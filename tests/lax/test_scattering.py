@@ -6,7 +6,7 @@ import pytest
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
-from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers
+from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto.lax.scattering import scatter_apply
 
 NUMBERS = ScatterDimensionNumbers((), (0,), (0,))

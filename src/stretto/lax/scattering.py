@@ -12,8 +12,8 @@ from typing import Any
 from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, gather, scatter
-from stretto._engine.ops.index.geometry import GatherScatterMode
+from stretto._engine.ops.index.gather_scatter import gather, scatter
+from stretto._engine.ops.index.geometry import GatherScatterMode, ScatterDimensionNumbers
 from stretto._engine.ops.layout import reshape
 
 __all__ = ["scatter_apply"]

@@ -15,10 +15,10 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import conj
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims, reshape, transpose

@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes
-from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops import rounding as ops
 from stretto._engine.ops.broadcast import broadcast_to, of_rank
 from stretto._engine.ops.comparison import gt
 from stretto._engine.ops.comparison import where as choose

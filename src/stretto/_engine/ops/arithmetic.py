@@ -1,8 +1,7 @@
 """Arithmetic, element by element: sums, products, quotients, signs.
 
-Layer 2 (ops). One class a primitive, one function in front of it. ``dx`` is a tangent, ``out`` the
-primitive's own output. The functions of ``complex_parts`` and ``rounding`` are importable from here
-too. Next, read ``extrema``.
+Layer 2 (ops). Each primitive is a class, with a function in front of it. In its rules ``dx`` is a
+tangent and ``out`` the primitive's own output. Next, read ``extrema``.
 """
 
 from __future__ import annotations
@@ -29,29 +28,19 @@ from stretto._engine.ops.elementwise import (
     binary,
     unary,
 )
-from stretto._engine.ops.rounding import ceil, floor, is_finite, nextafter, round_, truncated
+from stretto._engine.ops.rounding import truncated
 from stretto._engine.ops.sign_bits import has_negative_zero, signs
 
 __all__ = [
     "absolute",
     "add",
-    "ceil",
-    "complex_",
-    "conj",
     "divide",
-    "floor",
-    "imag",
-    "is_finite",
     "multiply",
     "negative",
-    "nextafter",
-    "real",
     "remainder",
-    "round_",
     "sign",
     "square",
     "subtract",
-    "truncated",
 ]
 
 

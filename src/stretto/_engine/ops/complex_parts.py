@@ -15,7 +15,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.elementwise import COMPLEX, FLOAT, Elementwise, binary
 
-__all__ = ["complex_", "conj", "imag", "real", "real_dtype"]
+__all__ = ["complex_", "conj", "imag", "real"]
 
 
 class Real(Elementwise):

@@ -13,8 +13,6 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index import combine, primitives
 from stretto._engine.ops.index.gather_scatter import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
     gather,
     scatter,
     scatter_add,
@@ -23,6 +21,7 @@ from stretto._engine.ops.index.gather_scatter import (
     scatter_mul,
     scatter_sub,
 )
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 
 ROWS = GatherDimensionNumbers((1,), (0,), (0,))

@@ -18,7 +18,8 @@ from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import NUMERIC
-from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.index.gather_scatter import gather
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import move_axis, move_to_front
 

@@ -38,7 +38,6 @@ from stretto._engine.ops.convolution.forms import MOST_GROUPS, by_group, feature
 from stretto._engine.ops.convolution.geometry import (
     ConvDimensionNumbers,
     Pairs,
-    conv_dimension_numbers,
     dilated,
     dimension_numbers_of,
     letters,
@@ -55,8 +54,6 @@ from stretto._engine.ops.thresholds import (
 )
 
 __all__ = [
-    "ConvDimensionNumbers",
-    "conv_dimension_numbers",
     "conv_general_dilated",
     "convolved",
     "ones_or",

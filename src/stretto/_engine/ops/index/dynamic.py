@@ -19,12 +19,8 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full, full_like, lt, select, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index.gather_scatter import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    gather,
-    scatter,
-)
+from stretto._engine.ops.index.gather_scatter import gather, scatter
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
 from stretto._engine.ops.shape import concatenate
 

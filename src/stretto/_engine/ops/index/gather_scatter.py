@@ -30,8 +30,6 @@ from stretto._engine.ops.index.primitives import (
 )
 
 __all__ = [
-    "GatherDimensionNumbers",
-    "ScatterDimensionNumbers",
     "gather",
     "scatter",
     "scatter_add",

@@ -21,12 +21,12 @@ from stretto._engine.ops.comparison import full, full_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index.gather_scatter import (
-    ScatterDimensionNumbers,
     scatter_add,
     scatter_max,
     scatter_min,
     scatter_mul,
 )
+from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import (
     greatest_below,

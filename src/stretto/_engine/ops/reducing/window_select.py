@@ -20,8 +20,8 @@ from stretto._engine.ops.comparison import eq, full, ge, gt, lt, ne, select, whe
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.elementwise import FLOAT, align_mapped
-from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, gather, scatter_add
-from stretto._engine.ops.index.geometry import GatherDimensionNumbers
+from stretto._engine.ops.index.gather_scatter import gather, scatter_add
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
