@@ -89,7 +89,7 @@ def test_messages():
             "must be positive, got 0",
         ),
         (lambda: st.ops.segment_min(x, ids, out_sharding=3), NotImplementedError, "out_sharding"),
-        (lambda: st.ops.segment_sum(x > 1, ids), TypeError, "booleans have no sum"),
+        (lambda: st.ops.segment_sum(x > 1, ids), TypeError, "expected numbers, got bool"),
         (
             lambda: st.jit(st.ops.segment_sum)(x, ids),
             st.errors.TracedValueError,
@@ -99,3 +99,13 @@ def test_messages():
     for call, error, words in cases:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_refusals_name_the_function():
+    ids = np.array([0, 1])
+    with pytest.raises(ValueError, match=r"^segment_sum: mode must be"):
+        st.ops.segment_sum(np.ones(2), ids, 2, mode="bad")
+    with pytest.raises(
+        TypeError, match=r"^segment_max: expected real numbers or booleans, got comp"
+    ):
+        st.ops.segment_max(np.ones(2, np.complex64), ids, 2)

@@ -1,7 +1,8 @@
 """The linear recurrence ``y[i] = a[i] y[i-1] + b[i]`` along an axis.
 
 Layer 2 (ops). What the derivatives of running reductions are made of. Its own derivative and
-transpose are recurrences again. Source: Blelloch, Prefix Sums and Their Applications, 1990.
+transpose are recurrences again. Source: Blelloch, Prefix Sums and Their Applications, 1990. Next,
+read ``cumulative``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["linear_recurrence"]
 
 
 def shifted(x: Any, axis: int, reverse: bool, first: Any, by: int = 1) -> Any:
-    """The element ``by`` places before each (after, if ``reverse``); ``first`` where none is."""
+    """The element ``by`` places before each, or after if ``reverse``; else ``first``."""
     low, high = (-by, by) if reverse else (by, -by)
     config = [(0, 0, 0)] * x.ndim
     config[axis] = (low, high, 0)
@@ -72,7 +73,7 @@ class LinearRecurrence(Primitive):
         return b.convert(out, x.type.dtype)
 
     def composed(self, a: Any, b: Any) -> Any:
-        """By other operations: a scan in blocks."""
+        """Written with other operations: a scan in blocks."""
         if not self.reverse:
             return _scan(a, b, self.axis)[1]
         return rev(_scan(rev(a, (self.axis,)), rev(b, (self.axis,)), self.axis)[1], (self.axis,))
@@ -93,7 +94,7 @@ class LinearRecurrence(Primitive):
         return None, LinearRecurrence(self.axis, not self.reverse)(after, ct)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         values, axis = align_mapped(size, args, axes)
         return LinearRecurrence(self.axis + (axis <= self.axis), self.reverse)(*values), axis
 
