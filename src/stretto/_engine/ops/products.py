@@ -1,6 +1,6 @@
 """NumPy's other products: ``tensordot``, ``vdot``, ``inner`` and ``outer``.
 
-Layer 2 (ops). Next, read ``convolution``.
+Layer 2 (ops). Next, read ``convolution/general``.
 """
 
 from __future__ import annotations

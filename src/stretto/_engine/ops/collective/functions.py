@@ -59,10 +59,12 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """
     axes = Axes(axis_name, "ppermute")
     expected = "(source, destination) pairs"
-    parts = sequence_of(perm, "ppermute", "perm", expected)
-    pairs = [integers(part, "ppermute", "perm") for part in parts]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"ppermute: perm must be a sequence of {expected}, got {perm}")
+    pairs: list[tuple[int, int]] = []
+    for part in sequence_of(perm, "ppermute", "perm", expected):
+        pair = integers(part, "ppermute", "perm")
+        if len(pair) != 2:
+            raise ValueError(f"ppermute: perm must be a sequence of {expected}, got {perm}")
+        pairs.append(pair)
     for places in zip(*pairs, strict=True):
         if len(set(places)) < len(places) or not all(0 <= i < axes.size for i in places):
             raise ValueError(

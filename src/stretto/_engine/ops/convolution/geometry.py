@@ -93,7 +93,7 @@ def dimension_numbers_of(
         plain = tuple(range(n))
         return ConvDimensionNumbers(plain, plain, plain)
     is_sequence = isinstance(dimension_numbers, (tuple, list))
-    specs = tuple(dimension_numbers) if is_sequence else ()
+    specs: tuple[Any, ...] = tuple(dimension_numbers) if is_sequence else ()
     fits = len(specs) == 3 and all(isinstance(s, str) and len({*s}) == len(s) == n for s in specs)
     spatial = [c for c in specs[1] if c not in "OI"] if fits else []
     if not fits or any(

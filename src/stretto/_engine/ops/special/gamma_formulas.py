@@ -112,7 +112,7 @@ _DIGAMMA_FAR = (
 )
 
 _FAR = 8.0
-"""From where the asymptotic series serve."""
+"""From here on the asymptotic series hold."""
 
 
 def stirling_remainder(x: Number) -> Number:

@@ -127,7 +127,7 @@ _TEMME = (
 _EPSILON = 2.0**-53
 _MOST = 20000
 _TRANSITION, _LARGE = 0.3, 200.0
-"""Temme's expansion serves from this parameter on, this close (relative) to x = a."""
+"""Temme's expansion is used from this parameter on, this close (relatively) to x = a."""
 
 
 def log_excess(x: Number, ratio: Number) -> Number:
@@ -164,7 +164,7 @@ def _inside(a: Number, x: Number) -> tuple[Number, Number, Number]:
 
 
 def _transition(a: Number, x: Number) -> tuple[Number, Number, Number, Number]:
-    """Whether Temme's expansion serves; λ - 1, η and a to expand with."""
+    """Whether Temme's expansion is used; λ - 1, η and a to expand with."""
     serves = (a >= _LARGE) & (absolute(x - a) <= _TRANSITION * a)
     a = where(serves, a, _LARGE)
     mu = where(serves, (x - a) / a, 0.0)
