@@ -220,8 +220,8 @@ def test_floats_to_integers_with_and_without_numbers_out_of_range(source, name):
 
 
 def test_arguments_in_an_inexact_dtype():
-    for given, dtype in ((1, "float32"), (True, "float32"), (np.int8(2), "float32")):
-        assert as_inexact(given, "f").dtype == dtype
+    for number, dtype in ((1, "float32"), (True, "float32"), (np.int8(2), "float32")):
+        assert as_inexact(number, "f").dtype == dtype
     for dtype in ("float16", "float32", "complex64"):
         x = as_value(np.ones(2, dtype))
         assert as_inexact(x, "f") is x

@@ -79,8 +79,8 @@ def _shifted(f: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     bits, count, width = _bits(x), _bits(y), ml_dtypes.iinfo(x.dtype).bits
     if x.dtype.kind in "iu":
         return f(bits, count).view(x.dtype)
-    moved = f(bits, np.minimum(count, width - 1)) & (2**width - 1)
-    return np.where(count < width, moved, 0).astype(bits.dtype).view(x.dtype)
+    shifted = f(bits, np.minimum(count, width - 1)) & (2**width - 1)
+    return np.where(count < width, shifted, 0).astype(bits.dtype).view(x.dtype)
 
 
 class ShiftLeft(Shift):
@@ -107,8 +107,8 @@ class ShiftRightArithmetic(Shift):
         above = 8 * x.dtype.itemsize - width
         signed = np.left_shift(bits, above).view(f"i{x.dtype.itemsize}")
         count = np.minimum(_bits(y), width - 1) + above
-        moved = np.right_shift(signed, count.astype(signed.dtype)).view(bits.dtype)
-        return (moved & (2**width - 1)).astype(bits.dtype).view(x.dtype)
+        shifted = np.right_shift(signed, count.astype(signed.dtype)).view(bits.dtype)
+        return (shifted & (2**width - 1)).astype(bits.dtype).view(x.dtype)
 
 
 class ShiftRightLogical(Shift):

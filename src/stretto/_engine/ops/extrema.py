@@ -90,7 +90,7 @@ class Min(Choice):
         return np.where((x == 0) & (y == 0), -(-x - y), out)
 
 
-# NumPy's extrema return either of two zeros, whatever its sign. Looking for -0 takes one pass.
+# NumPy's extrema return either of two zeros, whatever their signs. Looking for -0 takes one pass.
 
 
 def _may_be_zeros(x: np.ndarray, y: np.ndarray) -> bool:

@@ -84,8 +84,8 @@ class Pow(Elementwise):
         type = x.type
 
         def unfinished(result: Any, square: Any, left: Any) -> list[Any]:
-            some = b.compare("NE", left, b.splat(0, type))
-            return [b.reduce("or", some, range(type.ndim), False)]
+            active = b.compare("NE", left, b.splat(0, type))
+            return [b.reduce("or", active, range(type.ndim), False)]
 
         def step(result: Any, square: Any, left: Any) -> list[Any]:
             one = b.splat(1, type)
@@ -114,9 +114,9 @@ def _slope(x: Any, y: Any) -> Any:
     # Its derivative by y at y = 0 is 1 / x, so y = 0 alone does not make it constant.
     size = absolute(x)
     least = math.sqrt(float(ml_dtypes.finfo(size.dtype).smallest_normal))
-    none = eq(y, zeros_like(y)) & ~ge(size, full_like(size, least))
-    slope = y * power(select(none, full_like(x, 1), x), y - full_like(y, 1))
-    return select(none, zeros_like(y), slope)
+    constant = eq(y, zeros_like(y)) & ~ge(size, full_like(size, least))
+    slope = y * power(select(constant, full_like(x, 1), x), y - full_like(y, 1))
+    return select(constant, zeros_like(y), slope)
 
 
 class IntegerPow(Elementwise):
@@ -297,8 +297,8 @@ def root_of_squares(total: Any) -> Any:
     """The square root of a sum of squares, a length; its derivative at 0 is taken to be 0."""
     if state.interpreter is state.eager:
         return unary(SQRT, total)
-    none = eq(total, zeros_like(total))
-    return select(none, zeros_like(total), sqrt(select(none, full_like(total, 1), total)))
+    is_zero = eq(total, zeros_like(total))
+    return select(is_zero, zeros_like(total), sqrt(select(is_zero, full_like(total, 1), total)))
 
 
 def rsqrt(x: ArrayLike) -> Array:

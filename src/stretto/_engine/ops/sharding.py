@@ -24,7 +24,7 @@ def refuse_sharding(caller: str, **arguments: Any) -> None:
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Return a tree as it is, where no sharding is asked for.
+    """Return a tree as it is, where no sharding is requested.
 
     Args:
         x: a tree of arrays.
@@ -35,7 +35,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Raises:
         TypeError: a leaf of ``x`` is not an array.
-        NotImplementedError: a sharding is asked for; arrays are not split over devices.
+        NotImplementedError: a sharding is requested; arrays are not split over devices.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.lax.with_sharding_constraint(snp.ones(2), None)

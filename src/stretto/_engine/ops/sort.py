@@ -1,8 +1,8 @@
 """Sorting along an axis, by one key or several; and the k greatest.
 
-Layer 2 (ops). The order of elements: numbers rise, NaN comes last whatever its sign, the two zeros
-are equal; complex numbers go by real part, then imaginary part. How comparison is lowered is in
-``sort_lowering``.
+Layer 2 (ops). The order of elements: numbers ascend, NaN comes last whatever its sign, and the two
+zeros are equal; complex numbers go by real part, then imaginary part. Next, read ``sort_lowering``,
+for how comparison is lowered.
 """
 
 from __future__ import annotations

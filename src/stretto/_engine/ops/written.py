@@ -277,8 +277,8 @@ def _loop_of_terms(going: Any, step: Any, state: Sequence[Term], most: int) -> l
                         out=wide)  # fmt: skip
         before = [Term(b, x) for x in operands]
         active, after = going(*before), step(Term(b, spread), *before)
-        kept = [where(active, y, x).operand for x, y in zip(before, after)]
-        return [b.emit("add", n, b.splat(1, scalar), out=scalar), *kept]
+        states = [where(active, y, x).operand for x, y in zip(before, after)]
+        return [b.emit("add", n, b.splat(1, scalar), out=scalar), *states]
 
     operands = [b.splat(1, scalar), *[x.operand for x in state]]
     return [Term(b, x) for x in b.while_loop(unfinished, body, operands)[1:]]

@@ -21,9 +21,9 @@ def test_values():
             st.ops.segment_sum(x, ids, 3, mode="clip"),
         ]
 
-    wanted = [[1, 0, 2], [0, 1, 2], [1, -np.inf, 2], [0, 2**31 - 1, 2], [4, 0, 6]]
+    want = [[1, 0, 2], [0, 1, 2], [1, -np.inf, 2], [0, 2**31 - 1, 2], [4, 0, 6]]
     for outs in (every(snp.array(X), snp.array(IDS)), st.jit(every)(X, IDS)):
-        assert [out.tolist() for out in outs] == wanted
+        assert [out.tolist() for out in outs] == want
     assert st.ops.segment_sum(snp.array(X), snp.array([0, 0, 2, 1, 1])).tolist() == [1, 7, 2]
     rows = st.ops.segment_sum(snp.ones((2, 2, 3)), snp.array([[0, 1], [1, 1]]))
     assert rows.tolist() == [[1] * 3, [3] * 3]

@@ -379,8 +379,8 @@ def conv_general_dilated(
 
     Raises:
         TypeError: a number of groups is not an integer.
-        ValueError: features, groups or numbers of entries do not fit, or padding by name is asked
-            for with ``lhs_dilation``.
+        ValueError: features, groups or numbers of entries do not fit, or padding is named
+            together with ``lhs_dilation``.
         NotImplementedError: ``out_sharding`` is not None.
 
     Source: StableHLO, ``convolution``.

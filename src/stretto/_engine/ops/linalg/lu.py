@@ -89,8 +89,8 @@ class Lu(MatrixOperation):
         if not x.type.size:
             return [x, b.splat(0, pivots)]
         types = (out, pivots, info_type(x.type))
-        both, counted, _ = lapack(b, "getrf", (x,), types, None, {0: 0})
-        return [both, b.emit("subtract", counted, b.splat(1, pivots), out=pivots)]
+        both, pivots_from_one, _ = lapack(b, "getrf", (x,), types, None, {0: 0})
+        return [both, b.emit("subtract", pivots_from_one, b.splat(1, pivots), out=pivots)]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """From p da = dl u + l du, with l and u made square by parts of the identity."""

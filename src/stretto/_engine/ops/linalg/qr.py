@@ -106,8 +106,8 @@ class Geqp3(MatrixOperation):
             return [x, b.splat(0, taus), b.emit("iota", attributes=line, out=order)]
         free = b.splat(0, order)
         types = (both, order, taus)
-        both, counted, taus = lapack(b, "geqp3", (x, free), types, None, {0: 0, 1: 1})
-        return [both, taus, b.emit("subtract", counted, b.splat(1, order), out=order)]
+        both, order_from_one, taus = lapack(b, "geqp3", (x, free), types, None, {0: 0, 1: 1})
+        return [both, taus, b.emit("subtract", order_from_one, b.splat(1, order), out=order)]
 
 
 class HouseholderProduct(MatrixOperation):

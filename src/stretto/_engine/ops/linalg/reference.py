@@ -185,7 +185,7 @@ def sytrd(x: np.ndarray, lower: bool) -> tuple[np.ndarray, ...]:
 
 
 def gees(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
-    """The Schur form, and vectors if asked for."""
+    """The Schur form, and vectors if requested."""
     function, n = _routine("gees", x.dtype), x.shape[-1]
     outs = [((n, n), x.dtype)] * (1 + vectors)
     if not x.size:
@@ -217,7 +217,7 @@ def gtsv(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.nda
 
 
 def eigh(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
-    """Eigenvectors, if asked for, and values, from the lower triangle."""
+    """Eigenvectors, if requested, and values, from the lower triangle."""
     name = "heevd" if x.dtype.kind == "c" else "syevd"
     function, query = _routine(name, x.dtype), _routine(f"{name}_lwork", x.dtype)
     n = x.shape[-1]
@@ -259,7 +259,7 @@ def svd(x: np.ndarray, full: bool, vectors: bool, routine: str = "gesdd") -> tup
 
 
 def eig(x: np.ndarray, left: bool, right: bool) -> tuple[np.ndarray, ...]:
-    """Values, and left and right vectors if asked for, all complex."""
+    """Values, and left and right vectors if requested, all complex."""
     function, query = _routine("geev", x.dtype), _routine("geev_lwork", x.dtype)
     n, dtype = x.shape[-1], np.result_type(x.dtype, np.complex64)
     outs = [((n,), dtype)] + [((n, n), dtype)] * (left + right)

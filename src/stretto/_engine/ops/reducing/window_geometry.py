@@ -52,7 +52,7 @@ class AxisWindow(NamedTuple):
 
     @property
     def config(self) -> tuple[int, int, int]:
-        """The padding, as ``Pad`` has it."""
+        """The padding, as ``Pad`` takes it."""
         return self.low, self.high, self.base_dilation - 1
 
     def padded(self, n: int) -> int:

@@ -127,7 +127,7 @@ class WindowPlace(AxisSelection):
         return place
 
     def _long(self, b: Any, x: Any) -> Any:
-        """Elements with their indices, of which the lesser wins among equals."""
+        """Elements with their indices, the lesser of which wins among equals."""
         unsigned = np.dtype(np.uint32)
         index = b.emit(
             "iota",

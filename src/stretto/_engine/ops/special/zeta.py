@@ -142,7 +142,7 @@ class Zeta(Written):
     formula = staticmethod(zeta_formula)
 
     def exact(self, s: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """SciPy's for q >= 0; below it would add up as many terms as -q has units."""
+        """SciPy's for q >= 0; for q < 0 that would add up about -q terms."""
         below = q < 0
         out = special.zeta(s, np.where(below, 1, q))
         out = np.where(below, zeta_formula(s, q), out) if np.any(below) else out
