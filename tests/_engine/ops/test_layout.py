@@ -142,7 +142,7 @@ def test_axes_are_put_in_order_before_a_reshape():
 
 def test_permutations_are_refused_under_the_name_of_the_function():
     x = np.ones((2, 3))
-    with pytest.raises(TypeError, match=r"^transpose: permutation must be a sequence of integers"):
+    with pytest.raises(TypeError, match=r"^transpose: the axes must be a sequence of integers"):
         ops.transpose(x, 3)
     with pytest.raises(TypeError, match=r"^reshape: dimensions must be a sequence of integers"):
         ops.reshape(x, (6,), 3)

@@ -238,7 +238,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int] | None = None) -> A
     x = as_value(operand, "transpose", "operand")
     if permutation is None:
         permutation = range(x.ndim)[::-1]
-    return _permuted(x, permutation, "transpose", "permutation")
+    return _permuted(x, permutation, "transpose", "the axes")
 
 
 def _permuted(x: Any, permutation: Sequence[int], caller: str, argument: str) -> Any:
