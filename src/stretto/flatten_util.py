@@ -16,8 +16,8 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, promote
 from stretto._engine.core.typing import Array, ArrayLike, Tree
-from stretto._engine.ops.arithmetic import real
 from stretto._engine.ops.comparison import full
+from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate, split

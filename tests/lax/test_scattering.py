@@ -6,7 +6,7 @@ import pytest
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
-from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers
+from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto.lax.scattering import scatter_apply
 
 NUMBERS = ScatterDimensionNumbers((), (0,), (0,))
@@ -45,3 +45,17 @@ def test_repeated_places_are_mapped_as_often():
 def test_refusals():
     with pytest.raises(ValueError, match="update_shape must have 1 sizes"):
         scatter_apply(X, np.array([[1]]), lambda v: v, NUMBERS)
+
+
+def test_refusals_name_the_function():
+    x, places, ones = np.ones(3), np.array([[1]]), lambda v: v
+    with pytest.raises(TypeError, match=r"^scatter_apply: indices must be integers"):
+        scatter_apply(x, np.array([[1.0]]), ones, NUMBERS, update_shape=(1,))
+    with pytest.raises(
+        TypeError, match=r"^scatter_apply: dimension_numbers must be a ScatterDimens"
+    ):
+        scatter_apply(x, places, ones, [1], update_shape=(1,))
+    with pytest.raises(TypeError, match=r"^scatter_apply: expected updates of type float32"):
+        scatter_apply(x, places, lambda v: v[0], NUMBERS, update_shape=(1,))
+    with pytest.raises(ValueError, match=r"^scatter_apply: mode must be"):
+        scatter_apply(x, places, ones, NUMBERS, update_shape=(1,), mode="bad")

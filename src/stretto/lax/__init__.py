@@ -17,13 +17,6 @@ with imports_on_demand(__name__):
     from stretto._engine.control.window import reduce_window as reduce_window
     from stretto._engine.ops.arithmetic import (
         add as add,
-        ceil as ceil,
-        conj as conj,
-        floor as floor,
-        imag as imag,
-        is_finite as is_finite,
-        nextafter as nextafter,
-        real as real,
         sign as sign,
         square as square,
     )
@@ -73,12 +66,17 @@ with imports_on_demand(__name__):
         ne as ne,
         select as select,
     )
+    from stretto._engine.ops.complex_parts import (
+        conj as conj,
+        imag as imag,
+        real as real,
+    )
     from stretto._engine.ops.contract import dot_general as dot_general
     from stretto._engine.ops.convert import convert_element_type as convert_element_type
-    from stretto._engine.ops.convolution.general import (
+    from stretto._engine.ops.convolution.general import conv_general_dilated as conv_general_dilated
+    from stretto._engine.ops.convolution.geometry import (
         ConvDimensionNumbers as ConvDimensionNumbers,
         conv_dimension_numbers as conv_dimension_numbers,
-        conv_general_dilated as conv_general_dilated,
     )
     from stretto._engine.ops.convolution.kinds import (
         conv as conv,
@@ -96,8 +94,6 @@ with imports_on_demand(__name__):
         dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
     )
     from stretto._engine.ops.index.gather_scatter import (
-        GatherDimensionNumbers as GatherDimensionNumbers,
-        ScatterDimensionNumbers as ScatterDimensionNumbers,
         gather as gather,
         scatter as scatter,
         scatter_add as scatter_add,
@@ -106,7 +102,11 @@ with imports_on_demand(__name__):
         scatter_mul as scatter_mul,
         scatter_sub as scatter_sub,
     )
-    from stretto._engine.ops.index.geometry import GatherScatterMode as GatherScatterMode
+    from stretto._engine.ops.index.geometry import (
+        GatherDimensionNumbers as GatherDimensionNumbers,
+        GatherScatterMode as GatherScatterMode,
+        ScatterDimensionNumbers as ScatterDimensionNumbers,
+    )
     from stretto._engine.ops.inverse_trigonometric import (
         acos as acos,
         acosh as acosh,
@@ -150,6 +150,12 @@ with imports_on_demand(__name__):
         reduce_or as reduce_or,
         reduce_prod as reduce_prod,
         reduce_xor as reduce_xor,
+    )
+    from stretto._engine.ops.rounding import (
+        ceil as ceil,
+        floor as floor,
+        is_finite as is_finite,
+        nextafter as nextafter,
     )
     from stretto._engine.ops.shape import (
         concatenate as concatenate,

@@ -1,13 +1,13 @@
 """Functions of the engine that ``jax.lax`` calls by other names."""
 
 from stretto._engine.control import loops
-from stretto._engine.ops import arithmetic, extrema, powers
+from stretto._engine.ops import arithmetic, complex_parts, extrema, powers
 from stretto._engine.ops import sort as sorting
 
 __all__ = ["abs", "complex", "div", "map", "max", "min", "neg", "pow", "rem", "sort", "sub"]
 
 abs = arithmetic.absolute
-complex = arithmetic.complex_
+complex = complex_parts.complex_
 div = arithmetic.divide
 map = loops.map_
 max = extrema.maximum

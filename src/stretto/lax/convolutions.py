@@ -18,12 +18,10 @@ from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert_element_type
-from stretto._engine.ops.convolution.general import (
+from stretto._engine.ops.convolution.general import ones_or
+from stretto._engine.ops.convolution.geometry import (
     ConvDimensionNumbers,
     conv_dimension_numbers,
-    ones_or,
-)
-from stretto._engine.ops.convolution.geometry import (
     dilated,
     dimension_numbers_of,
     pads,

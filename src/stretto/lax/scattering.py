@@ -11,8 +11,13 @@ from collections.abc import Callable, Sequence
 from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, gather, scatter
-from stretto._engine.ops.index.geometry import GatherScatterMode
+from stretto._engine.ops.index.gather_scatter import gathered, scattered
+from stretto._engine.ops.index.geometry import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    check_numbers,
+)
+from stretto._engine.ops.index.primitives import ScatterSet
 from stretto._engine.ops.layout import reshape
 
 __all__ = ["scatter_apply"]
@@ -63,6 +68,7 @@ def scatter_apply(
     x = as_value(operand, caller, "operand")
     places = as_value(scatter_indices, caller, "scatter_indices")
     numbers = dimension_numbers
+    check_numbers(caller, numbers, ScatterDimensionNumbers)
     shape = tuple(map(int, update_shape))
     windowed = numbers.update_window_dims
     if len(shape) != places.ndim - 1 + len(windowed):
@@ -79,8 +85,10 @@ def scatter_apply(
     promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
 
     def once(x: Array, places: Array, numbers: ScatterDimensionNumbers, **promises: bool) -> Array:
-        parts = gather(x, places, numbers.gather(), window, mode="clip", **promises)
-        return scatter(x, places, func(parts), numbers, mode=mode, **promises)
+        read = numbers.gather()
+        parts = gathered(caller, x, places, read, window, mode="clip", **promises)
+        new = func(parts)
+        return scattered(caller, ScatterSet, x, places, new, numbers, mode=mode, **promises)
 
     count = math.prod(places.shape[:-1])
     if unique_indices or count < 2 or numbers.operand_batching_dims:

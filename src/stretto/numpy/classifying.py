@@ -12,11 +12,13 @@ from stretto._engine.core.types import is_complex, is_inexact, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import bitwise
 from stretto._engine.ops import comparison as ops
-from stretto._engine.ops.arithmetic import absolute, imag, is_finite, real
+from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.comparison import full_like, select
+from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.rounding import is_finite
 from stretto.numpy.arguments import refuse_complex, refuse_out
 from stretto.numpy.comparisons import equal, less, not_equal
 from stretto.numpy.eager import FLOAT, eager

@@ -14,7 +14,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops import complex_parts as ops
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values

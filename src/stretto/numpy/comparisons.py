@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import comparison as ops
-from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.comparison import select
+from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.elementwise import promote_values
 from stretto.numpy.quick import quick
 

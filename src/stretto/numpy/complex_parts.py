@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops import complex_parts as ops
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.inverse_trigonometric import atan2
 from stretto._engine.runtime.array import Array

@@ -11,8 +11,7 @@ from typing import Any
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops.arithmetic import conj, imag, real
-from stretto._engine.ops.complex_parts import complex_
+from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape

@@ -14,10 +14,10 @@ import numpy as np
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
-from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.broadcast import canonical_axes, reshape
 from stretto._engine.ops.comparison import eq, full_like, ne, select
 from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, expand_dims
 from stretto._engine.ops.reducing import places, reduce

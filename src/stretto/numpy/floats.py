@@ -15,7 +15,8 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axis
-from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops import rounding as ops
+from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.bitwise import SHIFT_RIGHT_LOGICAL, shift_left
 from stretto._engine.ops.broadcast import broadcast_to
@@ -87,7 +88,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 def _frexp(x: Array) -> tuple[Array, Array]:
     wide = _wide(x)
     integers, fraction, bias = _layout(wide.dtype)
-    bits = bitcast_convert_type(ops.absolute(wide), integers)
+    bits = bitcast_convert_type(absolute(wide), integers)
     raw = SHIFT_RIGHT_LOGICAL(bits, full_like(bits, fraction))
     # Compiled code flushes subnormal numbers to zero. Each is 2^(1 - bias - fraction) times the
     # integer that its bits are, so that integer, as a float, is split instead.

@@ -20,6 +20,7 @@ from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index import gather_scatter as ops
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.index.primitives import fill_bytes, fill_element
 from stretto._engine.ops.layout import Reshape, reshape
 from stretto._engine.ops.shape import Rev, Slice
@@ -221,7 +222,7 @@ def _read(x: Array, parsed: Index, options: dict[str, Any]) -> Array:
     kept = [d for d in range(len(parsed.shape)) if d not in single]
     axes = tuple(kept.index(e.axis) for e in arrays)
     layout = [axis for axis in parsed.layout() if isinstance(axis, (Span, int))]
-    numbers = ops.GatherDimensionNumbers(
+    numbers = GatherDimensionNumbers(
         tuple(i for i, axis in enumerate(layout) if isinstance(axis, Span)),
         tuple(sorted(axes)),
         axes,

@@ -15,11 +15,12 @@ from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
-from stretto._engine.ops.arithmetic import absolute, real
+from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.arithmetic import sign as sign_
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, expm1, log, log1p

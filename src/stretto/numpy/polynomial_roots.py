@@ -12,8 +12,8 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import real
 from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim

@@ -14,8 +14,9 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops import contract, products
-from stretto._engine.ops.arithmetic import conj, multiply
+from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape, squeeze
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim

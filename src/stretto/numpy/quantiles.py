@@ -15,13 +15,13 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Tree
-from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.broadcast import broadcast_to, of_rank
 from stretto._engine.ops.comparison import gt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.layout import canonical_axes, move_axis, reshape, transpose
+from stretto._engine.ops.rounding import floor
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import argsort, sort
@@ -98,7 +98,7 @@ def _places(f: Tree, n: Tree, q: Tree, method: str) -> tuple[Array, Array, Array
 class _OfValues:
     """The functions that ``_places`` needs, of values."""
 
-    floor = staticmethod(ops.floor)
+    floor = staticmethod(floor)
     ceil = staticmethod(ops.ceil)
     round = staticmethod(ops.round_)
     where = staticmethod(choose)

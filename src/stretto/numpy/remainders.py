@@ -12,7 +12,7 @@ import numpy as np
 from stretto._engine.core.types import is_complex, is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import arithmetic as ops
-from stretto._engine.ops import division
+from stretto._engine.ops import division, rounding
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
 from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import numeric_values
@@ -71,11 +71,11 @@ def _trace_floor_divide(x: Array, y: Array, caller: str = "floor_divide") -> Arr
         return _unless_by_zero(ops.DIV(x, y), y)
     rest = ops.REM(x, y)
     # For floats x - r is a multiple of y, so that only rounding errors are rounded away.
-    whole = ops.round_((x - rest) / y) if is_inexact(x.dtype) else ops.DIV(x, y)
+    whole = rounding.round_((x - rest) / y) if is_inexact(x.dtype) else ops.DIV(x, y)
     whole = select(_opposed(rest, y), whole - full_like(whole, 1), whole)
     if not is_inexact(x.dtype):
         return _unless_by_zero(whole, y)
-    quotient, none = ops.floor(x / y), zeros_like(x)
+    quotient, none = rounding.floor(x / y), zeros_like(x)
     whole = select(eq(whole, none), copysign(whole, quotient), whole)
     return select(eq(y, none), quotient, whole)
 

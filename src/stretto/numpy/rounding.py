@@ -11,8 +11,9 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops import rounding as ops
 from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import true_divide
@@ -110,7 +111,7 @@ def rint(x: ArrayLike, /) -> Array:
 def _rounded(x: Array) -> Array:
     """The nearest whole number; of complex numbers, part by part."""
     if is_complex(x.dtype):
-        return ops.complex_(ops.round_(ops.real(x)), ops.round_(ops.imag(x)))
+        return complex_(ops.round_(real(x)), ops.round_(imag(x)))
     return ops.round_(x)
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DType, DTypeLike, Shape
-from stretto._engine.ops.arithmetic import conj, real
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
 from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.layout import canonical_axes, reshape, transpose

@@ -25,6 +25,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index import gather_scatter as ops
+from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import reduce_or
@@ -361,7 +362,7 @@ _HOST = {
 class Places(NamedTuple):
     """Where values of shape ``sizes`` go, once reversed along ``flipped``, as one scatter."""
 
-    numbers: ops.ScatterDimensionNumbers
+    numbers: ScatterDimensionNumbers
     indices: Any
     window: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -394,7 +395,7 @@ def _places(parsed: Index) -> Places:
                 first = min(e.start, e.start + (e.count - 1) * e.step)
                 components.append((e.axis, np.asarray(first)))
     whole = {span.axis for span in windows.values()}
-    numbers = ops.ScatterDimensionNumbers(
+    numbers = ScatterDimensionNumbers(
         tuple(windows),
         tuple(d for d in range(len(parsed.shape)) if d not in whole),
         tuple(axis for axis, _ in components),

@@ -13,10 +13,9 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.comparison import ne
-from stretto._engine.ops.complex_parts import complex_
+from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate, rev, slice_in_dim

@@ -20,7 +20,8 @@ from stretto._engine.ops.comparison import full, full_like, gt, le, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import log
 from stretto._engine.ops.extrema import clamp
-from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.index.gather_scatter import gather
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape, transpose
 from stretto._engine.ops.random.numbers import wide_remainder

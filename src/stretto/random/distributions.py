@@ -14,26 +14,18 @@ import numpy as np
 
 from stretto._engine.core.types import as_dtype, is_complex, real_dtype, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
-from stretto._engine.ops.arithmetic import (
-    absolute,
-    add,
-    complex_,
-    divide,
-    multiply,
-    negative,
-    nextafter,
-    sign,
-    subtract,
-)
+from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, negative, sign, subtract
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.bitwise import population_count
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like, ge, select, zeros_like
+from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.exponential import log, log1p
 from stretto._engine.ops.extrema import clamp, maximum
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random.numbers import bits_width, unit_float
+from stretto._engine.ops.rounding import nextafter
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.special.error_functions import erf, erf_inv

@@ -52,3 +52,5 @@ def test_refuses():
         bitcast_convert_type(np.ones(2, ml_dtypes.int4), np.int8)
     with pytest.raises(ValueError, match=r"last axis must have size 4; got uint8\[3\]"):
         bitcast_convert_type(np.ones(3, np.uint8), np.float32)
+    with pytest.raises(TypeError, match="bitcast_convert_type: new_dtype must be a dtype"):
+        bitcast_convert_type(np.ones(2, np.float32), "bad")

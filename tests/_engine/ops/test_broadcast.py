@@ -120,3 +120,35 @@ def test_shardings_are_refused():
     ):
         with pytest.raises(NotImplementedError, match="out_sharding must be None"):
             call()
+
+
+def test_broadcast_in_dim_refuses_axes_that_do_not_fit_even_where_the_shape_is_reached():
+    square = snp.ones((2, 2))
+    for dims in ((0,), (1, 0), (0, 0)):
+        with pytest.raises(
+            ValueError, match=r"broadcast_in_dim: float32\[2,2\] does not fit shape"
+        ):
+            ops.broadcast_in_dim(square, (2, 2), dims)
+    with pytest.raises(ValueError, match=r"broadcast_in_dim: sizes must not be negative, got \(2,"):
+        ops.broadcast_in_dim(square, (2, -1), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: ops.broadcast_in_dim(x, 3, (0,)), "broadcast_in_dim: shape must be a sequence"),
+        (
+            lambda x: ops.broadcast_in_dim(x, (4, 3), 1),
+            "broadcast_in_dim: broadcast_dimensions mus",
+        ),
+        (
+            lambda x: ops.broadcast_in_dim(x, (4.5, 3), (1,)),
+            "broadcast_in_dim: shape must be an in",
+        ),
+        (lambda x: ops.reduce_sum(x, 0), "reduce_sum: axes must be a sequence of integers, got 0"),
+        (lambda x: ops.reduce_sum(x, "a"), "reduce_sum: axes must be an integer, got 'a'"),
+    ],
+)
+def test_arguments_that_are_not_integers_are_named(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(snp.ones(3))

@@ -208,3 +208,20 @@ def test_products_of_integers_are_exact(shape, most):
     np.testing.assert_array_equal(np.asarray(jit(matmul)(x, y)), want)
     small, other = x.astype(np.uint8), y.astype(np.uint8)
     np.testing.assert_array_equal(np.asarray(matmul(small, other)), np.matmul(small, other))
+
+
+@pytest.mark.parametrize("numbers", [None, [1, 2], ((1,), (0,)), ((1, 0), ((), ()))])
+def test_dimension_numbers_must_be_two_pairs_of_axes(numbers):
+    with pytest.raises(TypeError, match=r"dot_general: dimension_numbers must be \(\(summed axes"):
+        dot_general(np.ones((2, 2)), np.ones((2, 2)), numbers)
+
+
+def test_a_preferred_dtype_that_is_none_is_named():
+    x, plain = np.ones((2, 2), np.float32), (((1,), (0,)), ((), ()))
+    for call, caller in (
+        (lambda: matmul(x, x, preferred_element_type="bad"), "matmul"),
+        (lambda: dot_general(x, x, plain, None, "bad"), "dot_general"),
+        (lambda: dot_general(x, x, plain, "F32_F32_F32", "bad"), "dot_general"),
+    ):
+        with pytest.raises(TypeError, match=f"{caller}: preferred_element_type must be a dtype"):
+            call()

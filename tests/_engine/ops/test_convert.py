@@ -13,6 +13,7 @@ from stretto._engine.ops.convert import (
     as_inexact,
     convert,
     convert_element_type,
+    dtype_argument,
 )
 from stretto.laws import (
     b1,
@@ -184,12 +185,12 @@ def test_no_derivative_through_integers():
     )
 
 
-@pytest.mark.parametrize("dtype", ["U3", "M8[s]", object])
+@pytest.mark.parametrize("dtype", ["bad", [1, 2], "U3", "M8[s]", object])
 def test_refused_dtypes(dtype):
-    with pytest.raises(
-        TypeError, match="is not one of the numeric types of arrays: bfloat16, bool"
-    ):
+    with pytest.raises(TypeError, match=r"convert_element_type: new_dtype must be a dtype of num"):
         convert_element_type(1.0, dtype)
+    with pytest.raises(TypeError, match=r"caller: dtype must be a dtype .* such as 'float32', got"):
+        dtype_argument(dtype, "caller")
 
 
 def test_every_pair_has_the_type_inferred():
@@ -219,8 +220,8 @@ def test_floats_to_integers_with_and_without_numbers_out_of_range(source, name):
 
 
 def test_arguments_in_an_inexact_dtype():
-    for given, dtype in ((1, "float32"), (True, "float32"), (np.int8(2), "float32")):
-        assert as_inexact(given, "f").dtype == dtype
+    for number, dtype in ((1, "float32"), (True, "float32"), (np.int8(2), "float32")):
+        assert as_inexact(number, "f").dtype == dtype
     for dtype in ("float16", "float32", "complex64"):
         x = as_value(np.ones(2, dtype))
         assert as_inexact(x, "f") is x

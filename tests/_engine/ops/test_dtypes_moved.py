@@ -10,6 +10,7 @@ from stretto._engine.ops.index import combine as index_combine
 from stretto._engine.ops.index import dynamic
 from stretto._engine.ops.index import gather_scatter as index
 from stretto._engine.ops.index import primitives as index_primitives
+from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto._engine.ops.layout import Reshape, Transpose, reshape
 from stretto._engine.ops.layout import transpose as permute
 from stretto._engine.ops.reducing import places
@@ -17,7 +18,7 @@ from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 
 KINDS = (f32, f64, bf16, i32, u32, b1, c64)
 ORDERED = (f32, f64, bf16, i32, u32)
-ROWS = index.ScatterDimensionNumbers((1,), (0,), (0,))
+ROWS = ScatterDimensionNumbers((1,), (0,), (0,))
 PLACES = np.array([[2], [0]], np.int32)
 START = np.array(1, np.int32)
 

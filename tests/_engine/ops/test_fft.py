@@ -95,3 +95,11 @@ def test_refuses():
         fft(x, FftType.FFT, (1, 2, 3))
     with pytest.raises(ValueError, match=r"positive lengths.*got \(0,\)"):
         fft(np.ones((2, 0), np.float32), "FFT", (0,))
+
+
+@pytest.mark.parametrize("kind", [17, None, "DCT"])
+def test_an_unknown_kind_is_named(kind):
+    with pytest.raises(
+        ValueError, match=r"^fft: fft_type must be one of FFT, IFFT, RFFT, IRFFT; got"
+    ):
+        fft(np.ones(3), kind, (3,))

@@ -33,3 +33,14 @@ def test_refuses():
         iota(int, -1)
     with pytest.raises(ValueError, match="axis 1 is out of bounds"):
         broadcasted_iota(int, (2,), 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "caller"),
+    [(lambda t: iota(t, 2), "iota"), (lambda t: broadcasted_iota(t, (2,), 0), "broadcasted_iota")],
+)
+def test_a_bad_dtype_is_refused_under_the_name_of_the_function(call, caller):
+    with pytest.raises(TypeError, match=f"^{caller}: expected a dtype of numbers, got bool"):
+        call(bool)
+    with pytest.raises(TypeError, match=f"^{caller}: dtype must be a dtype of numbers"):
+        call("bad")

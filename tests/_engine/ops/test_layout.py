@@ -120,7 +120,7 @@ def test_axes():
             r"squeeze: axis 0 of float32\[2,3\] has a size other than 1",
         ),
         (lambda x: ops.expand_dims(x, 3), ValueError, "expand_dims: axis 3 is out of bounds"),
-        (lambda x: ops.Reshape((5,))(as_value(x)), ValueError, "has 6 elements, shape"),
+        (lambda x: ops.Reshape((5,))(as_value(x)), ValueError, "6 elements. does not fit shape"),
         (
             lambda x: ops.Transpose((1,))(as_value(x)),
             ValueError,
@@ -138,3 +138,15 @@ def test_axes_are_put_in_order_before_a_reshape():
     np.testing.assert_array_equal(ops.reshape(x, (3, 2), (1, 0)), x.T.reshape(3, 2))
     with pytest.raises(NotImplementedError, match="out_sharding must be None"):
         ops.reshape(x, (6,), out_sharding="x")
+
+
+def test_permutations_are_refused_under_the_name_of_the_function():
+    x = np.ones((2, 3))
+    with pytest.raises(TypeError, match=r"^transpose: the axes must be a sequence of integers"):
+        ops.transpose(x, 3)
+    with pytest.raises(TypeError, match=r"^reshape: dimensions must be a sequence of integers"):
+        ops.reshape(x, (6,), 3)
+    with pytest.raises(ValueError, match=r"^reshape: axes \(0,\) must name all 2 axes"):
+        ops.reshape(x, (6,), (0,))
+    with pytest.raises(ValueError, match=r"^reshape: axis 5 is out of bounds"):
+        ops.reshape(x, (6,), (0, 5))

@@ -170,3 +170,9 @@ def test_a_power_of_zero_has_mixed_derivatives(name):
         assert float(grad(f)(x, 0.0)) == float(grad(grad(f))(x, 0.0)) == 0
     third = grad(grad(grad(f)))
     assert [float(third(0.0, y)) for y in (0.0, 1.0, 2.0, 3.0)] == [0, 0, 0, 6]
+
+
+@pytest.mark.parametrize("exponent", [1.5, "a", None])
+def test_integer_pow_refuses_other_exponents(exponent):
+    with pytest.raises(TypeError, match=r"^integer_pow: y must be an integer, got"):
+        ops.integer_pow(np.ones(2), exponent)

@@ -58,11 +58,11 @@ def test_the_default_precision_is_that_of_products_without_one(name):
     count = 2 if "three" in name else 1
     plain = [e for e in make_graph(product)(X, Y).equations if e.primitive.name == "dot_general"]
     assert [e.primitive.precision for e in plain] == [None] * count
-    for setting, wanted in (("highest", "HIGHEST"), ("bfloat16", "DEFAULT"), ("high", "HIGH")):
+    for setting, want in (("highest", "HIGHEST"), ("bfloat16", "DEFAULT"), ("high", "HIGH")):
         with config(default_matmul_precision=setting):
             graph = make_graph(product)(X, Y)
-        found = [e.primitive for e in graph.equations if e.primitive.name == "dot_general"]
-        assert [p.precision for p in found] == [wanted] * count
+        products = [e.primitive for e in graph.equations if e.primitive.name == "dot_general"]
+        assert [p.precision for p in products] == [want] * count
 
 
 def test_a_precision_that_is_given_counts():
@@ -139,8 +139,8 @@ def test_factors_narrower_than_the_operands_are_rounded():
     got = dot_general(X, Y, PLAIN, DotAlgorithmPreset.F16_F16_F16)
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, half, rtol=2e-3, atol=2e-3)
-    spelt = DotAlgorithm(np.float16, np.float16, np.float16)
-    np.testing.assert_array_equal(dot_general(X, Y, PLAIN, spelt), got)
+    algorithm = DotAlgorithm(np.float16, np.float16, np.float16)
+    np.testing.assert_array_equal(dot_general(X, Y, PLAIN, algorithm), got)
     plain = dot_general(X, Y, PLAIN)
     np.testing.assert_array_equal(dot_general(X, Y, PLAIN, DotAlgorithmPreset.DEFAULT), plain)
     np.testing.assert_array_equal(dot_general(X, Y, PLAIN, "F32_F32_F32"), plain)
@@ -163,17 +163,17 @@ SUMS = [
 ]
 
 
-@pytest.mark.parametrize(("given", "asked", "out"), SUMS, ids=str)
-def test_preferred_dtypes(given, asked, out):
-    given = np.dtype(getattr(ml_dtypes, given, given))
-    x, y = (7 * X).astype(given), (7 * Y).astype(given)
+@pytest.mark.parametrize(("operand", "preferred", "out"), SUMS, ids=str)
+def test_preferred_dtypes(operand, preferred, out):
+    operand = np.dtype(getattr(ml_dtypes, operand, operand))
+    x, y = (7 * X).astype(operand), (7 * Y).astype(operand)
     image, kernel = x.reshape(1, 1, 5, 7), y.reshape(1, 1, 7, 3)[:, :, :2]
 
     def products(x, y, image, kernel):
         return (
-            dot_general(x, y, PLAIN, preferred_element_type=asked),
-            matmul(x, y, preferred_element_type=asked),
-            conv_general_dilated(image, kernel, (1, 1), "SAME", preferred_element_type=asked),
+            dot_general(x, y, PLAIN, preferred_element_type=preferred),
+            matmul(x, y, preferred_element_type=preferred),
+            conv_general_dilated(image, kernel, (1, 1), "SAME", preferred_element_type=preferred),
         )
 
     eager, compiled = products(x, y, image, kernel), jit(products)(x, y, image, kernel)

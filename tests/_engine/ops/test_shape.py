@@ -152,3 +152,29 @@ def test_what_changes_nothing_is_the_same_object():
     assert rev(x, ()) is x
     assert slice_(x, (0, 0), (2, 3)) is x
     assert pad(x, 0, [(0, 0, 0)] * 2) is x
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda x: concatenate(3),
+            "^concatenate: operands must be a sequence of arrays, got 3",
+        ),
+        (
+            lambda x: pad(x, 0, 3),
+            r"^pad: padding_config must be \(low, high, interior\) triples",
+        ),
+        (lambda x: pad(x, 0, [1]), r"^pad: padding_config must be .* triples, got"),
+        (lambda x: pad(x, 0, [(1, 0)]), r"^pad: padding_config must be .* triples, got"),
+        (
+            lambda x: pad(x, 0, [(1.5, 0, 0)]),
+            "^pad: padding_config must be an integer, got the",
+        ),
+        (lambda x: slice_in_dim(x, "a", 2), "^slice_in_dim: start_index must be an integer"),
+        (lambda x: slice_in_dim(x, 0, 1.5), "^slice_in_dim: limit_index must be an integer"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(np.ones(3, np.float32))

@@ -25,8 +25,8 @@ def run(build, *arrays, outs=None):
     outputs = [Var(t) for t in (outs or [v.type for v in inputs])]
     program = Program(inputs, [Equation(Operation, inputs, outputs)], outputs)
     buffers = [to_device(a, v.type, True) for a, v in zip(arrays, inputs, strict=True)]
-    made = compile_text(lower(program), program.out_types)(buffers)
-    return [to_host(x) for x in made]
+    buffers_out = compile_text(lower(program), program.out_types)(buffers)
+    return [to_host(x) for x in buffers_out]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, ml_dtypes.bfloat16])

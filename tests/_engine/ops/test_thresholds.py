@@ -15,6 +15,7 @@ from stretto._engine.core.types import array_type, kind_of
 from stretto._engine.ops import fft, sort, thresholds
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.convolution import general as convolution
+from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.extrema import MAX
@@ -149,7 +150,7 @@ def test_transforms_by_kind_dtype_and_points(kind, dtype, shape, points, expecte
     ids=str,
 )
 def test_convolutions_of_many_features(lhs, rhs, dtype, expected):
-    dims = convolution.conv_dimension_numbers(lhs, rhs, ("NCHW", "OIHW", "NCHW"))
+    dims = conv_dimension_numbers(lhs, rhs, ("NCHW", "OIHW", "NCHW"))
     ones = (1, 1)
     op = convolution.ConvGeneralDilated(ones, ((1, 1), (1, 1)), ones, ones, dims)
     assert op.compiled(types(dtype, lhs, rhs)) is expected

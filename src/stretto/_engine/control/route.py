@@ -20,7 +20,8 @@ from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full, le, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_update_slice_in_dim
-from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.index.gather_scatter import gather
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort

@@ -1,8 +1,7 @@
 """Arithmetic, element by element: sums, products, quotients, signs.
 
-Layer 2 (ops). One class a primitive, one function in front of it. ``dx`` is a tangent, ``out`` the
-primitive's own output. The functions of ``complex_parts`` and ``rounding`` are importable from here
-too. Next, read ``extrema``.
+Layer 2 (ops). Each primitive is a class, with a function in front of it. In its rules ``dx`` is a
+tangent and ``out`` the primitive's own output. Next, read ``extrema``.
 """
 
 from __future__ import annotations
@@ -29,35 +28,25 @@ from stretto._engine.ops.elementwise import (
     binary,
     unary,
 )
-from stretto._engine.ops.rounding import ceil, floor, is_finite, nextafter, round_, truncated
+from stretto._engine.ops.rounding import truncated
 from stretto._engine.ops.sign_bits import has_negative_zero, signs
 
 __all__ = [
     "absolute",
     "add",
-    "ceil",
-    "complex_",
-    "conj",
     "divide",
-    "floor",
-    "imag",
-    "is_finite",
     "multiply",
     "negative",
-    "nextafter",
-    "real",
     "remainder",
-    "round_",
     "sign",
     "square",
     "subtract",
-    "truncated",
 ]
 
 
 _HIGHEST = np.uint16(1 << 15)
 _MANY = 1 << 12
-"""From so many elements on, signs are found from bits sooner than by comparing."""
+"""From this many elements on, reading signs from the bits is faster than comparing."""
 
 
 class Neg(Elementwise):
@@ -69,7 +58,7 @@ class Neg(Elementwise):
     partials = (lambda dx, out, x: -dx,)
 
     def widely(self, x: np.ndarray) -> np.ndarray:
-        """The other sign bit."""
+        """The sign bit flipped."""
         return (x.view(np.uint16) ^ _HIGHEST).view(x.dtype)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
@@ -78,7 +67,7 @@ class Neg(Elementwise):
 
 
 class Add(Elementwise):
-    """The sum; of booleans, or."""
+    """The sum; of booleans, the logical or."""
 
     accepts = ALL
     costs = thresholds.HALF
@@ -110,7 +99,7 @@ class Sub(Elementwise):
 
 
 class Mul(Elementwise):
-    """The product; of booleans, and."""
+    """The product; of booleans, the logical and."""
 
     accepts = ALL
     costs = thresholds.HALF
@@ -137,7 +126,7 @@ class Div(Elementwise):
     partials = (lambda dx, out, x, y: dx / y, lambda dy, out, x, y: -(out / y) * dy)
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's for floats; XLA's conventions for integers."""
+        """NumPy's division for floats; XLA's conventions for integers."""
         return np.divide(x, y) if is_inexact(x.dtype) else division.quotient(x, y)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -175,7 +164,7 @@ class Abs(Elementwise):
         return (x.view(np.uint16) & ~_HIGHEST).view(x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``abs``; infinite where one part of a complex number is, as XLA forgets."""
+        """StableHLO ``abs``; XLA's is not infinite wherever a part of a complex number is."""
         out = b.emit(self.op, x)
         return b.inline(_modulus, x, out) if is_complex(x.type.dtype) else out
 
@@ -192,8 +181,8 @@ class Abs(Elementwise):
 
 
 def _modulus(z: Any, size: Any) -> Any:
-    endless = is_infinite(real(z)) | is_infinite(imag(z))
-    return select(endless, full_like(size, np.inf), size)
+    infinite = is_infinite(real(z)) | is_infinite(imag(z))
+    return select(infinite, full_like(size, np.inf), size)
 
 
 class Sign(Elementwise):
@@ -204,7 +193,7 @@ class Sign(Elementwise):
     op = "sign"
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's; zeros and NaN keep their kind, as in XLA; complex NaN is so in both parts."""
+        """NumPy's; zeros keep their sign, as in XLA, and a complex NaN is NaN in both parts."""
         if x.dtype.char == "e" and x.size >= _MANY:
             return signs(x)
         out = np.sign(x)
@@ -215,7 +204,7 @@ class Sign(Elementwise):
         return out
 
     def widely(self, x: np.ndarray) -> np.ndarray:
-        """By the bits."""
+        """Read from the sign bits."""
         return signs(x)
 
     def lower(self, b: Any, x: Any) -> Any:
@@ -225,7 +214,7 @@ class Sign(Elementwise):
         return b.emit(self.op, x)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Zero for real numbers; for complex ones the turn of ``x / |x|``."""
+        """Zero for real numbers; for complex ones, how ``x / |x|`` turns."""
         (x,), (dx,) = primals, tangents
         out = self(x)
         if not is_complex(x.dtype):
@@ -253,7 +242,7 @@ SQUARE = Square()
 
 
 def _no_booleans(x: Any, caller: str) -> Any:
-    """The value; raises ``TypeError`` for booleans, of which nobody else knows these either."""
+    """The value; raises ``TypeError`` for booleans, as NumPy does."""
     x = as_value(x, caller)
     if x.type.kind == "bool":
         raise TypeError(

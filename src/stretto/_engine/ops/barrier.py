@@ -1,8 +1,8 @@
-"""The optimisation barrier: asks the compiler to leave work on its two sides apart.
+"""The optimisation barrier: asks the compiler to keep the work on its two sides separate.
 
-Layer 2 (ops). XLA merges equal work and moves it; its passes do neither across a barrier. For CPUs
-it drops the barriers before its last passes, which merge and order work again: what must be kept
-apart for certain is a call of its own, as ``control/checkpoint`` has it.
+Layer 2 (ops). XLA merges and moves work, but not across a barrier. On CPUs it drops the barriers
+before its last passes, which merge and move work again: work that must stay separate goes into a
+call of its own, as in ``control/checkpoint``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OptimizationBarrier(Primitive):
         return types
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The operands: NumPy does one thing after another."""
+        """The operands: NumPy neither merges nor moves work."""
         return arrays
 
     def lower(self, b: Any, *operands: Any) -> Any:
@@ -43,18 +43,20 @@ class OptimizationBarrier(Primitive):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """One barrier for the values, one for the tangents, so that each can be run alone."""
-        moving = [t for t in tangents if t is not None]
-        behind = iter(self(*moving) if moving else ())
-        return self(*primals), [None if t is None else next(behind) for t in tangents]
+        return self(*primals), self._present(tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
         """A barrier for the cotangents."""
-        given = [ct for ct in cts if ct is not None]
-        behind = iter(self(*given))
-        return [None if ct is None else next(behind) for ct in cts]
+        return self._present(cts)
+
+    def _present(self, values: Sequence[Any]) -> list[Any]:
+        """A barrier for the values that are not None, which stands for zero."""
+        present = [v for v in values if v is not None]
+        outputs = iter(self(*present) if present else ())
+        return [None if v is None else next(outputs) for v in values]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same, wherever the axes are."""
+        """The same barrier, wherever the axes are."""
         return self(*args), axes
 
 

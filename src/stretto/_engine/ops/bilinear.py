@@ -14,8 +14,8 @@ import numpy as np
 from stretto._engine.core.config import settings, under
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive
-from stretto._engine.core.types import as_dtype, is_inexact, kind_of, promote, short_name
-from stretto._engine.ops.convert import convert
+from stretto._engine.core.types import is_inexact, kind_of, promote, short_name
+from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.precision import ALGORITHMS, Precision
 
 __all__ = [
@@ -49,7 +49,7 @@ class Bilinear(Primitive, abstract=True):
 
 @functools.cache
 def accumulator(dtype: np.dtype) -> np.dtype:
-    """The dtype in which sums given as ``dtype`` are added up: float32 for narrower floats."""
+    """The dtype in which sums of this dtype accumulate: float32 for narrower floats."""
     kind = kind_of(dtype)
     if kind == "float" and dtype.itemsize < 4:
         return np.dtype(np.float32)
@@ -57,10 +57,10 @@ def accumulator(dtype: np.dtype) -> np.dtype:
 
 
 def precision_name(precision: Any, caller: str) -> str | tuple[str, str] | None:
-    """``DEFAULT``, ``HIGH``, ``HIGHEST``, or one for each operand; None leaves it to the compiler.
+    """The name of a precision, or one for each operand; None leaves it to the compiler.
 
-    Where none is given it is ``config.default_matmul_precision``. Raises ``ValueError`` for
-    anything that ``Precision`` is not made from.
+    By default it is ``config.default_matmul_precision``. Raises ``ValueError`` for anything that
+    does not name a precision.
     """
     if precision is None:
         precision = settings.key.precision
@@ -72,7 +72,7 @@ def precision_name(precision: Any, caller: str) -> str | tuple[str, str] | None:
         )
         return first if first == second else (str(first), str(second))
     try:
-        # An enumeration of the same names, JAX's among them, is as good.
+        # Other enumerations with these names, such as JAX's, are accepted too.
         return Precision(getattr(precision, "name", precision)).name
     except ValueError:
         raise ValueError(
@@ -82,13 +82,14 @@ def precision_name(precision: Any, caller: str) -> str | tuple[str, str] | None:
 
 
 def precision_config(precision: str | tuple[str, str] | None) -> str:
-    """The attribute for both operands, with the comma before it; empty for None."""
+    """The attribute for both operands, with a comma in front; empty for None."""
     if precision is None:
         return ""
     if isinstance(precision, str) and precision in ALGORITHMS:
-        spelt = ALGORITHMS[precision].spelt
-        types = [short_name(np.dtype(t)) for t in spelt[:3]]
-        fields = zip(spelt._fields, [*types, *spelt[3:6], str(spelt[6]).lower()], strict=True)
+        algorithm = ALGORITHMS[precision].definition
+        types = [short_name(np.dtype(t)) for t in algorithm[:3]]
+        values = [*types, *algorithm[3:6], str(algorithm[6]).lower()]
+        fields = zip(algorithm._fields, values, strict=True)
         return (
             f", algorithm = #stablehlo.dot_algorithm<{', '.join(f'{k} = {v}' for k, v in fields)}>"
         )
@@ -98,13 +99,13 @@ def precision_config(precision: str | tuple[str, str] | None) -> str:
 
 
 def preferred_dtype(preferred: Any, operand: np.dtype, caller: str) -> np.dtype | None:
-    """The dtype asked for of the output; None where it is the operands' own.
+    """The dtype requested for the output; None where it is the operands' own.
 
-    Raises ``TypeError`` where it is of another kind than theirs, or narrower.
+    Raises ``TypeError`` if it is of a different kind from theirs, or narrower.
     """
     if preferred is None:
         return None
-    dtype = as_dtype(preferred)
+    dtype = dtype_argument(preferred, caller, "preferred_element_type")
     if dtype == operand:
         return None
     kinds = kind_of(operand), kind_of(dtype)
@@ -120,14 +121,15 @@ def preferred_dtype(preferred: Any, operand: np.dtype, caller: str) -> np.dtype 
 def accumulated(
     caller: str, x: Any, y: Any, preferred: Any, product: Callable[[Any, Any, np.dtype | None], Any]
 ) -> Any:
-    """``product(x, y, dtype)`` in the dtype ``preferred``, or without one in the operands' own.
+    """``product(x, y, dtype)`` in the dtype ``preferred``, by default in the operands' own.
 
-    Integers become floats before, where floats are asked for; floats become narrower ones after,
-    from the dtype in which they add up. Raises ``TypeError`` for any other change of kind.
+    Where floats are requested of integers, the operands are converted first. Where narrower floats
+    are requested, the result is converted from the dtype in which it accumulated. Raises
+    ``TypeError`` for any other change of kind.
     """
     if preferred is None:
         return product(x, y, None)
-    dtype, own = as_dtype(preferred), x.dtype
+    dtype, own = dtype_argument(preferred, caller, "preferred_element_type"), x.dtype
     kinds = kind_of(own), kind_of(dtype)
     if is_inexact(dtype) and not is_inexact(own):
         return product(convert(x, dtype), convert(y, dtype), None)
@@ -138,14 +140,14 @@ def accumulated(
 
 
 def promote_dtypes_of(*values: Any) -> np.dtype:
-    """The dtype that these values combine to."""
+    """The dtype that these values promote to."""
     return promote([(v.type.dtype, v.type.weak_type) for v in values])[0]
 
 
 def cotangent_and_known(ct: Any, known: Any) -> tuple[Any, Any]:
-    """Both in one dtype: a cotangent has that in which products were added up.
+    """Both in one dtype: a cotangent has the dtype in which the products accumulated.
 
-    The function's own types differ here, whatever the user says of theirs (strict promotion).
+    They are promoted even where the user asked for strict promotion: the difference is not theirs.
     """
     if ct.type.dtype is known.type.dtype:
         return ct, known

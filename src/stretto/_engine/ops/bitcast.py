@@ -1,6 +1,6 @@
 """The bits of elements, read as another dtype.
 
-Layer 2 (ops).
+Layer 2 (ops). Next, read ``convert``, for the values of elements in another dtype.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
-from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.ops.convert import dtype_argument
 from stretto._engine.ops.layout import move_to_front
 
 __all__ = ["bitcast_convert_type"]
@@ -26,7 +27,7 @@ class BitcastConvertType(Primitive):
     kernel = Kernel.ONE
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The same shape; one axis more for a narrower dtype, one less for a wider."""
+        """The same shape, with one more axis for a narrower dtype and one fewer for a wider one."""
         wide, narrow = x.dtype.itemsize, self.dtype.itemsize
         for dtype in (x.dtype, self.dtype):
             sub_byte = dtype.name.endswith(("int4", "int2"))
@@ -67,7 +68,7 @@ class BitcastConvertType(Primitive):
     transpose = NOT_LINEAR
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same where it is; first where the last axis is taken up."""
+        """The mapped axis stays where it is, or goes first where the last axis is used up."""
         (x,), (axis,) = args, axes
         if x.dtype.itemsize >= self.dtype.itemsize:
             return self(x), axis
@@ -82,11 +83,11 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         new_dtype: the dtype to read as.
 
     Returns:
-        The array; a narrower dtype adds a last axis, the low bits first, and a wider one takes it
-            away.
+        The array; a narrower dtype adds a last axis, the low bits first, and a wider one removes
+            it.
 
     Raises:
-        TypeError: a dtype is boolean or complex.
+        TypeError: a dtype is boolean or complex, or ``new_dtype`` is not a dtype.
         ValueError: the last axis does not hold the parts of one element.
 
     Source: StableHLO, ``bitcast_convert``.
@@ -96,5 +97,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     >>> st.lax.bitcast_convert_type(snp.array([1.0, -0.0]), snp.uint32)
     Array([1065353216, 2147483648], dtype=uint32)
     """
-    x, target = as_value(operand, "bitcast_convert_type", "operand"), as_dtype(new_dtype)
+    caller = "bitcast_convert_type"
+    x = as_value(operand, caller, "operand")
+    target = dtype_argument(new_dtype, caller, "new_dtype")
     return x if x.dtype == target and not x.weak_type else BitcastConvertType(target)(x)

@@ -1,4 +1,4 @@
-"""Counts of leading zero bits, the high half of integer products, and fewer bits in a float.
+"""Leading zero bits, the high half of integer products, and floats rounded to fewer bits.
 
 Layer 2 (ops). Next, read ``bitcast`` for the bits of one dtype as another.
 """
@@ -30,7 +30,7 @@ class Clz(Bitwise):
     op = "count_leading_zeros"
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The width, less the exponent that NumPy gives the bits as a float, half by half."""
+        """The width minus the length of the number, which is ``frexp``'s exponent, of each half."""
         width = int(ml_dtypes.iinfo(x.dtype).bits)
         bits = x.astype(np.int64).astype(np.uint64) if x.dtype != np.uint64 else x
         bits = bits & np.uint64(2**width - 1)
@@ -39,7 +39,7 @@ class Clz(Bitwise):
         return (width - length).astype(x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``count_leading_zeros``; of types of less than a byte, in a byte."""
+        """StableHLO ``count_leading_zeros``; for types narrower than a byte, in a byte."""
         width = int(ml_dtypes.iinfo(x.type.dtype).bits)
         if width >= 8:
             return b.emit(self.op, x)
@@ -52,7 +52,7 @@ class Clz(Bitwise):
 
 
 def _high_half(x: Any, y: Any) -> Any:
-    """The high half of products, of NumPy's arrays or traced ones: from products twice as wide."""
+    """The high half of products, for NumPy and traced arrays: from products twice as wide."""
     width = int(ml_dtypes.iinfo(x.dtype).bits)
     wide = np.dtype(np.uint64 if kind_of(x.dtype) == "uint" else np.int64)
     u, v = x.astype(wide), y.astype(wide)
@@ -80,7 +80,7 @@ class Mulhi(Elementwise):
 
 
 class ReducePrecision(Elementwise):
-    """Floats rounded to those with fewer bits of exponent and mantissa, to even; in their dtype."""
+    """Floats rounded, halves to even, to fewer bits of exponent and mantissa; in their dtype."""
 
     accepts = FLOAT
 
@@ -125,11 +125,11 @@ class ReducePrecision(Elementwise):
         )
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Straight through, rounded in the same way: what mixed precision wants of it."""
+        """Straight through, rounded in the same way, as mixed precision needs."""
         return self(*primals), None if tangents[0] is None else self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Its own, as a linear map that rounds."""
+        """The cotangent, rounded in the same way."""
         return (self(ct),)
 
 
@@ -204,8 +204,8 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     >>> st.lax.reduce_precision(st.numpy.array([1.2345678, 1e30]), 5, 10)  # float16
     Array([1.234375,      inf], dtype=float32)
     """
-    chosen = ReducePrecision(
+    primitive = ReducePrecision(
         integer(exponent_bits, "reduce_precision", "exponent_bits"),
         integer(mantissa_bits, "reduce_precision", "mantissa_bits"),
     )
-    return chosen(as_value(operand, "reduce_precision", "operand"))
+    return primitive(as_value(operand, "reduce_precision", "operand"))

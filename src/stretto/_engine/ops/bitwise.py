@@ -1,6 +1,6 @@
 """Logic on the bits of integers and on truth values; shifts, and the count of bits that are set.
 
-Layer 2 (ops). Next, read ``bits`` for what else the bits of a number say.
+Layer 2 (ops). Next, read ``bits``.
 """
 
 from __future__ import annotations
@@ -56,31 +56,31 @@ class Xor(Bitwise):
 
 
 class Not(Bitwise):
-    """The other bits, or truth value."""
+    """The bits, or the truth value, inverted."""
 
     op = "not"
     reference = staticmethod(np.bitwise_not)
 
 
 class Shift(Elementwise, abstract=True):
-    """Bits moved by a number of places; from the width on, all are moved out."""
+    """Bits moved by a number of places; a count of the width or more moves all of them out."""
 
     accepts = INTEGRAL
     jvp = ZERO_DERIVATIVE
 
 
 def _bits(x: np.ndarray) -> np.ndarray:
-    """The same bits as an unsigned integer; types of less than a byte lie in its low bits."""
+    """The same bits as an unsigned integer; types narrower than a byte lie in its low bits."""
     return x.view(f"u{x.dtype.itemsize}")
 
 
 def _shifted(f: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """NumPy's shift of the bits, zero from the width on; counts are unsigned."""
+    """NumPy's shift of the bits, 0 for counts of the width or more; counts are unsigned."""
     bits, count, width = _bits(x), _bits(y), ml_dtypes.iinfo(x.dtype).bits
     if x.dtype.kind in "iu":
         return f(bits, count).view(x.dtype)
-    moved = f(bits, np.minimum(count, width - 1)) & (2**width - 1)
-    return np.where(count < width, moved, 0).astype(bits.dtype).view(x.dtype)
+    shifted = f(bits, np.minimum(count, width - 1)) & (2**width - 1)
+    return np.where(count < width, shifted, 0).astype(bits.dtype).view(x.dtype)
 
 
 class ShiftLeft(Shift):
@@ -89,7 +89,7 @@ class ShiftLeft(Shift):
     op = "shift_left"
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's, zero beyond the width, where it takes counts below 0 to be as well."""
+        """NumPy's, 0 for counts that are negative, or of the width or more."""
         return np.left_shift(x, y) if x.dtype.kind in "iu" else _shifted(np.left_shift, x, y)
 
 
@@ -99,7 +99,7 @@ class ShiftRightArithmetic(Shift):
     op = "shift_right_arithmetic"
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's on signed integers, the sign beyond the width; counts are unsigned."""
+        """NumPy's on signed integers, and the sign for counts of the width or more."""
         if x.dtype.kind == "i":
             return np.right_shift(x, y)
         bits, width = _bits(x), ml_dtypes.iinfo(x.dtype).bits
@@ -107,8 +107,8 @@ class ShiftRightArithmetic(Shift):
         above = 8 * x.dtype.itemsize - width
         signed = np.left_shift(bits, above).view(f"i{x.dtype.itemsize}")
         count = np.minimum(_bits(y), width - 1) + above
-        moved = np.right_shift(signed, count.astype(signed.dtype)).view(bits.dtype)
-        return (moved & (2**width - 1)).astype(bits.dtype).view(x.dtype)
+        shifted = np.right_shift(signed, count.astype(signed.dtype)).view(bits.dtype)
+        return (shifted & (2**width - 1)).astype(bits.dtype).view(x.dtype)
 
 
 class ShiftRightLogical(Shift):
@@ -117,7 +117,7 @@ class ShiftRightLogical(Shift):
     op = "shift_right_logical"
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's on unsigned integers, zero beyond the width."""
+        """NumPy's on unsigned integers, 0 for counts of the width or more."""
         return _shifted(np.right_shift, x, y)
 
 
@@ -128,11 +128,11 @@ class PopulationCount(Bitwise):
     op = "popcnt"
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's, of the bits as unsigned."""
+        """NumPy's, of the bits as an unsigned integer."""
         return np.bitwise_count(_bits(x)).astype(x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``popcnt``; of types of less than a byte XLA would count the sign's copies."""
+        """StableHLO ``popcnt``; for types narrower than a byte XLA counts copies of the sign."""
         width = ml_dtypes.iinfo(x.type.dtype).bits
         if width >= 8:
             return b.emit(self.op, x)
@@ -216,7 +216,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def bitwise_not(x: ArrayLike) -> Array:
-    """Compute ``~x``: the other bits of integers, or the other truth value.
+    """Compute ``~x``: invert the bits of integers, or booleans.
 
     Args:
         x: an array or a number, of integers or booleans.
@@ -244,7 +244,7 @@ def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
         y: the numbers of bits, promoted and broadcast with ``x``.
 
     Returns:
-        The integers, of the promoted dtype; 0 from the width on.
+        The integers, of the promoted dtype; 0 for counts of the width or more.
 
     Raises:
         TypeError: an argument is not of integers.
@@ -267,7 +267,7 @@ def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
         y: the numbers of bits, promoted and broadcast with ``x``.
 
     Returns:
-        The integers, of the promoted dtype; the sign alone from the width on.
+        The integers, of the promoted dtype; the sign alone for counts of the width or more.
 
     Raises:
         TypeError: an argument is not of integers.
@@ -290,7 +290,7 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
         y: the numbers of bits, promoted and broadcast with ``x``.
 
     Returns:
-        The integers, of the promoted dtype; 0 from the width on.
+        The integers, of the promoted dtype; 0 for counts of the width or more.
 
     Raises:
         TypeError: an argument is not of integers.

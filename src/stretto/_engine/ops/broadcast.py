@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.config import settings
-from stretto._engine.core.integers import sizes_of
+from stretto._engine.core.integers import integers, sizes_of
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, repeated
@@ -45,11 +45,13 @@ class BroadcastInDim(Primitive):
     splat = True
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The shape asked for; each operand axis must be of size 1 or fit."""
+        """The shape requested; each operand axis must have size 1 or fit."""
         fits = len(self.dims) == x.ndim and all(
             0 <= d < len(self.shape) and n in (1, self.shape[d])
             for d, n in zip(self.dims, x.shape, strict=False)
         )
+        if any(n < 0 for n in self.shape):
+            raise ValueError(f"broadcast_in_dim: sizes must not be negative, got {self.shape}")
         if not fits or any(a >= b for a, b in zip(self.dims, self.dims[1:], strict=False)):
             raise ValueError(
                 f"broadcast_in_dim: {x} does not fit shape {self.shape} at axes {self.dims}: each "
@@ -66,10 +68,10 @@ class BroadcastInDim(Primitive):
             for d, n, stride in zip(self.dims, x.shape, x.strides, strict=True):
                 strides[d] = 0 if n == 1 else stride
             return np.ndarray(self.shape, x.dtype, x, 0, strides)
-        placed = [1] * len(self.shape)
+        sizes = [1] * len(self.shape)
         for d, n in zip(self.dims, x.shape, strict=True):
-            placed[d] = n
-        return np.broadcast_to(x.reshape(placed), self.shape)
+            sizes[d] = n
+        return np.broadcast_to(x.reshape(sizes), self.shape)
 
     def splat_reference(self, x: np.ndarray) -> np.ndarray:
         """The same element."""
@@ -82,7 +84,7 @@ class BroadcastInDim(Primitive):
         )
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
-        """A broadcast of a broadcast, or of new axes of size 1, is one."""
+        """A broadcast of a broadcast, or of a reshape that adds axes of size 1, is one."""
         if self.shape == x.type.shape:
             return x
         if maker is None:
@@ -107,11 +109,11 @@ class BroadcastInDim(Primitive):
         """Sum over the axes that were repeated."""
         added = [d for d in range(len(self.shape)) if d not in self.dims]
         stretched = [d for d, n in zip(self.dims, x.shape, strict=True) if n != self.shape[d]]
-        summed = ReduceSum(tuple(sorted((*added, *stretched))))(ct) if added or stretched else ct
-        return (reshape(summed, x.type.shape) if stretched else summed,)
+        total = ReduceSum(tuple(sorted((*added, *stretched))))(ct) if added or stretched else ct
+        return (reshape(total, x.type.shape) if stretched else total,)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis goes first, to the first place."""
+        """The mapped axis goes first, in the operand and in the output."""
         x = move_to_front(args[0], axes[0])
         shape, dims = (size, *self.shape), (0, *(d + 1 for d in self.dims))
         return broadcast_in_dim(x, shape, dims), 0
@@ -156,7 +158,7 @@ class ReduceSum(Primitive):
         return (BroadcastInDim(shape, kept)(ct) if self.axes else ct,)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         return reduce_vmap(type(self), self.axes, args[0], axes[0])
 
 
@@ -175,14 +177,16 @@ def broadcast_in_dim(
     Args:
         operand: an array.
         shape: the shape to reach.
-        broadcast_dimensions: where each axis of ``operand`` goes, rising.
+        broadcast_dimensions: where each axis of ``operand`` goes, in increasing order.
         out_sharding: must be None.
 
     Returns:
         The array, of that shape and the dtype of ``operand``.
 
     Raises:
-        ValueError: the axes do not fit, or a size is neither 1 nor that of ``shape``.
+        TypeError: a size or an axis is not an integer.
+        ValueError: the axes do not fit, a size is neither 1 nor that of ``shape``, or one is
+            negative.
         NotImplementedError: ``out_sharding`` is not None.
 
     Source: StableHLO, ``broadcast_in_dim``.
@@ -194,11 +198,13 @@ def broadcast_in_dim(
     """
     if out_sharding is not None:
         refuse_sharding("broadcast_in_dim", out_sharding=out_sharding)
-    x = as_value(operand, "broadcast_in_dim", "operand")
-    shape = tuple(shape)
-    if x.type.shape == shape:
+    caller = "broadcast_in_dim"
+    x = as_value(operand, caller, "operand")
+    sizes = integers(shape, caller, "shape")
+    dims = integers(broadcast_dimensions, caller, "broadcast_dimensions")
+    if x.type.shape == sizes and dims == tuple(range(len(sizes))):
         return x
-    return BroadcastInDim(shape, tuple(broadcast_dimensions))(x)
+    return BroadcastInDim(sizes, dims)(x)
 
 
 def broadcast_to(x: Any, shape: Sequence[int], caller: str = "broadcast_to") -> Any:
@@ -221,9 +227,9 @@ def broadcast_to(x: Any, shape: Sequence[int], caller: str = "broadcast_to") -> 
 
 
 def of_rank(x: Any, rank: int) -> Any:
-    """``x``, with axes of size 1 in front up to this rank where ranks that differ are refused.
+    """``x``, with axes of size 1 in front up to this rank where differing ranks are refused.
 
-    It broadcasts to the same either way; without the axes there is one operation less.
+    It broadcasts to the same shape either way; without the axes there is one operation fewer.
     """
     x = as_value(x, "broadcast")
     if settings.ranks == "allow" or x.ndim >= rank or not x.ndim:
@@ -243,7 +249,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = 
         The sums, in the dtype of ``operand``, without the axes; ``operand`` where there are none.
 
     Raises:
-        TypeError: ``operand`` is boolean.
+        TypeError: ``operand`` is boolean, or an axis is not an integer.
         ValueError: an axis is out of bounds, or is named twice.
         NotImplementedError: ``out_sharding`` is not None.
 
@@ -256,5 +262,6 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = 
     if out_sharding is not None:
         refuse_sharding("reduce_sum", out_sharding=out_sharding)
     x = as_value(operand, "reduce_sum", "operand")
-    axes = tuple(sorted(canonical_axes(tuple(axes), x.ndim, "reduce_sum")))
-    return ReduceSum(axes)(x) if axes else x
+    named = integers(axes, "reduce_sum", "axes")
+    canonical = tuple(sorted(canonical_axes(named, x.ndim, "reduce_sum")))
+    return ReduceSum(canonical)(x) if canonical else x

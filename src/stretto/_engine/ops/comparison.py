@@ -36,6 +36,7 @@ __all__ = [
     "le",
     "lt",
     "ne",
+    "or_zeros",
     "select",
     "where",
     "zeros_like",
@@ -43,7 +44,7 @@ __all__ = [
 
 
 class Comparison(Elementwise, abstract=True):
-    """Two operands to a boolean."""
+    """A comparison of two operands, which gives booleans."""
 
     accepts = COMPARABLE | {"bool"}
     jvp = ZERO_DERIVATIVE
@@ -129,10 +130,7 @@ class Select(Primitive):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Linear in the choices."""
         (condition, x, y), (_, dx, dy) = primals, tangents
-        out = self(condition, x, y)
-        dx = zeros_like(x) if dx is None else dx
-        dy = zeros_like(y) if dy is None else dy
-        return out, self(condition, dx, dy)
+        return self(condition, x, y), self(condition, or_zeros(dx, x), or_zeros(dy, y))
 
     def transpose(self, ct: Any, condition: Any, x: Any, y: Any) -> tuple[None, Any, Any]:
         """``ct`` where chosen, zero elsewhere: NaN in the other choice never mixes in."""
@@ -143,13 +141,13 @@ class Select(Primitive):
         )
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """A scalar condition that is not mapped stays a scalar; one that is gets the full shape."""
+        """An unmapped scalar condition stays a scalar; a mapped one gets the full shape."""
         condition, x, y = args
         if condition.ndim == 0:
             (x, y), axis = align_mapped(size, (x, y), axes[1:])
             return self(condition, x, y), axis
         larger = x.ndim != (axes[1] is not None)
-        if condition.ndim == 1 and axes[0] is not None and larger:  # a scalar of each
+        if condition.ndim == 1 and axes[0] is not None and larger:  # a scalar for each example
             if axes[1] is None and axes[2] is None:
                 x = broadcast_to(x, (size, *x.shape))
                 axes = (0, 0, None)
@@ -357,3 +355,8 @@ def full_like(x: Any, element: Any, dtype: np.dtype | None = None) -> Any:
 def zeros_like(x: Any) -> Any:
     """Zeros of the type of ``x``."""
     return splat(0, x.type)
+
+
+def or_zeros(tangent: Any, primal: Any) -> Any:
+    """The tangent; zeros of the primal's type for None, which stands for them."""
+    return zeros_like(primal) if tangent is None else tangent

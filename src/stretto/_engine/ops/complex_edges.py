@@ -1,10 +1,10 @@
 """Functions of complex numbers where XLA's formulas break: at zeros, infinities and NaN.
 
-Layer 2 (ops). XLA writes them by real functions, and there infinity times zero gives NaN, and sums
-lose the sign of zero. What they ought to be is in C99's annex G, which NumPy and the array API
-standard follow. Each rule here takes the parts of the argument, ``a`` and ``b``, and those of XLA's
-result, ``u`` and ``v``, and gives the parts put right. Last come the functions that NumPy gets
-wrong. Next, read ``exponential``.
+Layer 2 (ops). XLA computes them from real functions, where infinity times zero gives NaN and sums
+lose the sign of zero. The right values are those of C99's annex G, which NumPy and the array API
+standard follow. Each rule takes the parts ``a`` and ``b`` of the argument, and ``u`` and ``v`` of
+XLA's result, and returns the corrected parts. Last come references for the functions that NumPy
+gets wrong. Next, read ``exponential``.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ __all__ = [
 
 
 class Edged(Elementwise, abstract=True):
-    """A function whose result for complex numbers is put right by its rule ``edges``."""
+    """A function whose result for complex numbers is corrected by its rule ``edges``."""
 
     edges: ClassVar[Callable[..., tuple[Any, Any]]]
 
     def lower(self, b: Any, x: Any) -> Any:
-        """The one operation; of complex numbers, with the rule after it."""
+        """One operation; for complex numbers, followed by the rule."""
         out = b.emit(self.op, x, dialect=self.dialect)
-        return b.inline(self._put_right, x, out) if is_complex(x.type.dtype) else out
+        return b.inline(self._corrected, x, out) if is_complex(x.type.dtype) else out
 
-    def _put_right(self, x: Any, out: Any) -> Any:
+    def _corrected(self, x: Any, out: Any) -> Any:
         return complex_(*type(self).edges(real(x), imag(x), real(out), imag(out)))
 
 
@@ -94,14 +94,14 @@ def tan_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 def _zero_like(x: Any) -> Any:
     """Zero with the sign of a finite number."""
-    none = zeros_like(x)
-    return select(lt(x, none), -none, none)
+    zero = zeros_like(x)
+    return select(lt(x, zero), -zero, zero)
 
 
 def _exponential(a: Any, b: Any, u: Any, v: Any, least: float) -> tuple[Any, Any]:
-    # exp(a) cis(b), of which exp(-inf) = 0 and exp(inf) = inf remain where cis(b) is NaN
-    astray = ~is_finite(b)
-    high, low = astray & _is(a, math.inf), astray & _is(a, -math.inf)
+    # exp(a) cis(b): where cis(b) is NaN, exp(-inf) = 0 and exp(inf) = inf remain
+    undefined = ~is_finite(b)
+    high, low = undefined & _is(a, math.inf), undefined & _is(a, -math.inf)
     u = select(low, full_like(u, least), select(high, a, u))
     return u, select(_is(b, 0), b, select(low, zeros_like(v), v))
 
@@ -112,7 +112,7 @@ def exp_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 
 def expm1_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the exponential less 1."""
+    """Of the exponential minus 1."""
     return _exponential(a, b, u, v, -1.0)
 
 
@@ -123,12 +123,12 @@ def log_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 def sqrt_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
     """Of the square root: infinite where one part is."""
-    high, lost = full_like(u, math.inf), _is_nan(b)
+    high, undefined = full_like(u, math.inf), _is_nan(b)
     v = select(_is(b, 0), _like_zero(v, b), v)
-    v = select(lost & _is(a, -math.inf), high, v)
-    u = select(lost & _is(a, math.inf), high, u)
-    endless = is_infinite(b)
-    return select(endless, high, u), select(endless, b, v)
+    v = select(undefined & _is(a, -math.inf), high, v)
+    u = select(undefined & _is(a, math.inf), high, u)
+    infinite = is_infinite(b)
+    return select(infinite, high, u), select(infinite, b, v)
 
 
 def asinh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
@@ -144,7 +144,7 @@ def asin_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 
 def acos_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the inverse cosine, a right angle less the inverse sine."""
+    """Of the inverse cosine, a right angle minus the inverse sine."""
     u = select(_is(a, 0), full_like(u, math.pi / 2), u)
     return u, select(_is(b, 0), select(_within_one(a), -b, -_like_zero(v, b)), v)
 
@@ -159,8 +159,8 @@ def acosh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 def atanh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
     """Of the inverse hyperbolic tangent: imaginary where its argument is, NaN where that is."""
     v = select(_is(b, 0), select(_within_one(a), b, _like_zero(v, b)), v)
-    lost = _is_nan(b) | (_is_nan(a) & is_finite(b))
-    return select(_is(a, 0), a, u), select(lost, full_like(v, math.nan), v)
+    undefined = _is_nan(b) | (_is_nan(a) & is_finite(b))
+    return select(_is(a, 0), a, u), select(undefined, full_like(v, math.nan), v)
 
 
 def atan_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
@@ -200,21 +200,21 @@ def _turned(x: np.ndarray, sign: int) -> np.ndarray:
 
 
 def expm1_reference(x: np.ndarray) -> np.ndarray:
-    """``exp(x) - 1``; of complex numbers by parts, with what is left where cis(b) is NaN."""
+    """``exp(x) - 1``; of complex numbers by parts, with what remains where cis(b) is NaN."""
     if not is_complex(x.dtype):
         return np.expm1(x)
     # exp(a) cis(b) - 1 = expm1(a) cos(b) - 2 sin(b / 2)^2 + i exp(a) sin(b)
     a, b = np.real(x), np.imag(x)
     out = np.empty(x.shape, x.dtype)
-    astray, low = ~np.isfinite(b), a == -np.inf
+    undefined, low = ~np.isfinite(b), a == -np.inf
     u = np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2
-    out.real = np.where(low, -1, np.where(astray & (a == np.inf), a, u + 0.0))
-    out.imag = np.where(b == 0, b, np.where(astray & low, 0, np.exp(a) * np.sin(b)))
+    out.real = np.where(low, -1, np.where(undefined & (a == np.inf), a, u + 0.0))
+    out.imag = np.where(b == 0, b, np.where(undefined & low, 0, np.exp(a) * np.sin(b)))
     return out
 
 
 def log1p_reference(x: np.ndarray) -> np.ndarray:
-    """``log(1 + x)``; of complex numbers near zero log|1 + z| by log1p, which NumPy leaves out."""
+    """``log(1 + x)``; near zero log|1 + z| of complex numbers by log1p, which NumPy does not do."""
     if not is_complex(x.dtype):
         return np.log1p(x)
     out, a, b = np.array(np.log1p(x)), np.real(x), np.imag(x)

@@ -1,6 +1,7 @@
 """The parts of complex numbers: taking them apart, putting them together, the conjugate.
 
-Layer 2 (ops). Cotangents pair with tangents as Re(ct v), without conjugation.
+Layer 2 (ops). Cotangents pair with tangents as Re(ct v), without conjugation. Next, read
+``complex_edges``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.elementwise import COMPLEX, FLOAT, Elementwise, binary
 
-__all__ = ["complex_", "conj", "imag", "real", "real_dtype"]
+__all__ = ["complex_", "conj", "imag", "real"]
 
 
 class Real(Elementwise):
@@ -96,7 +97,7 @@ class Conj(Elementwise):
     partials = (lambda dx, out, x: conj(dx),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """The parts, the second negated."""
+        """The parts, with the imaginary one negated."""
         part = array_type(x.type.shape, real_dtype(x.type.dtype))
         re, im = b.emit("real", x, out=part), b.emit("imag", x, out=part)
         return b.emit("complex", re, b.emit("negate", im, out=part))

@@ -1,7 +1,7 @@
 """Constant arrays inside programs.
 
 Layer 2 (ops). A rule, or a user's derivative, may bring an array of its own into a program that is
-derived from another; it is held by an equation without operands, so that programs stay closed.
+derived from another. An equation without operands holds it, so that programs stay closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Constant", "Held"]
 
 
 class Held:
-    """An array as a static parameter: compared as an object."""
+    """An array as a static parameter, compared by identity."""
 
     __slots__ = ("array", "type")
 
@@ -53,5 +53,5 @@ class Constant(Primitive):
         return b.array(self.held.array)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same for all."""
+        """The same array for all examples."""
         return self(), None

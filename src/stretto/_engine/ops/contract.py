@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Linear
-from stretto._engine.core.types import ArrayType, array_type, as_dtype
+from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import (
@@ -27,7 +27,7 @@ from stretto._engine.ops.bilinear import (
     precision_name,
     promote_dtypes,
 )
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axes, squeeze, transpose
 from stretto._engine.ops.precision import ALGORITHMS, algorithm_name
@@ -47,7 +47,7 @@ _NONE: AxisPairs = ((), ())
 
 
 class DotGeneral(Bilinear):
-    """Products of ``x`` and ``y``, summed over some pairs of axes, along other pairs side by side.
+    """Products of ``x`` and ``y``, summed over some pairs of axes, and sharing other pairs.
 
     The axes of the output are the shared pairs, then the rest of ``x``, then the rest of ``y``.
     """
@@ -61,8 +61,9 @@ class DotGeneral(Bilinear):
     @functools.cached_property
     def plain(self) -> int:
         """The rank of ``x`` for which, with a ``y`` of rank 1 or 2, this is ``x @ y``; else -1."""
-        (axes_x, axes_y), one = self.summed, len(self.summed[0]) == 1 and not self.shared[0]
-        return axes_x[0] + 1 if one and axes_y == (0,) and axes_x[0] < 2 else -1
+        axes_x, axes_y = self.summed
+        is_matrix_product = len(axes_x) == 1 and not self.shared[0]
+        return axes_x[0] + 1 if is_matrix_product and axes_y == (0,) and axes_x[0] < 2 else -1
 
     def free(self, x: Any, y: Any) -> AxisPairs:
         """The axes of each operand that are neither summed nor shared, in order."""
@@ -131,7 +132,7 @@ class DotGeneral(Bilinear):
         if x.size < NARROW or x.dtype.kind not in "iu":
             return False
         work = self.work(types, self.out_types(types))
-        as_floats = x.dtype.itemsize <= 4 and _much(work, x, y)
+        as_floats = x.dtype.itemsize <= 4 and _worth_converting(work, x, y)
         return work >= INTEGER_PRODUCTS and not as_floats
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
@@ -165,7 +166,7 @@ class DotGeneral(Bilinear):
         return (out, None) if by_x else (None, out)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Both mapped: one more shared pair. One: one more free axis, reported where it falls."""
+        """Both mapped: one more shared pair. One mapped: one more free axis, wherever it is."""
         (x, y), (axis_x, axis_y) = args, axes
         summed = _step(self.summed[0], axis_x), _step(self.summed[1], axis_y)
         shared = _step(self.shared[0], axis_x), _step(self.shared[1], axis_y)
@@ -185,9 +186,9 @@ class DotGeneral(Bilinear):
 def _transposed(
     product: DotGeneral, ndim_x: int, ndim_y: int, by_x: bool
 ) -> tuple[DotGeneral, tuple[int, ...] | None]:
-    """The product that a cotangent and an operand have, and the order of its axes if they move.
+    """The product of a cotangent and an operand, and the order to put its axes in, if any.
 
-    ``by_x``: it gives the cotangent of the first operand.
+    ``by_x``: whether it gives the cotangent of the first operand.
     """
     free_x, free_y = product.free_of(ndim_x, ndim_y)
     summed, shared, precision = product.summed, product.shared, product.precision
@@ -196,44 +197,44 @@ def _transposed(
     ct_x, ct_y = tuple(range(n, n + f)), tuple(range(n + f, n + f + len(free_y)))
     # `places`: the axis of the linear operand that each axis of the result is.
     if by_x:
-        made = DotGeneral((ct_y, free_y), (ct_shared, shared[1]), precision)
+        result = DotGeneral((ct_y, free_y), (ct_shared, shared[1]), precision)
         order = sorted(range(len(summed[1])), key=summed[1].__getitem__)
         places = (*shared[0], *free_x, *[summed[0][i] for i in order])
     else:
-        made = DotGeneral((free_x, ct_x), (shared[0], ct_shared), precision)
+        result = DotGeneral((free_x, ct_x), (shared[0], ct_shared), precision)
         order = sorted(range(len(summed[0])), key=summed[0].__getitem__)
         places = (*shared[1], *[summed[1][i] for i in order], *free_y)
     axes = tuple(sorted(range(len(places)), key=places.__getitem__))
-    return made, None if axes == tuple(range(len(axes))) else axes
+    return result, None if axes == tuple(range(len(axes))) else axes
 
 
-def _much(work: float, x: Any, y: Any) -> bool:
-    """Whether so many products are worth converting both operands."""
+def _worth_converting(work: float, x: Any, y: Any) -> bool:
+    """Whether there are enough products to repay converting both operands."""
     return work >= max(1 << 15, 4 * (x.size + y.size))
 
 
 def _exact(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The product of matrices of integers: as floats, which NumPy multiplies ten times as fast.
 
-    Sums of less than 2^24 are exact in float32, those of less than 2^53 in float64. Beyond that
-    halves are multiplied, x = 2^16 x' + x'': modulo 2^32, x y = x'' y'' + 2^16 (x' y'' + x'' y').
+    Sums below 2^24 are exact in float32, and sums below 2^53 in float64. Beyond that halves are
+    multiplied, x = 2^16 x' + x'': modulo 2^32, x y = x'' y'' + 2^16 (x' y'' + x'' y').
     """
     depth, columns = x.shape[-1], y.shape[-1] if y.ndim > 1 else 1
-    if x.dtype.itemsize > 4 or depth >= 1 << 20 or not _much(x.size * columns, x, y):
+    if x.dtype.itemsize > 4 or depth >= 1 << 20 or not _worth_converting(x.size * columns, x, y):
         return np.matmul(x, y)
-    most = [max(int(v.max()), -int(v.min())) for v in (x, y)]
-    greatest = most[0] * most[1] * depth
+    magnitudes = [max(int(v.max()), -int(v.min())) for v in (x, y)]
+    greatest = magnitudes[0] * magnitudes[1] * depth
     if greatest >= 1 << 24 and x.ndim > 2 and x.shape[-2] * depth * columns <= 1 << 10:
-        return np.matmul(x, y)  # small matrices, which float64 does not make faster
+        return np.matmul(x, y)  # small matrices, which are no faster in float64
     if greatest < 1 << 53:
         wide = np.float32 if greatest < 1 << 24 else np.float64
         return np.matmul(x.astype(wide), y.astype(wide)).astype(np.int64).astype(x.dtype)
-    high, above = ((v >> 16).astype(float) for v in (x, y))
-    low, below = ((v & 0xFFFF).astype(float) for v in (x, y))
-    out = np.matmul(high, below).astype(np.int64)
-    out += np.matmul(low, above).astype(np.int64)
+    high_x, high_y = ((v >> 16).astype(float) for v in (x, y))
+    low_x, low_y = ((v & 0xFFFF).astype(float) for v in (x, y))
+    out = np.matmul(high_x, low_y).astype(np.int64)
+    out += np.matmul(low_x, high_y).astype(np.int64)
     out <<= 16
-    out += np.matmul(low, below).astype(np.int64)
+    out += np.matmul(low_x, low_y).astype(np.int64)
     return out.astype(x.dtype)
 
 
@@ -298,6 +299,8 @@ def dot_general(
         The products: the shared axes, the rest of ``lhs``, the rest of ``rhs``.
 
     Raises:
+        TypeError: ``dimension_numbers`` are not two pairs of axes, or the preferred dtype is of
+            another kind than the operands'.
         ValueError: paired sizes differ, an axis is out of bounds or named twice, or CPUs do not
             have the algorithm.
         NotImplementedError: ``out_sharding`` is not None.
@@ -316,6 +319,18 @@ def dot_general(
     )
 
 
+def _axis_pairs(dimension_numbers: Any, caller: str) -> tuple[Any, Any]:
+    """The summed axes of both operands, and the shared ones, each as tuples."""
+    try:
+        (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
+        return (tuple(summed_x), tuple(summed_y)), (tuple(shared_x), tuple(shared_y))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{caller}: dimension_numbers must be ((summed axes of lhs, of rhs), (shared axes of "
+            f"lhs, of rhs)), such as (((1,), (0,)), ((), ())); got {dimension_numbers!r}"
+        ) from None
+
+
 def contracted(
     caller: str,
     left: Any,
@@ -324,24 +339,20 @@ def contracted(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The product of two values of one dtype, as ``dot_general`` has it; errors name the caller."""
-    (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
-    summed = (
-        canonical_axes(tuple(summed_x), left.ndim, caller),
-        canonical_axes(tuple(summed_y), right.ndim, caller),
+    """What ``dot_general`` gives for two values of one dtype; errors name the caller."""
+    summed, shared = (
+        (canonical_axes(axes_x, left.ndim, caller), canonical_axes(axes_y, right.ndim, caller))
+        for axes_x, axes_y in _axis_pairs(dimension_numbers, caller)
     )
-    shared = (
-        canonical_axes(tuple(shared_x), left.ndim, caller),
-        canonical_axes(tuple(shared_y), right.ndim, caller),
-    )
-    if caller != "dot_general":  # which the primitive's own errors name
+    if caller != "dot_general":  # the name that the primitive's own errors give
         _check_pairs(left.type, right.type, *shared, "shared", caller)
         _check_pairs(left.type, right.type, *summed, "contracted", caller)
     algorithm = algorithm_name(precision, caller)
     if algorithm is not None:
         operands, total, _ = ALGORITHMS[algorithm]
-        asked = preferred_element_type
-        out_dtype = left.dtype if asked is None else as_dtype(asked)
+        out_dtype = left.dtype
+        if preferred_element_type is not None:
+            out_dtype = dtype_argument(preferred_element_type, caller, "preferred_element_type")
         factor = left.dtype if left.dtype in operands else operands[0]
         preferred = None if total == factor else total
         product = DotGeneral(summed, shared, algorithm, preferred)

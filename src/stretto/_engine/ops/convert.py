@@ -1,6 +1,6 @@
-"""Conversion between element types.
+"""Conversion between element types, and the arguments that ask for one.
 
-Layer 2 (ops).
+Layer 2 (ops). Next, read ``elementwise``, where operands are promoted with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stretto._engine.core.types import (
 )
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 
-__all__ = ["as_inexact", "convert", "convert_element_type"]
+__all__ = ["as_inexact", "convert", "convert_element_type", "dtype_argument"]
 
 
 class ConvertElementType(Primitive):
@@ -45,7 +45,7 @@ class ConvertElementType(Primitive):
     def reference(self, x: np.ndarray) -> np.ndarray:
         """NumPy's cast, with XLA's saturation from float to integer and NaN to zero.
 
-        Complex to real drops the imaginary part; any to bool asks whether it is not zero.
+        Complex to real drops the imaginary part; conversion to bool tests for nonzero.
         """
         target = kind_of(self.dtype)
         if target == "bool":
@@ -54,7 +54,7 @@ class ConvertElementType(Primitive):
             x = np.real(x)
         if kind_of(x.dtype) == "float" and target in ("int", "uint"):
             return _whole(x if x.dtype.itemsize >= 4 else x.astype(np.float32), self.dtype)
-        if not np.can_cast(x.dtype, self.dtype, "unsafe"):  # two of the narrowest types
+        if not np.can_cast(x.dtype, self.dtype, "unsafe"):  # between two of the narrowest types
             x = x.astype(np.int32 if target in ("int", "uint") else np.float32)
         return x.astype(self.dtype)
 
@@ -94,8 +94,8 @@ _strict = ErrorState(over="ignore", under="ignore", invalid="raise")
 def _whole(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Truncated towards zero, and kept in the dtype's range.
 
-    The processor notes where a conversion to 32 or 64 signed bits meets a number beyond these, or
-    NaN: then they are looked for.
+    The processor raises a flag when a conversion to 32 or 64 signed bits meets NaN, or a number
+    out of range; only then are these looked for.
     """
     least, greatest, signed = _bounds(dtype)
     if greatest < 1 << 63:
@@ -121,9 +121,20 @@ def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def as_inexact(x: Any, caller: str, argument: str = "x") -> Value:
-    """The value of an argument; integers and booleans in the default float."""
+    """The value of an argument; integers and booleans become the default float."""
     x = as_value(x, caller, argument)
     return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
+
+
+def dtype_argument(dtype: DTypeLike, caller: str, argument: str = "dtype") -> np.dtype:
+    """The canonical dtype that an argument asks for; its ``TypeError`` names the argument."""
+    try:
+        return as_dtype(dtype)
+    except TypeError:
+        raise TypeError(
+            f"{caller}: {argument} must be a dtype of numbers or booleans, such as 'float32', got "
+            f"{dtype!r}"
+        ) from None
 
 
 def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
@@ -144,7 +155,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         The array in that dtype.
 
     Raises:
-        TypeError: the dtype is not numeric.
+        TypeError: ``new_dtype`` is not a dtype of numbers or booleans.
 
     Source: StableHLO, ``convert``.
 
@@ -152,4 +163,6 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     >>> st.lax.convert_element_type(st.numpy.array([1.7, -1.7]), int)
     Array([ 1, -1], dtype=int32)
     """
-    return convert(as_value(operand, "convert_element_type", "operand"), as_dtype(new_dtype))
+    caller = "convert_element_type"
+    value = as_value(operand, caller, "operand")
+    return convert(value, dtype_argument(new_dtype, caller, "new_dtype"))

@@ -1,8 +1,8 @@
 """Quotients and remainders of integers, in NumPy.
 
-Layer 2 (ops). What is truncated has XLA's conventions: by zero the quotient is -1, the greatest of
-an unsigned dtype, and the remainder the dividend. What is rounded down has NumPy's: by zero both
-are 0. The least integer over -1 is itself. Next, read ``arithmetic``.
+Layer 2 (ops). Truncating division follows XLA: by zero, the quotient is -1, or the greatest number
+of an unsigned dtype, and the remainder is the dividend. Floor division follows NumPy: by zero, both
+are 0. The least integer divided by -1 is itself. Next, read ``arithmetic``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from stretto._engine.core.types import kind_of
 
 __all__ = ["floored", "modulo", "quotient", "rest", "signed_rest"]
 
-# Of integers of up to 32 bits, float64 division is several times as fast as NumPy's of integers,
-# and exact when truncated or rounded down: x / y is at least 1/|y| away from any other whole
-# number, relative to it 1/|x|, which is more than rounding moves it by. A quotient that is not
-# finite, or does not fit, makes the processor note an invalid conversion.
+# For integers of up to 32 bits, float64 division is several times as fast as NumPy's for integers,
+# and exact once truncated or rounded down: x / y is at least 1/|y| away from any other whole
+# number, or 1/|x| relative to itself, which is more than rounding moves it by. A quotient that is
+# not finite, or does not fit, makes the processor flag an invalid conversion.
 
 
 def _whole(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
@@ -47,7 +47,7 @@ _BLOCK = 1 << 15
 
 
 def _in_blocks(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
-    """The same, block by block: floats of 64 bits then take little memory, and that at hand."""
+    """The same, block by block, so that the 64-bit floats are few and stay in the cache."""
     out = np.empty(x.shape, x.dtype)
     lines = [v.reshape(-1) for v in (out, x, y)]
     for start in range(0, x.size, _BLOCK):
@@ -72,9 +72,9 @@ def _less(x: np.ndarray, y: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 def quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """``x / y`` truncated towards zero."""
-    found = _whole(x, y, down=False)
-    if found is not None:
-        return found
+    result = _whole(x, y, down=False)
+    if result is not None:
+        return result
     safe = np.where(y == 0, 1, y).astype(y.dtype)
     if kind_of(x.dtype) == "uint":
         return np.where(y == 0, ~np.zeros_like(x), x // safe)
@@ -86,13 +86,13 @@ def quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What the quotient leaves: of the sign of ``x``."""
+    """The remainder of ``quotient``, which has the sign of ``x``."""
     if x.size > _BLOCK and x.dtype.kind in "iu" and y.size and y.min() > 0:
         return np.fmod(x, y)
-    found = _whole(x, y, down=False)
-    if found is not None:
-        return _less(x, y, found)
-    # By 1 and -1 alike nothing remains; -1 overflows at the least integer.
+    result = _whole(x, y, down=False)
+    if result is not None:
+        return _less(x, y, result)
+    # Division by 1 or -1 leaves nothing; that by -1 overflows at the least integer.
     unsafe = (y == 0) if kind_of(x.dtype) == "uint" else (y == 0) | (y == -1)
     safe = np.where(unsafe, 1, y).astype(y.dtype)
     return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
@@ -100,23 +100,23 @@ def rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def floored(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """``x / y`` rounded down; by zero 0."""
-    found = _whole(x, y, down=True)
-    return _in_numpy(np.floor_divide, x, y) if found is None else found
+    result = _whole(x, y, down=True)
+    return _in_numpy(np.floor_divide, x, y) if result is None else result
 
 
 def modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What the quotient rounded down leaves: of the sign of ``y``; by zero 0."""
-    found = _whole(x, y, down=True)
-    return _in_numpy(np.remainder, x, y) if found is None else _less(x, y, found)
+    """The remainder of ``floored``, which has the sign of ``y``; by zero 0."""
+    result = _whole(x, y, down=True)
+    return _in_numpy(np.remainder, x, y) if result is None else _less(x, y, result)
 
 
 def signed_rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What the quotient truncated leaves: of the sign of ``x``; by zero 0."""
+    """The remainder of truncating division, which has the sign of ``x``; by zero 0."""
     return _in_numpy(np.fmod, x, y)
 
 
 def _in_numpy(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """By NumPy's function. That of ``ml_dtypes`` for 4 bits ends the process by a zero."""
+    """By NumPy's function; that of ``ml_dtypes`` for 4 bits crashes on division by zero."""
     if x.dtype.isbuiltin == 1:
         return np.asarray(function(x, y))
     wide = np.int8 if kind_of(x.dtype) == "int" else np.uint8

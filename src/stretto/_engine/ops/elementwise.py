@@ -74,9 +74,9 @@ class Elementwise(Primitive, abstract=True):
     dialect: ClassVar[str] = "stablehlo"
     partials: ClassVar[tuple[Callable[..., Any] | None, ...]]
     costs: ClassVar[Costs] = Costs()
-    """What was measured for dtypes that XLA is ever faster for; see ``thresholds``."""
+    """What was measured for the dtypes that XLA is faster for; see ``thresholds``."""
     compiled_from: ClassVar[Mapping[np.dtype, int]] = {}
-    """By dtype the size from which on to compile, which follows from ``costs``."""
+    """For each dtype the size from which on to compile, which follows from ``costs``."""
 
     splat = True
     transpose = NOT_LINEAR
@@ -92,7 +92,7 @@ class Elementwise(Primitive, abstract=True):
         super().__init_subclass__(abstract=abstract, **kwargs)
         if not abstract:
             cls.compiled_from = cls.costs.sizes()
-            # By ufuncs of float32, in which ml_dtypes computes as well, one element after another.
+            # NumPy's ufuncs are quick in float32, and ml_dtypes computes in it too, but slowly.
             plain = isinstance(cls.__dict__.get("reference"), staticmethod)
             cls.widens = cls.__dict__.get("widens", plain)
 
@@ -120,9 +120,9 @@ class Elementwise(Primitive, abstract=True):
         return b.operation(f"{self.dialect}.{self.op}", operands)
 
     def widely(self, *operands: np.ndarray) -> np.ndarray:
-        """The rule for many numbers that NumPy itself does not know: in float32, unless replaced.
+        """The rule for large arrays of a dtype that NumPy lacks: in float32, unless overridden.
 
-        The result is of the operands' dtype or of float32.
+        The result has the operands' dtype or float32.
         """
         return self.reference(*[widened_to_float32(x) for x in operands])
 
@@ -132,7 +132,7 @@ class Elementwise(Primitive, abstract=True):
         return type.size >= NARROW and type.dtype in sizes and type.size >= sizes[type.dtype]
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """Ten times as long where integers are not accepted: such functions are polynomials."""
+        """Ten times as much where integers are refused: such functions are polynomials."""
         return super().work(types, outs) * (1 if self.accepts & INTEGRAL else 10)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -154,7 +154,7 @@ class Elementwise(Primitive, abstract=True):
 
 
 def check_kind(caller: str, kinds: frozenset[str], *types: ArrayType) -> None:
-    """Raise ``TypeError`` for a type whose dtype is of none of these kinds."""
+    """Raise ``TypeError`` for a type whose dtype is not of these kinds."""
     for each in types:
         if each.kind not in kinds:
             raise TypeError(
@@ -163,7 +163,7 @@ def check_kind(caller: str, kinds: frozenset[str], *types: ArrayType) -> None:
 
 
 def widened_to_float32(x: np.ndarray) -> np.ndarray:
-    """The numbers in float32; an array that shows one everywhere is of no more memory there."""
+    """The numbers in float32; an array that repeats one element still takes no more memory."""
     if x.size and not any(x.strides):
         return repeated(np.asarray(x[(0,) * x.ndim]).astype(np.float32), x.shape)
     return x.astype(np.float32)
@@ -188,7 +188,7 @@ def align_mapped(
 
 
 def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """The value repeated along a new axis; at once where it shows one element everywhere."""
+    """The value repeated along a new axis; without an operation if it repeats one element."""
     host = None if isinstance(x, Tracer) else x.host()
     if host is not None and host.size and (host.size == 1 or not any(host.strides)):
         element = host if host.size == 1 else np.asarray(host[(0,) * host.ndim])
@@ -236,7 +236,7 @@ def promote_values(
 ) -> list[Any]:
     """The arguments as values of one dtype and one shape, by promotion and broadcasting.
 
-    With ``inexact`` integers and booleans become the default float. With ``ranks`` these may
+    With ``inexact`` integers and booleans become the default float. With ``ranks`` the ranks may
     differ, whatever ``config.numpy_rank_promotion`` is.
     """
     kinds: list[tuple[np.dtype, bool]] = []

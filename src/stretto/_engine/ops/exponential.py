@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.primitive import Kernel
-from stretto._engine.core.types import (
-    is_complex,
-)
+from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.comparison import full_like
@@ -33,7 +31,7 @@ __all__ = [
 
 
 def in_float32(f: Any, x: np.ndarray) -> np.ndarray:
-    """A function computed in at least float32, and given back in the dtype of ``x``."""
+    """A function computed in at least float32, and returned in the dtype of ``x``."""
     if x.dtype.itemsize < 4:
         return f(x.astype(np.float32)).astype(x.dtype)
     return f(x)
@@ -67,7 +65,7 @@ class Exp2(Elementwise):
 
 
 class Expm1(complex_edges.Edged):
-    """e to the power x, less 1, exact near zero."""
+    """e to the power x, minus 1, exact near zero."""
 
     accepts = INEXACT
     kernel = Kernel.LONG
@@ -100,7 +98,7 @@ class Log1p(complex_edges.Edged):
     partials = (lambda dx, out, x: dx / (x + full_like(x, 1)),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """The one operation; of float64, where that errs by a hundred units, written out."""
+        """One operation; in float64, where it is off by a hundred ulps, written out."""
         if x.type.dtype == np.float64:
             return log1p_of(Term(b, x)).operand
         return super().lower(b, x)
@@ -125,7 +123,7 @@ class Logistic(Elementwise):
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)), in one piece of memory."""
+    """1 / (1 + exp(-x)), computed in place."""
     out = np.negative(x, out=np.empty_like(x))
     np.exp(out, out=out)
     out += 1

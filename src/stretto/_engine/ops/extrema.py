@@ -1,7 +1,7 @@
 """The greater and the lesser of two elements, and elements kept between bounds.
 
 Layer 2 (ops). At ties each gets half of the derivative. Complex numbers are ordered as NumPy and
-``sort`` order them: by real part, then by imaginary part.
+``sort`` order them: by real part, then by imaginary part. Next, read ``rounding``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Choice(Elementwise, abstract=True):
     """An operation that gives one of its operands."""
 
     def widely(self, *operands: np.ndarray) -> np.ndarray:
-        """In float32; no bit of that is lost."""
+        """In float32, from which the upper halves are taken without loss."""
         return upper_halves(super().widely(*operands), operands[0].dtype)
 
 
@@ -90,11 +90,11 @@ class Min(Choice):
         return np.where((x == 0) & (y == 0), -(-x - y), out)
 
 
-# NumPy's extrema take either of two zeros, whatever its sign. To look for -0 takes one pass.
+# NumPy's extrema return either of two zeros, whatever their signs. Looking for -0 takes one pass.
 
 
 def _may_be_zeros(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether both may hold zeros of either sign: one that repeats one element is looked at."""
+    """Whether both may hold zeros; where one repeats an element, that element is checked."""
     if kind_of(x.dtype) != "float" or not x.size or not y.size:
         return False
     return not any(v[(0,) * v.ndim] != 0 for v in (x, y) if not any(v.strides))
@@ -206,7 +206,7 @@ def complex_greater(x: Any, y: Any) -> Any:
 
 
 def complex_extremum(x: Any, y: Any, greatest: bool) -> Any:
-    """One of the two; the first that is NaN; in derivatives half of each where they are equal."""
+    """The greater or lesser; the first that is NaN; half the derivative of each at ties."""
     first = complex_greater(x, y) if greatest else complex_greater(y, x)
     half = full_like(x, 0.5)
     out = select(eq(x, y), half * x + half * y, select(first, x, y))

@@ -1,7 +1,7 @@
 """Fourier transforms over the last axes, of complex numbers and of real ones.
 
-Layer 2 (ops). One primitive of four kinds; each is linear, and the transposes of the real kinds are
-each other, but for the weight of the frequencies that stand for two. Next, read
+Layer 2 (ops). One primitive of four kinds. Each is linear, and the two real kinds are each other's
+transposes, up to weights for the frequencies that stand for two. Next, read
 ``numpy/fft/transforms``.
 """
 
@@ -55,11 +55,14 @@ _REFERENCES = {
 }
 
 
+_EXPECTED = f"fft_type must be one of {', '.join(FftType.__members__)}"
+
+
 class Fft(Primitive):
     """The transform of a kind over the last ``len(lengths)`` axes, one to three.
 
-    ``lengths`` are the numbers of points: the sizes of those axes of what is complex everywhere, or
-    of what is real. The last axis of the complex side of RFFT and IRFFT has ``n // 2 + 1``.
+    ``lengths`` are the numbers of points: the sizes of those axes, for RFFT and IRFFT on the real
+    side. Their complex side has ``n // 2 + 1`` along the last axis.
     """
 
     kind: FftType
@@ -78,11 +81,11 @@ class Fft(Primitive):
 
     def _check(self, x: ArrayType) -> None:
         name, lengths = f"fft: kind {self.kind.name}", self.lengths
-        wanted = (
+        dtypes = (
             ("float32", "float64") if self.kind is FftType.RFFT else ("complex64", "complex128")
         )
-        if x.dtype.name not in wanted:
-            raise TypeError(f"{name} takes {' or '.join(wanted)}, got {x}; use .astype(...)")
+        if x.dtype.name not in dtypes:
+            raise TypeError(f"{name} takes {' or '.join(dtypes)}, got {x}; use .astype(...)")
         if not 1 <= len(lengths) <= min(3, x.ndim) or min(lengths) < 1:
             raise ValueError(
                 f"{name}: expected 1 to 3 positive lengths, for the last axes of {x}; got {lengths}"
@@ -104,7 +107,7 @@ class Fft(Primitive):
         return y.astype(out.dtype, copy=False)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``fft``; of nothing, nothing."""
+        """StableHLO ``fft``; zeros where there is nothing to transform."""
         if not x.type.size:
             (out,) = b.outs
             return b.splat(0, out)
@@ -127,7 +130,7 @@ class Fft(Primitive):
         return types[0].dtype == np.complex64 and size >= least
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """Four products and more for each element and each doubling of the length."""
+        """At least four products for each element and each doubling of the length."""
         size = max(types[0].size, outs[0].size)
         return 8 * size * (1 + math.log2(math.prod(self.lengths)))
 
@@ -136,7 +139,7 @@ class Fft(Primitive):
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """The matrices of FFT and IFFT are symmetric; those of the real kinds belong together.
+        """The matrices of FFT and IFFT are symmetric; those of the real kinds form a pair.
 
         With N numbers in all and the weight w[k] = 1 where k = -k modulo the last length, else 2:
         Re(sum ct RFFT(v)) = sum v N IRFFT(conj(ct) / w), and
@@ -196,12 +199,13 @@ def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int])
     """
     if isinstance(fft_type, str):
         if fft_type.upper() not in FftType.__members__:
-            raise ValueError(
-                f"fft: fft_type must be one of {', '.join(FftType.__members__)}; got {fft_type!r}"
-            )
+            raise ValueError(f"fft: {_EXPECTED}; got {fft_type!r}")
         kind = FftType[fft_type.upper()]
     else:
-        kind = FftType(fft_type)
+        try:
+            kind = FftType(fft_type)
+        except ValueError:
+            raise ValueError(f"fft: {_EXPECTED}; got {fft_type!r}") from None
     value = as_value(x, "fft")
     if kind is not FftType.RFFT:
         value = convert(value, complex_dtype(value.dtype))

@@ -1,6 +1,6 @@
 """The inverse trigonometric and hyperbolic functions. Angles are in radians.
 
-Layer 2 (ops).
+Layer 2 (ops). Next, read ``comparison``.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Atanh(Edged):
     partials = (lambda dx, out, x: dx / (full_like(x, 1) - x * x),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """The one operation; of float64, where that errs by a hundred units, by log1p."""
+        """One operation; in float64, where it is off by a hundred ulps, by log1p."""
         if x.type.dtype != np.float64:
             return super().lower(b, x)
         term = Term(b, x)

@@ -12,8 +12,9 @@ import numpy as np
 
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
-from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, DTypeLike
+from stretto._engine.ops.convert import dtype_argument
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.sharding import refuse_sharding
 
@@ -29,11 +30,11 @@ class Iota(Primitive):
     dimension: int
 
     def infer(self) -> ArrayType:
-        """The type asked for."""
+        """The type requested."""
         if not 0 <= self.dimension < len(self.shape):
             raise ValueError(f"iota: dimension {self.dimension} is not an axis of {self.shape}")
         if kind_of(self.dtype) == "bool":
-            raise TypeError("iota: expected a dtype that counts, got bool")
+            raise TypeError("iota: expected a dtype of numbers, got bool")
         return array_type(self.shape, self.dtype)
 
     def reference(self) -> np.ndarray:
@@ -50,7 +51,7 @@ class Iota(Primitive):
     transpose = Refused("it has no operand")
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same for all."""
+        """The same indices for all examples."""
         return self(), None
 
 
@@ -65,14 +66,14 @@ def iota(dtype: DTypeLike, size: int) -> Array:
         The numbers, ``[size]``.
 
     Raises:
-        TypeError: ``size`` is not an integer.
+        TypeError: ``size`` is not an integer, or ``dtype`` is not one of numbers.
         ValueError: ``size`` is negative.
 
     >>> import stretto as st
     >>> st.lax.iota(float, 3)
     Array([0., 1., 2.], dtype=float32)
     """
-    return broadcasted_iota(dtype, sizes_of((size,), "iota"), 0)
+    return _counted("iota", dtype, sizes_of((size,), "iota"), 0)
 
 
 def broadcasted_iota(
@@ -90,7 +91,7 @@ def broadcasted_iota(
         The indices.
 
     Raises:
-        TypeError: a size is not an integer.
+        TypeError: a size is not an integer, or ``dtype`` is not one of numbers.
         ValueError: a size is negative, or the axis is out of bounds.
         NotImplementedError: ``out_sharding`` is not None.
 
@@ -102,7 +103,11 @@ def broadcasted_iota(
            [1, 1]], dtype=int32)
     """
     refuse_sharding("broadcasted_iota", out_sharding=out_sharding)
-    sizes = sizes_of(shape, "broadcasted_iota")
-    if any(n < 0 for n in sizes):
-        raise ValueError(f"broadcasted_iota: sizes must not be negative, got {sizes}")
-    return Iota(as_dtype(dtype), sizes, canonical_axis(dimension, len(sizes), "broadcasted_iota"))()
+    return _counted("broadcasted_iota", dtype, sizes_of(shape, "broadcasted_iota"), dimension)
+
+
+def _counted(caller: str, dtype: DTypeLike, sizes: tuple[int, ...], dimension: int) -> Array:
+    canonical = dtype_argument(dtype, caller)
+    if kind_of(canonical) == "bool":
+        raise TypeError(f"{caller}: expected a dtype of numbers, got bool")
+    return Iota(canonical, sizes, canonical_axis(dimension, len(sizes), caller))()

@@ -40,11 +40,9 @@ class Reshape(Primitive):
     splat = True
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The shape asked for, of the same size."""
+        """The shape requested, of the same size."""
         if math.prod(self.shape) != x.size:
-            raise ValueError(
-                f"reshape: {x} has {x.size} elements, shape {self.shape} another number"
-            )
+            raise ValueError(f"reshape: {x} ({x.size} elements) does not fit shape {self.shape}")
         return x.with_shape(self.shape)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -106,7 +104,7 @@ class Transpose(Primitive):
         return b.emit("transpose", x, attributes=f"permutation = {b.ints(self.permutation)}")
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
-        """Several permutations are one, and that of no axis none."""
+        """Two transposes are one, and one that moves no axis is none."""
         if self.permutation == tuple(range(x.type.ndim)):
             return x
         if maker is None or not isinstance(maker.primitive, Transpose):
@@ -140,7 +138,7 @@ def check_axes(caller: str, x: ArrayType, axes: Sequence[int]) -> None:
 def reduce_vmap(
     family: Any, reduced: tuple[int, ...], x: Any, axis: int | None, *settings: Any
 ) -> tuple[Any, int]:
-    """Reduce over the axes of one example, with the mapped axis among them stepped over."""
+    """Reduce over the axes of one example, numbered around the mapped axis."""
     assert axis is not None
     shifted = tuple(a if a < axis else a + 1 for a in reduced)
     out_axis = axis - sum(a < axis for a in shifted)
@@ -161,11 +159,11 @@ def canonical_axis(axis: Any, ndim: int, caller: str) -> int:
 
 
 def canonical_axes(axis: Any, ndim: int, caller: str) -> tuple[int, ...]:
-    """All axes for ``None``, else the one or several named, counted from the front."""
+    """One axis or a sequence of them, counted from the front; all for ``None``."""
     if axis is None:
         return tuple(range(ndim))
-    several = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = tuple(canonical_axis(a, ndim, caller) for a in several)
+    named = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(canonical_axis(a, ndim, caller) for a in named)
     if len(set(axes)) != len(axes):
         raise ValueError(f"{caller}: axis {axis} names an axis twice")
     return axes
@@ -190,8 +188,9 @@ def reshape(
         The array, of the new shape.
 
     Raises:
-        TypeError: a size is not an integer.
-        ValueError: the sizes do not multiply to that of ``operand``.
+        TypeError: a size or an axis is not an integer.
+        ValueError: the sizes do not multiply to that of ``operand``, or ``dimensions`` does not
+            name each axis once.
         NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto.numpy as snp
@@ -203,9 +202,9 @@ def reshape(
     if out_sharding is not None:
         refuse_sharding("reshape", out_sharding=out_sharding)
     if dimensions is not None:
-        x = transpose(x, dimensions)
-    given = new_sizes if isinstance(new_sizes, (tuple, list)) else (new_sizes,)
-    sizes = list(integers(given, "reshape", "the new shape"))
+        x = _permuted(x, dimensions, "reshape", "dimensions")
+    named = new_sizes if isinstance(new_sizes, (tuple, list)) else (new_sizes,)
+    sizes = list(integers(named, "reshape", "the new shape"))
     if sizes.count(-1) == 1:
         rest = math.prod(n for n in sizes if n != -1)
         if rest == 0 or x.size % rest:
@@ -229,6 +228,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int] | None = None) -> A
         The array with its axes in that order.
 
     Raises:
+        TypeError: ``permutation`` is not a sequence of integers.
         ValueError: ``permutation`` does not name each axis once.
 
     >>> import stretto.numpy as snp
@@ -237,13 +237,15 @@ def transpose(operand: ArrayLike, permutation: Sequence[int] | None = None) -> A
     """
     x = as_value(operand, "transpose", "operand")
     if permutation is None:
-        order = tuple(range(x.ndim))[::-1]
-    else:
-        order = canonical_axes(tuple(permutation), x.ndim, "transpose")
-        if len(order) != x.ndim:
-            raise ValueError(
-                f"transpose: axes {tuple(permutation)} must name all {x.ndim} axes of {x.type}"
-            )
+        permutation = range(x.ndim)[::-1]
+    return _permuted(x, permutation, "transpose", "the axes")
+
+
+def _permuted(x: Any, permutation: Sequence[int], caller: str, argument: str) -> Any:
+    axes = integers(permutation, caller, argument)
+    order = canonical_axes(axes, x.ndim, caller)
+    if len(order) != x.ndim:
+        raise ValueError(f"{caller}: axes {axes} must name all {x.ndim} axes of {x.type}")
     return x if order == tuple(range(x.ndim)) else Transpose(order)(x)
 
 
@@ -280,9 +282,9 @@ def expand_dims(array: ArrayLike, dimensions: int | Sequence[int]) -> Array:
     (1, 3)
     """
     x = as_value(array, "expand_dims", "array")
-    several = tuple(dimensions) if isinstance(dimensions, (tuple, list)) else (dimensions,)
-    ndim = x.ndim + len(several)
-    places = canonical_axes(several, ndim, "expand_dims")
+    axes = tuple(dimensions) if isinstance(dimensions, (tuple, list)) else (dimensions,)
+    ndim = x.ndim + len(axes)
+    places = canonical_axes(axes, ndim, "expand_dims")
     dims = [d for d in range(ndim) if d not in places]
     shape = [1] * ndim
     for d, n in zip(dims, x.shape, strict=True):

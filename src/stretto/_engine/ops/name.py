@@ -64,7 +64,7 @@ def checkpoint_name(x: T, name: str) -> T:
         The same tree.
 
     Raises:
-        TypeError: ``name`` is not a string, or a leaf is no array.
+        TypeError: ``name`` is not a string, or a leaf is not an array.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> only = st.checkpoint_policies.save_only_these_names("wave")

@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import (
@@ -54,7 +55,7 @@ class Pow(Elementwise):
     )
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's; integers to a negative power are 0 but for 1 and -1."""
+        """NumPy's; integers to a negative power are 0, except 1 and -1."""
         if is_inexact(x.dtype):
             halves = not any(y.strides) and y.size and y[(0,) * y.ndim] == 0.5
             return np.sqrt(x) if halves and np.min(x) > 0 else np.power(x, y)
@@ -65,17 +66,17 @@ class Pow(Elementwise):
         return np.where(y < 0, below, whole).astype(x.dtype)
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """StableHLO ``power``; of integers a loop, for XLA reads six bits of the exponent."""
+        """StableHLO ``power``; of integers a loop, as XLA reads only six bits of the exponent."""
         if x.type.kind == "float":
             return b.emit("power", x, y)
         return self._complex(b, x, y) if x.type.kind == "complex" else self._integer(b, x, y)
 
     def _complex(self, b: Any, x: Any, y: Any) -> Any:
-        """``power``, but zero where it is exp(y log(0)), which XLA leaves as NaN."""
+        """``power``, but 0 for 0 to a power with a positive real part, where XLA gives NaN."""
         part = array_type(x.type.shape, real_dtype(x.type.dtype))
-        growing = b.compare("GT", b.emit("real", y, out=part), b.splat(0, part))
+        positive = b.compare("GT", b.emit("real", y, out=part), b.splat(0, part))
         zero = b.splat(0, x.type)
-        vanishes = b.emit("and", b.compare("EQ", x, zero), growing, out=growing.type)
+        vanishes = b.emit("and", b.compare("EQ", x, zero), positive, out=positive.type)
         return b.emit("select", vanishes, zero, b.emit("power", x, y))
 
     def _integer(self, b: Any, x: Any, y: Any) -> Any:
@@ -83,8 +84,8 @@ class Pow(Elementwise):
         type = x.type
 
         def unfinished(result: Any, square: Any, left: Any) -> list[Any]:
-            some = b.compare("NE", left, b.splat(0, type))
-            return [b.reduce("or", some, range(type.ndim), False)]
+            active = b.compare("NE", left, b.splat(0, type))
+            return [b.reduce("or", active, range(type.ndim), False)]
 
         def step(result: Any, square: Any, left: Any) -> list[Any]:
             one = b.splat(1, type)
@@ -109,13 +110,13 @@ class Pow(Elementwise):
 
 
 def _slope(x: Any, y: Any) -> Any:
-    """y x^(y-1); zero where y is, also where 1 / x^2 is not finite."""
-    # The derivative by y at y = 0 is 1 / x: so y alone does not decide.
+    """y x^(y-1); zero where y is, even where 1 / x^2 is not finite."""
+    # Its derivative by y at y = 0 is 1 / x, so y = 0 alone does not make it constant.
     size = absolute(x)
     least = math.sqrt(float(ml_dtypes.finfo(size.dtype).smallest_normal))
-    none = eq(y, zeros_like(y)) & ~ge(size, full_like(size, least))
-    slope = y * power(select(none, full_like(x, 1), x), y - full_like(y, 1))
-    return select(none, zeros_like(y), slope)
+    constant = eq(y, zeros_like(y)) & ~ge(size, full_like(size, least))
+    slope = y * power(select(constant, full_like(x, 1), x), y - full_like(y, 1))
+    return select(constant, zeros_like(y), slope)
 
 
 class IntegerPow(Elementwise):
@@ -240,11 +241,14 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     Returns:
         The powers, of the shape and dtype of ``x``.
 
+    Raises:
+        TypeError: ``y`` is not an integer, or is negative where ``x`` is of integers.
+
     >>> import stretto as st
     >>> st.lax.integer_pow(st.numpy.array([2.0, 3.0]), -2)
     Array([0.25      , 0.11111111], dtype=float32)
     """
-    value = as_value(x, "integer_pow")
+    value, y = as_value(x, "integer_pow"), integer(y, "integer_pow", "y")
     if value.type.kind == "bool":
         value = convert(value, scalar_dtype(int), True)
     if y == 1:
@@ -290,11 +294,11 @@ def sqrt(x: ArrayLike) -> Array:
 
 
 def root_of_squares(total: Any) -> Any:
-    """The square root of a sum of squares, a length: with the derivative 0 at 0, the least one."""
+    """The square root of a sum of squares, a length; its derivative at 0 is taken to be 0."""
     if state.interpreter is state.eager:
         return unary(SQRT, total)
-    none = eq(total, zeros_like(total))
-    return select(none, zeros_like(total), sqrt(select(none, full_like(total, 1), total)))
+    is_zero = eq(total, zeros_like(total))
+    return select(is_zero, zeros_like(total), sqrt(select(is_zero, full_like(total, 1), total)))
 
 
 def rsqrt(x: ArrayLike) -> Array:

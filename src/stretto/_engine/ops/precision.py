@@ -34,7 +34,7 @@ _ALIASES = {
 
 
 class Precision(enum.Enum):
-    """Of the factors of a product; also made from ``"default"``, ``"high"``, ``"highest"``.
+    """The precision of a product's factors: also ``"default"``, ``"high"`` or ``"highest"``.
 
     ``"fastest"`` and ``"bfloat16"`` are ``DEFAULT``, ``"bfloat16_3x"`` and ``"tensorfloat32"`` are
     ``HIGH``, ``"float32"`` is ``HIGHEST``, and None is ``DEFAULT``.
@@ -119,16 +119,16 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class Algorithm(NamedTuple):
-    """Of a preset that CPUs have: operands' types as given (else the first), and the sum's."""
+    """A preset that CPUs have: the dtypes of its operands, the first by default, and of its sum."""
 
     operands: tuple[np.dtype, ...]
     accumulation: np.dtype
-    spelt: DotAlgorithm
+    definition: DotAlgorithm
 
 
 def _preset(operands: tuple[np.dtype, ...], factor: np.dtype, total: np.dtype, n: int) -> Algorithm:
-    spelt = DotAlgorithm(factor, factor, total, num_primitive_operations=n)
-    return Algorithm(operands, total, spelt)
+    definition = DotAlgorithm(factor, factor, total, num_primitive_operations=n)
+    return Algorithm(operands, total, definition)
 
 
 ALGORITHMS = {
@@ -143,18 +143,18 @@ ALGORITHMS = {
 
 
 def algorithm_name(precision: Any, caller: str) -> str | None:
-    """The preset asked for; None where a ``Precision`` is, or the device's own choice.
+    """The preset requested; None for a ``Precision``, or the device's own choice.
 
     Raises ``ValueError`` for one that CPUs do not have.
     """
     if isinstance(precision, DotAlgorithm):
-        spelt = precision._replace(
+        definition = precision._replace(
             lhs_precision_type=np.dtype(precision.lhs_precision_type),
             rhs_precision_type=np.dtype(precision.rhs_precision_type),
             accumulation_type=np.dtype(precision.accumulation_type),
         )
-        found = [name for name, known in ALGORITHMS.items() if known.spelt == spelt]
-        name = found[0] if found else repr(precision)
+        names = [name for name, a in ALGORITHMS.items() if a.definition == definition]
+        name = names[0] if names else repr(precision)
     elif isinstance(precision, DotAlgorithmPreset):
         if precision is DotAlgorithmPreset.DEFAULT:
             return None
@@ -172,7 +172,7 @@ def algorithm_name(precision: Any, caller: str) -> str | None:
 
 
 class AccuracyMode(enum.Enum):
-    """Of functions such as ``exp``: the device's best, or its own choice.
+    """The accuracy of functions such as ``exp``: the device's best, or its own choice.
 
     >>> import stretto as st
     >>> st.lax.exp(0.0, accuracy=st.lax.AccuracyMode.HIGHEST)
@@ -214,7 +214,7 @@ class Tolerance:
 
 
 def check_accuracy(caller: str, accuracy: Tolerance | AccuracyMode | None) -> None:
-    """Raise ``TypeError`` unless it is one; a CPU has one way to compute each function."""
+    """Raise ``TypeError`` unless this is an accuracy; a CPU computes each function in one way."""
     if accuracy is not None and not isinstance(accuracy, (Tolerance, AccuracyMode)):
         raise TypeError(
             f"{caller}: accuracy must be None, a Tolerance or an AccuracyMode, got {accuracy!r}"

@@ -1,6 +1,6 @@
 """NumPy's other products: ``tensordot``, ``vdot``, ``inner`` and ``outer``.
 
-Layer 2 (ops). Next, read ``convolution``.
+Layer 2 (ops). Next, read ``convolution/general``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from typing import Any
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.arithmetic import conj, multiply
+from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import contracted, dot
 from stretto._engine.ops.layout import reshape
 

@@ -1,6 +1,6 @@
 """Whole numbers near others, the next floating-point number, and whether a number is finite.
 
-Layer 2 (ops).
+Layer 2 (ops). Next, read ``complex_parts``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class IsFinite(Elementwise):
     jvp = ZERO_DERIVATIVE
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """That of booleans, whatever the operand's."""
+        """Boolean, whatever the operand's."""
         return np.dtype(bool)
 
     def infer(self, x: ArrayType) -> ArrayType:
@@ -92,7 +92,7 @@ class Nextafter(Elementwise):
     costs = thresholds.NEXTAFTER
     op = "next_after"
     dialect = "chlo"
-    partials = (lambda dx, out, x, y: dx, None)  # but for rounding it is x
+    partials = (lambda dx, out, x, y: dx, None)  # up to rounding, it is x
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's; ``y`` where they are equal, also among zeros."""

@@ -1,7 +1,7 @@
 """Parts of arrays put together and taken out: concatenate, split, pad, slice, reverse.
 
 Layer 2 (ops). Slice and pad are each other's transposes; the transpose of concatenate is slices.
-Next, read ``dynamic`` for slices whose place is known only when the program runs.
+Next, read ``index/dynamic`` for slices whose place is known only when the program runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, is_complex, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
-from stretto._engine.ops.comparison import full, select, zeros_like
+from stretto._engine.ops.comparison import full, or_zeros, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, check_axes, move_to_front
@@ -68,10 +68,7 @@ class Concatenate(Primitive):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Linear in all operands together."""
-        filled = [
-            zeros_like(x) if dx is None else dx for x, dx in zip(primals, tangents, strict=True)
-        ]
-        return self(*primals), self(*filled)
+        return self(*primals), self(*map(or_zeros, tangents, primals))
 
     def transpose(self, ct: Any, *args: Any) -> tuple[Any, ...]:
         """To each operand the slice that it became."""
@@ -88,8 +85,6 @@ class Concatenate(Primitive):
         values, axis = align_mapped(size, args, axes)
         return Concatenate(self.axis + (axis <= self.axis))(*values), axis
 
-
-# Pad and slice
 
 PadConfig = tuple[tuple[int, int, int], ...]
 
@@ -151,10 +146,7 @@ class Pad(Primitive):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Linear in operand and padding value together."""
-        filled = [
-            zeros_like(x) if dx is None else dx for x, dx in zip(primals, tangents, strict=True)
-        ]
-        return self(*primals), self(*filled)
+        return self(*primals), self(*map(or_zeros, tangents, primals))
 
     def padding(self, shape: Sequence[int]) -> Any:
         """Where an output holds the padding value: a mask, for an operand of this shape."""
@@ -191,7 +183,7 @@ class Pad(Primitive):
 
 
 class Slice(Primitive):
-    """Every ``strides``-th element from ``starts`` up to, not including, ``limits``."""
+    """Every ``strides``-th element from ``starts`` up to, but not including, ``limits``."""
 
     kernel = Kernel.VIEW
     light = True
@@ -232,7 +224,7 @@ class Slice(Primitive):
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Zeros put where nothing was taken."""
+        """Zeros where nothing was taken."""
         config = []
         for n, m, start, stride in zip(x.shape, ct.shape, self.starts, self.strides, strict=True):
             config.append((start, n - start - _dilated(m, stride - 1), stride - 1))
@@ -277,7 +269,7 @@ class Rev(Primitive):
         return (self(ct),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         (axis,) = axes
         assert axis is not None
         return Rev(tuple(a + (axis <= a) for a in self.axes))(args[0]), axis
@@ -305,7 +297,12 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int = 0) -> Array:
     >>> snp.concatenate([snp.array([1, 2]), snp.array([3.5])])
     Array([1. , 2. , 3.5], dtype=float32)
     """
-    values = [as_value(x, "concatenate", f"operand {i}") for i, x in enumerate(operands)]
+    try:
+        arrays = list(operands)
+    except TypeError:
+        message = f"concatenate: operands must be a sequence of arrays, got {operands!r}"
+        raise TypeError(message) from None
+    values = [as_value(x, "concatenate", f"operand {i}") for i, x in enumerate(arrays)]
     if not values:
         raise ValueError("concatenate: expected at least one array, got none")
     d = canonical_axis(dimension, values[0].ndim, "concatenate")
@@ -329,7 +326,8 @@ def pad(
         The padded array.
 
     Raises:
-        TypeError: the padding value is complex and the array is real.
+        TypeError: the padding value is complex and the array is real, or ``padding_config`` does
+            not consist of triples of integers.
         ValueError: there is not a triple for each axis, or a size would be negative.
 
     Source: StableHLO, ``pad``.
@@ -346,10 +344,20 @@ def pad(
     else:
         filler = as_value(padding_value, "pad", "padding_value")
         filler = convert(filler, x.dtype, filler.weak_type and x.weak_type)
-    settings = tuple((int(low), int(high), int(interior)) for low, high, interior in padding_config)
-    if not any(map(any, settings)) and len(settings) == x.ndim and not filler.ndim:
+    config = _pad_config(padding_config)
+    if not any(map(any, config)) and len(config) == x.ndim and not filler.ndim:
         return x
-    return Pad(settings)(x, filler)
+    return Pad(config)(x, filler)
+
+
+def _pad_config(padding_config: Sequence[tuple[int, int, int]]) -> PadConfig:
+    try:
+        low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
+    except (TypeError, ValueError):
+        message = f"pad: padding_config must be (low, high, interior) triples, got {padding_config}"
+        raise TypeError(message) from None
+    columns = [integers(column, "pad", "padding_config") for column in (low, high, interior)]
+    return tuple(zip(*columns, strict=True))
 
 
 def slice(
@@ -425,6 +433,9 @@ def slice_in_dim(
         raise ValueError(
             f"slice_in_dim: expected stride > 0, got {stride}; use rev to go backwards"
         )
+    for name, index in (("start_index", start_index), ("limit_index", limit_index)):
+        if index is not None:
+            integer(index, "slice_in_dim", name)
     start, limit, _ = builtins.slice(start_index, limit_index).indices(x.shape[axis])
     starts, limits, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
     starts[axis], limits[axis], strides[axis] = start, max(start, limit), stride

@@ -1,4 +1,4 @@
-"""Where arrays lie: there is one device, so every array lies there whole.
+"""Where arrays lie: there is one device, and every array lies there whole.
 
 Layer 2 (ops). The arguments that say how to split an array over devices take None alone.
 """
@@ -13,9 +13,9 @@ from stretto._engine.core.interpreter import as_value
 __all__ = ["refuse_sharding", "with_sharding_constraint"]
 
 
-def refuse_sharding(caller: str, **given: Any) -> None:
+def refuse_sharding(caller: str, **arguments: Any) -> None:
     """Raise ``NotImplementedError`` unless the argument, passed by its name, is None."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is not None:
             raise NotImplementedError(
                 f"{caller}: {name} must be None, since arrays are not split over devices; got "
@@ -24,7 +24,7 @@ def refuse_sharding(caller: str, **given: Any) -> None:
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Return a tree as it is, where no sharding is asked for.
+    """Return a tree as it is, where no sharding is requested.
 
     Args:
         x: a tree of arrays.
@@ -35,7 +35,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Raises:
         TypeError: a leaf of ``x`` is not an array.
-        NotImplementedError: a sharding is asked for; arrays are not split over devices.
+        NotImplementedError: a sharding is requested; arrays are not split over devices.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.lax.with_sharding_constraint(snp.ones(2), None)

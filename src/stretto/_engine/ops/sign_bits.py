@@ -1,7 +1,7 @@
-"""What the bits of NumPy's floats tell: zeros of either sign, signs, and float32 cut in half.
+"""What the bits of NumPy's floats tell: zeros of either sign, signs, and upper halves of float32.
 
-Layer 2 (ops). NumPy takes the two zeros for equal, where XLA does not; and it compares floats where
-their bits are known sooner. Next, read ``arithmetic``.
+Layer 2 (ops). NumPy treats the two zeros as equal, and XLA does not; and reading bits is often
+faster than comparing floats. Next, read ``arithmetic``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _find_least: Any = np.minimum.reduce
 
 
 def has_negative_zero(x: np.ndarray) -> bool:
-    """Whether an element may be -0, of which the bits are those of the least integer."""
+    """Whether an element may be -0, whose bits are those of the least integer."""
     return _least_bits(x, _SIGNED) in (None, -1 << 8 * x.dtype.itemsize - 1)
 
 
 def has_zero(x: np.ndarray) -> bool:
-    """Whether an element may be +0, of which all bits are 0."""
+    """Whether an element may be +0, whose bits are all 0."""
     return _least_bits(x, _UNSIGNED) in (None, 0)
 
 
 def _least_bits(x: np.ndarray, kinds: dict[int, np.dtype]) -> int | None:
-    """The least element's bits as an integer; None for the dtypes that have others for zero."""
+    """The least element's bits as an integer; None for dtypes whose zeros have others."""
     x = np.asarray(x)
     if not x.size:
         return 1
@@ -47,7 +47,7 @@ def _patterns(dtype: np.dtype) -> tuple[Any, ...]:
 def signs(x: np.ndarray) -> np.ndarray:
     """-1 and 1 by the sign bits of many floats of 16 bits; zeros and NaN stay.
 
-    For float16 and bfloat16 a tenth of the time of NumPy's ``sign``; for float32 it is no less.
+    This takes a tenth of the time of NumPy's ``sign``, which for float32 would be as fast.
     """
     highest, one, infinity, others = _patterns(x.dtype)
     bits = x.view(highest.dtype)

@@ -1,8 +1,8 @@
 """Sorting along an axis, by one key or several; and the k greatest.
 
-Layer 2 (ops). The order of elements: numbers rise, NaN comes last whatever its sign, the two zeros
-are equal; complex numbers go by real part, then imaginary part. How comparison is lowered is in
-``sort_lowering``.
+Layer 2 (ops). The order of elements: numbers ascend, NaN comes last whatever its sign, and the two
+zeros are equal; complex numbers go by real part, then imaginary part. Next, read ``sort_lowering``,
+for how comparison is lowered.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _INT32 = np.dtype(np.int32)
 
 
 def _along(x: Any, indices: Any, axis: int) -> Any:
-    """The elements of each line at the indices, of which there are no more than elements."""
+    """The elements of each line at the indices, which are no more than the elements."""
     if not indices.size:
         return slice_(x, (0,) * x.ndim, indices.shape)
     return take_along_axis(x, indices, axis, "promise_in_bounds", wrap_negative=False)
 
 
 class Sort(Primitive):
-    """Operands of one shape, all put in the order of the first ``num_keys``, the first foremost."""
+    """Operands of one shape, put in the order of the first ``num_keys``, the first foremost."""
 
     dimension: int
     num_keys: int = 1
@@ -74,7 +74,7 @@ class Sort(Primitive):
         return tuple(np.take_along_axis(v, order, axis) for v in arrays)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
-        """StableHLO ``sort``, over integer keys where they serve."""
+        """StableHLO ``sort``, over integer keys where possible."""
         if not operands[0].type.size:
             return list(operands)
 
@@ -83,14 +83,14 @@ class Sort(Primitive):
         return lower_sort(b, operands, self.dimension, self.num_keys, self.is_stable)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The tangents in the order of the primals: sort an iota along, and gather by it."""
+        """The tangents in the order of the primals: an iota is sorted along, to gather by."""
         index = broadcasted_iota(_INT32, primals[0].shape, self.dimension)
         *outs, order = self(*primals, index)
         moved = [None if dx is None else _along(dx, order, self.dimension) for dx in tangents]
         return tuple(outs), tuple(moved)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         values, axis = align_mapped(size, args, axes)
         dimension = self.dimension + (axis <= self.dimension)
         outs = Sort(dimension, self.num_keys, self.is_stable)(*values)
@@ -110,7 +110,7 @@ def _rising(x: np.ndarray) -> np.ndarray:
         if (missing := np.isnan(x)).any():
             x = np.where(missing, x.dtype.type(np.nan), x)
         x = x.view(bits)
-    flipped = np.right_shift(x, 8 * bits.itemsize - 1)  # all bits of the negative ones
+    flipped = np.right_shift(x, 8 * bits.itemsize - 1)  # all ones for negative numbers
     flipped &= np.iinfo(bits).max
     return np.bitwise_xor(flipped, x, out=flipped)
 
@@ -159,7 +159,7 @@ def _counted(key: np.ndarray, axis: int) -> np.ndarray | None:
         short = np.uint8 if width <= 1 << 8 else np.uint16
         line = np.subtract(key, least, dtype=short, casting="unsafe")
         return np.argsort(line, axis, kind="stable")
-    if width == n == key.size:  # may be a permutation, whose inverse it is then
+    if width == n == key.size:  # perhaps a permutation: the order is its inverse
         order = np.full(n, -1, np.intp)
         order[key.reshape(-1) - least] = np.arange(n)
         return order.reshape(key.shape) if order.min() >= 0 else None
@@ -247,18 +247,18 @@ def sort_operands(
     >>> sort_operands((keys, values), num_keys=2)[1]
     Array([8., 6., 7.], dtype=float32)
     """
-    several = isinstance(operand, (tuple, list))
-    given = operand if several else [operand]
-    values = [as_value(x, "sort", f"operand {i}") for i, x in enumerate(given)]
+    is_sequence = isinstance(operand, (tuple, list))
+    operands = operand if is_sequence else [operand]
+    values = [as_value(x, "sort", f"operand {i}") for i, x in enumerate(operands)]
     if not values:
         raise ValueError("sort: expected at least one operand, got none")
     axis = canonical_axis(dimension, values[0].ndim, "sort")
     outs = Sort(axis, integer(num_keys, "sort", "num_keys"), bool(is_stable))(*values)
-    return outs if several else outs[0]
+    return outs if is_sequence else outs[0]
 
 
 def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
-    """``x`` with its elements in rising order along ``axis``; falling if ``descending``.
+    """``x`` with its elements in ascending order along ``axis``, or ``descending``.
 
     NaN comes last (first if ``descending``), the two zeros are equal, and complex numbers go by
     real part, then imaginary part.
@@ -325,9 +325,9 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     (Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32))
     """
     x = as_value(operand, "top_k", "operand")
-    chosen = TopK(integer(k, "top_k", "k"))
+    primitive = TopK(integer(k, "top_k", "k"))
     last = x.ndim - 1
     if not x.ndim or (place := canonical_axis(axis, x.ndim, "top_k")) == last:
-        return chosen(x)
-    values, indices = chosen(move_axis(x, place, last))
+        return primitive(x)
+    values, indices = primitive(move_axis(x, place, last))
     return move_axis(values, last, place), move_axis(indices, last, place)

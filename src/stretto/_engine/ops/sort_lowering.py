@@ -1,7 +1,7 @@
-"""How ``sort`` is lowered: comparators, and integer keys that need none but ``<``.
+"""How ``sort`` is lowered: comparators, and integer keys that need only ``<``.
 
-Layer 2 (ops). XLA sorts one operand of integers by ``<`` several times faster than anything by a
-comparator of its own. So floats sort as the integers that their bits are, and a short key that
+Layer 2 (ops). XLA sorts one operand of integers by ``<`` several times faster than anything by
+another comparator. So floats sort as the integers that their bits are, and a short key that
 carries other operands along sorts in one 64-bit integer with its index.
 """
 

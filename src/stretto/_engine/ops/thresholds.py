@@ -1,10 +1,10 @@
-"""From which size on an eager operation is compiled: the one rule, and what was measured for it.
+"""The size from which an eager operation is compiled: the one rule, and its measurements.
 
-Layer 2 (ops). A compiled operation must be ``LEAD`` times as fast as its rule in NumPy, both by the
-clock and by the time of all cores together, with its operands copied in; and its compilation must
-be repaid by ``CALLS`` calls. Decisions follow from types alone, so that a call always gives the
-same bits. ``python -m benchmarks.eager --primitives`` measures anew; decision 32 has the reasons.
-Next, read ``elementwise``.
+Layer 2 (ops). A compiled operation must be ``LEAD`` times as fast as its rule in NumPy, both in
+elapsed time and in the time of all cores together, including the copies of its operands; and
+``CALLS`` calls must repay its compilation. Decisions follow from types alone, so that a call always
+gives the same bits. ``python -m benchmarks.eager --primitives`` repeats the measurements; decision
+32 has the reasons. Next, read ``elementwise``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 LEAD = 1.3
-"""How many times as fast a compiled operation must be; a busy machine hides less than that."""
+"""How many times as fast a compiled operation must be; less is lost in a machine's noise."""
 
 CALLS = 16
 """How many calls repay a compilation, which is paid once for each shape, or read from disk."""
@@ -68,7 +68,7 @@ NARROW = 1 << 15
 
 
 class Cost(NamedTuple):
-    """Nanoseconds an element takes on one core in NumPy and compiled; milliseconds to compile."""
+    """Nanoseconds an element on one core, in NumPy and compiled; milliseconds to compile."""
 
     numpy: float
     compiled: float
@@ -76,7 +76,7 @@ class Cost(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """Of an element-wise operation, by dtype; ``None``: NumPy is as fast or faster."""
+    """Costs of an element-wise operation, by dtype; None where NumPy is as fast or faster."""
 
     float32: Cost | None = None
     float64: Cost | None = None
@@ -85,7 +85,7 @@ class Costs(NamedTuple):
     complex64: Cost | None = None
 
     def sizes(self) -> dict[np.dtype, int]:
-        """By dtype the number of elements from which on to compile.
+        """For each dtype the number of elements from which on to compile.
 
         >>> Costs(float32=Cost(15.0, 2.5, 40.0)).sizes()
         {dtype('float32'): 200000}
@@ -108,21 +108,21 @@ def from_size(cost: Cost, least: int = NARROW) -> int:
 
 
 # Measured with 200,000 elements, once about 0 and once between 0 and 1, on two cores of an AMD EPYC
-# (AVX-512), NumPy 2.4, SciPy 1.17, jaxlib 0.10.2: of the two the one in which less is saved. What
-# is not here NumPy does as fast or faster: there most functions of float32 and float64 take 0.1 to
-# 3 ns. In complex128, and erfc in float64, it depends on the numbers.
+# (AVX-512), NumPy 2.4, SciPy 1.17, jaxlib 0.10.2; the lesser saving of the two is given. NumPy is
+# as fast or faster at what is not listed: most functions of float32 and float64 take it 0.1 to 3
+# ns. For complex128, and erfc in float64, it depends on the numbers.
 
 _BESSEL = Cost(37.0, 9.0, 60.0)
 _BESSEL_GROWING = Cost(45.0, 11.5, 60.0)
 
-# Of arithmetic, but for complex numbers
+# Arithmetic
 HALF = Costs(float16=Cost(5.2, 1.1))
 EXTREMUM = Costs(float16=Cost(6.9, 0.8))
 ROUNDED = Costs(float16=Cost(5.2, 1.9))
 NEXTAFTER = Costs(float32=Cost(8.6, 1.2), float64=Cost(10.1, 2.3))
 SQRT = Costs(float16=Cost(4.9, 1.8), complex64=Cost(23.0, 5.2, 150.0))
 
-# Of exponential and trigonometric functions
+# Exponential and trigonometric functions
 EXP = Costs(complex64=Cost(29.0, 5.2))
 EXP2 = Costs(complex64=Cost(37.0, 8.2))
 LOG = Costs(complex64=Cost(55.0, 10.0, 60.0))
@@ -134,7 +134,7 @@ ARC = Costs(complex64=Cost(83.0, 31.4, 300.0))
 ATAN = Costs(complex64=Cost(88.0, 31.4, 100.0))
 ATANH = Costs(complex64=Cost(62.0, 13.2, 100.0))
 
-# Of special functions
+# Special functions
 ERF = Costs(float32=Cost(5.6, 1.5), bfloat16=Cost(6.4, 0.9), float16=Cost(12.4, 1.6))
 ERFC = Costs(float32=Cost(5.1, 1.9), bfloat16=Cost(9.1, 2.9), float16=Cost(14.6, 2.5))
 ERF_INV = Costs(float32=Cost(17.0, 3.3), bfloat16=Cost(16.0, 3.5), float16=Cost(19.9, 4.2))
@@ -147,37 +147,37 @@ BESSEL_GROWING = Costs(
 )
 
 TOP_K = from_size(Cost(80.0, 8.0, 50.0))
-"""Elements of which the greatest are chosen; NumPy sorts them, 50 ns each of 1,000 in a row, 120 of
-a million."""
+"""Elements to choose the greatest of. NumPy sorts them: 50 ns each in rows of 1,000, 120 ns in rows
+of a million."""
 
 WINDOW_PLACES = from_size(Cost(7.0, 2.0, 60.0))
 """Elements of all windows whose places are found, read or written: 3 to 11 ns against 1 to 3.
 
 Sums and extrema of windows are not compiled: one call of NumPy for each element of a window takes a
-fourth of the time."""
+quarter of the time."""
 
 FFT_SHORT, FFT_SHORT_FROM = 64, from_size(Cost(9.0, 5.7, 12.0))
 FFT_LONG, FFT_LONG_FROM = 1 << 14, from_size(Cost(31.0, 15.0, 12.0))
-"""Complex transforms in single precision of so many points, and how many elements in all.
+"""Points of complex transforms in single precision, and elements in all, from which to compile.
 
-Shorter ones NumPy does as fast, and those in double precision."""
+NumPy is as fast at shorter ones, and in double precision."""
 
 FFT_REAL_FROM = 1 << 20
-"""Elements of real transforms, of at least ``FFT_SHORT`` points: 2.5 ns each against 1.5. The
-inverse NumPy does in two thirds of the time."""
+"""Elements of real transforms, of at least ``FFT_SHORT`` points: 2.5 ns each against 1.5. NumPy
+takes two thirds of the time for the inverse."""
 
 CONVOLUTION_PRODUCTS, CONVOLUTION_FEATURES = 1 << 26, 16
-"""Products in single precision, over so many features: 0.10 ns each in NumPy, where windows are
+"""Products in single precision, and features to sum over: 0.10 ns each in NumPy, where windows are
 laid out and multiplied as matrices, 0.06 compiled; 100 ms to compile. With fewer features NumPy
 takes half the time."""
 
 CONVOLUTION_PATCHES = 1 << 24
-"""Elements of windows laid out, beyond which the memory would be too much."""
+"""Elements of windows laid out, from which on they would take too much memory."""
 
 MATRICES, MATRICES_OF = from_size(Cost(3000.0, 700.0, 60.0), least=1), 32 * 32
 """Matrices that LAPACK factorises one by one, of up to so many elements: the loop in Python takes 2
-to 5 microseconds a matrix, a compiled one 0.4 to 2. Of larger ones the work is LAPACK's."""
+to 5 microseconds a matrix, a compiled one 0.4 to 2. For larger ones the time is LAPACK's."""
 
 INTEGER_PRODUCTS = from_size(Cost(0.6, 0.27, 30.0))
-"""Products of integers: those of 64 bits, and of matrices with vectors. Others NumPy multiplies as
-floats, and floats it multiplies as fast."""
+"""Products of integers, of 64 bits or of matrices with vectors. Others are multiplied as floats in
+NumPy, which multiplies floats as fast."""

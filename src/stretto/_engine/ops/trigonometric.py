@@ -103,11 +103,11 @@ class Sinh(Elementwise):
 
 
 def _sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    # sinh(a + ib) = sinh(a) cos(b) + i cosh(a) sin(b); at b = 0 also where cosh(a) overflows, and
-    # where cos(b) is NaN with what sinh(a) = 0 or infinity leaves
-    kept = ~is_finite(b) & (eq(a, zeros_like(a)) | is_infinite(a))
+    # sinh(a + ib) = sinh(a) cos(b) + i cosh(a) sin(b); real for b = 0 even where cosh(a) overflows,
+    # and with the real part a = sinh(a) where that is 0 or infinite and cos(b) is NaN
+    unchanged = ~is_finite(b) & (eq(a, zeros_like(a)) | is_infinite(a))
     return (
-        select(kept, a, sinh(a) * cos(b)),
+        select(unchanged, a, sinh(a) * cos(b)),
         select(eq(b, zeros_like(b)), b, cosh(a) * sin(b)),
     )
 
@@ -127,7 +127,7 @@ def _cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _bounded(x: Any) -> Any:
-    """A finite number of the sign of ``x``."""
+    """A finite number with the sign of ``x``."""
     one = full_like(x, 1)
     return select(gt(x, one), one, select(lt(x, -one), -one, select(ne(x, x), one, x)))
 
@@ -282,7 +282,7 @@ def tanh(x: ArrayLike) -> Array:
 
 
 def sine_ratio(x: Any) -> Any:
-    """``sin(x) / x``, 1 at zero, with all derivatives there: near it by its series.
+    """``sin(x) / x``, 1 at zero, with all derivatives there: near zero by its series.
 
     >>> import stretto.numpy as snp
     >>> sine_ratio(snp.array([0.0, 2.0])).round(5)

@@ -158,17 +158,17 @@ erfc = _function(lambda x: special.erfc(x), "erfc", "chlo")  # noqa: PLW0108 (Sc
 
 
 def log1p(x: Number) -> Number:
-    """log(1 + x); of terms by Kahan's correction, for XLA's has a hundred wrong units near -1."""
+    """log(1 + x); of terms by Kahan's correction, as XLA's is off by a hundred ulps near -1."""
     if not isinstance(x, Term):
         return np.log1p(x)
     near = 1.0 + x
-    kept = -(1.0 - near)  # what rounding left of x; XLA would make near - 1 of this x again
-    corrected = where(kept == x, log(near), log(near) * (x / kept))
-    return where(kept == 0.0, x, corrected)
+    rounded = -(1.0 - near)  # what rounding left of x; XLA would simplify near - 1 to x
+    corrected = where(rounded == x, log(near), log(near) * (x / rounded))
+    return where(rounded == 0.0, x, corrected)
 
 
 def power(x: Number, y: Number) -> Number:
-    """x to the power y, of which one may be a Python number."""
+    """x to the power y, one of which may be a Python number."""
     if isinstance(y, Term):
         return y.like(x).apply("power", y)
     return x.apply("power", y) if isinstance(x, Term) else np.power(x, y)
@@ -196,7 +196,7 @@ def imaginary(z: Number) -> Number:
 
 
 def complex_number(x: Number, y: Number) -> Number:
-    """x + iy, of numbers of which neither is a Python number."""
+    """x + iy, neither of which is a Python number."""
     if isinstance(x, Term):
         return x.apply("complex", y, out=array_type(x.type.shape, _WIDE_COMPLEX))
     out = np.empty(np.shape(x), _WIDE_COMPLEX)
@@ -216,7 +216,7 @@ def where(condition: Number, x: Any, y: Any) -> Number:
 
 
 def is_nan(x: Number) -> Number:
-    """Whether it is no number."""
+    """Whether it is NaN."""
     return x != x  # noqa: PLR0124 (the definition)
 
 
@@ -249,8 +249,8 @@ def loop(
 ) -> list[Number]:
     """Repeat ``step(n, *state)`` for each element that is ``going(*state)``; n counts from 1.
 
-    At most so many times. An element that is done keeps its state, as further steps would only
-    add errors of rounding. NaN must not keep it going.
+    At most ``most`` times. An element that is done keeps its state, as further steps would only add
+    rounding errors. ``going`` must be false for NaN.
     """
     first = state[0]
     if isinstance(first, Term):
@@ -267,9 +267,9 @@ def _loop_of_terms(going: Any, step: Any, state: Sequence[Term], most: int) -> l
     scalar, flag = array_type((), _WIDE), array_type((), _BOOL)
 
     def unfinished(n: Any, *operands: Any) -> list[Any]:
-        some = going(*[Term(b, x) for x in operands]).operand
-        any_of = b.reduce("or", some, range(len(shape)), False)
-        return [b.emit("and", any_of, b.compare("LE", n, b.splat(most, scalar)), out=flag)]
+        active = going(*[Term(b, x) for x in operands]).operand
+        any_active = b.reduce("or", active, range(len(shape)), False)
+        return [b.emit("and", any_active, b.compare("LE", n, b.splat(most, scalar)), out=flag)]
 
     def body(n: Any, *operands: Any) -> list[Any]:
         wide = array_type(shape, _WIDE)
@@ -277,8 +277,8 @@ def _loop_of_terms(going: Any, step: Any, state: Sequence[Term], most: int) -> l
                         out=wide)  # fmt: skip
         before = [Term(b, x) for x in operands]
         active, after = going(*before), step(Term(b, spread), *before)
-        kept = [where(active, y, x).operand for x, y in zip(before, after)]
-        return [b.emit("add", n, b.splat(1, scalar), out=scalar), *kept]
+        states = [where(active, y, x).operand for x, y in zip(before, after)]
+        return [b.emit("add", n, b.splat(1, scalar), out=scalar), *states]
 
     operands = [b.splat(1, scalar), *[x.operand for x in state]]
     return [Term(b, x) for x in b.while_loop(unfinished, body, operands)[1:]]
@@ -313,7 +313,7 @@ class Written(Elementwise, abstract=True):
         return self.formula(*args)
 
     def reference(self, *args: np.ndarray) -> np.ndarray:
-        """What is ``exact`` in 64 bits, rounded."""
+        """The ``exact`` result in 64 bits, rounded."""
         dtype = args[0].dtype
         return np.asarray(self.exact(*[x.astype(_wide(dtype)) for x in args])).astype(dtype)
 
@@ -324,5 +324,5 @@ class Written(Elementwise, abstract=True):
         return b.convert(self.formula(*terms).operand, out)
 
     def work(self, types: Any, outs: Any) -> float:
-        """Some hundred operations an element."""
+        """About a hundred operations an element."""
         return 10 * super().work(types, outs)

@@ -18,7 +18,7 @@ from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.loops import fori_loop
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import absolute, ceil
+from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full, full_like, lt, ne, select, where, zeros_like
 from stretto._engine.ops.contract import matmul
@@ -41,6 +41,7 @@ from stretto._engine.ops.linalg.schur import Schur
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_min
+from stretto._engine.ops.rounding import ceil
 from stretto.numpy.linalg.arguments import matrices, same_floats
 from stretto.scipy.linalg.arguments import as_complex, values_of
 from stretto.scipy.linalg.eigenvalues import rsf2csf

@@ -263,3 +263,38 @@ def test_no_examples():
     assert over(lambda x: lax.all_to_all(x, "i", 0, 1), np.zeros((0, 0, 3))) == (0, 3, 0)
     total = st.vmap(lambda x: lax.psum(x, "i"), out_axes=None, axis_name="i")(empty)
     np.testing.assert_array_equal(total, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda x: lax.ppermute(x, "i", 3),
+            "ppermute: perm must be a sequence of .source",
+        ),
+        (lambda x: lax.ppermute(x, "i", [0, 1]), "ppermute: perm must be a sequence of integers"),
+        (lambda x: lax.pshuffle(x, "i", 3), "pshuffle: perm must be a sequence of integers, got 3"),
+        (
+            lambda x: lax.all_gather(x, "i", axis_index_groups=3),
+            "all_gather: axis_index_groups",
+        ),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(call, message):
+    with pytest.raises(TypeError, match=message):
+        st.vmap(call, axis_name="i")(np.arange(3))
+
+
+def test_pairs_of_more_than_two_are_refused():
+    with pytest.raises(ValueError, match=r"ppermute: perm must be a sequence of \(source, dest"):
+        st.vmap(lambda x: lax.ppermute(x, "i", [(0, 1, 2)]), axis_name="i")(np.arange(3))
+
+
+def test_pswapaxes_is_named_by_its_errors():
+    x = np.ones((2, 3))
+    with pytest.raises(ValueError, match=r"^pswapaxes: axis 0 of .* has size 3; expected 2"):
+        st.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(x)
+    with pytest.raises(ValueError, match=r"^pswapaxes: axis 7 is out of bounds"):
+        st.vmap(lambda x: lax.pswapaxes(x, "i", 7), axis_name="i")(x)
+    with pytest.raises(NameError, match=r"^pswapaxes: unbound axis name 'i'"):
+        lax.pswapaxes(x, "i", 0)

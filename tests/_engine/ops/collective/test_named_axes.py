@@ -83,13 +83,13 @@ def test_a_name_ends_with_its_vmap():
 
 
 def test_names_are_of_the_thread():
-    found = []
+    errors = []
 
     def other():
         try:
             lax.axis_size("i")
         except NameError as error:
-            found.append(error)
+            errors.append(error)
 
     def f(x):
         thread = threading.Thread(target=other)
@@ -98,7 +98,7 @@ def test_names_are_of_the_thread():
         return x
 
     along(f)(X)
-    assert len(found) == 1
+    assert len(errors) == 1
 
 
 def test_jit_traces_once_for_each_axis():
@@ -142,9 +142,9 @@ def test_sizes_of_types_are_plain():
                         yield from types(inner)
                     assert not isinstance(inner, AxisSize), e.primitive
 
-    found = list(types(program))
-    assert len(found) > 40
-    assert all(type(n) is int for t in found for n in t.shape)
+    all_types = list(types(program))
+    assert len(all_types) > 40
+    assert all(type(n) is int for t in all_types for n in t.shape)
 
 
 # Under other transformations
@@ -341,10 +341,10 @@ def test_a_branch_that_all_take_stays_a_branch():
     for p in (True, False):
         close(one(p, X), branched_of_all(np.full(4, p), X))
         close(st.jit(one)(p, X), branched_of_all(np.full(4, p), X))
-    (found,) = [
+    (axis,) = [
         e.primitive for e in st.make_graph(one)(True, X).equations if e.primitive.name == "cond"
     ]
-    assert found.size is None
+    assert axis.size is None
     alone = st.vmap(branched, None, axis_name="i", axis_size=3)
     close(alone(True, W), [3 * W * W] * 3)
 

@@ -180,13 +180,13 @@ def test_no_value_without_the_axis():
 
 
 def test_the_axis_that_was_bound():
-    """A derivative carried out under another axis of the same name is found out by its size."""
+    """A derivative that is run under another axis of the same name is refused by its size."""
 
     def f(x):
         pull = st.vjp(lambda x: lax.psum(x, "i"), x)[1]
         return st.vmap(lambda ct: pull(ct)[0], axis_name="i")(snp.ones(5))
 
-    with pytest.raises(ValueError, match=r"'i' has size 4, and is carried out .* size 5; give"):
+    with pytest.raises(ValueError, match=r"'i' has size 4, but is run under .* size 5; give"):
         along(f)(np.ones(4, np.float32))
 
 

@@ -10,12 +10,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.derivatives import vjp
 from stretto._engine.api.jit import jit
-from stretto._engine.ops.convolution.general import (
-    ConvDimensionNumbers,
-    ConvGeneralDilated,
-    conv_dimension_numbers,
-    conv_general_dilated,
-)
+from stretto._engine.ops.convolution.general import ConvGeneralDilated, conv_general_dilated
+from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers, conv_dimension_numbers
 from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding
 from stretto.laws import bf16, c64, f16, f32, f64, i8, i32, law
 

@@ -88,3 +88,14 @@ def test_padding_of_transposed_convolutions_gives_back_the_sizes():
             assert low <= k - 1  # else outputs would see nothing at all
     with pytest.raises(ValueError, match="conv_transpose: padding must be"):
         transposed_pad(3, 1, "FULL")
+
+
+@pytest.mark.parametrize("numbers", [3, [1, 2, 3], "NCHW"])
+def test_dimension_numbers_must_be_three_strings(numbers):
+    with pytest.raises(ValueError, match="conv_dimension_numbers: dimension_numbers must be three"):
+        conv_dimension_numbers((1, 1, 4), (1, 1, 2), numbers)
+
+
+def test_shapes_must_be_sequences():
+    with pytest.raises(TypeError, match="conv_dimension_numbers: lhs_shape must be a sequence"):
+        conv_dimension_numbers(3, (1, 1, 2), None)

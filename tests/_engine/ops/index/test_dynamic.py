@@ -128,3 +128,9 @@ def test_negative_starts_count_from_the_end_only_where_allowed(start):
     assert dynamic_index_in_dim(x, start, 1, False, allow_negative_indices=False)[0] == 0
     with pytest.raises(ValueError, match="one for each axis"):
         dynamic_slice(x, (start, start), (1, 1), allow_negative_indices=(True,))
+
+
+@pytest.mark.parametrize("starts", [0, None])
+def test_start_indices_that_are_no_sequence_are_named(starts):
+    with pytest.raises(TypeError, match=r"^dynamic_slice: start_indices must be a sequence"):
+        dynamic_slice(np.ones((2, 3)), starts, (1, 1))

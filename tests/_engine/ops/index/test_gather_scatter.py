@@ -13,8 +13,6 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index import combine, primitives
 from stretto._engine.ops.index.gather_scatter import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
     gather,
     scatter,
     scatter_add,
@@ -23,6 +21,7 @@ from stretto._engine.ops.index.gather_scatter import (
     scatter_mul,
     scatter_sub,
 )
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 
 ROWS = GatherDimensionNumbers((1,), (0,), (0,))
@@ -364,3 +363,35 @@ def test_modes_from_names():
         assert modes.from_any(name) is mode
     with pytest.raises(ValueError, match=r"mode must be 'clip', 'fill'.* got 'wrap'"):
         modes.from_any("wrap")
+
+
+@pytest.mark.parametrize("numbers", [None, [1, 2]])
+def test_dimension_numbers_of_another_class_are_refused(numbers):
+    x, i = np.ones((2, 3)), np.array([[0]])
+    reads, writes = (
+        GatherDimensionNumbers((1,), (0,), (0,)),
+        ScatterDimensionNumbers((1,), (0,), (0,)),
+    )
+    for other in (numbers, writes):
+        with pytest.raises(TypeError, match=r"^gather: dimension_numbers must be a GatherD"):
+            gather(x, i, other, (1, 3))
+    for other in (numbers, reads):
+        with pytest.raises(TypeError, match=r"^scatter_add: dimension_numbers must be a Scatter"):
+            scatter_add(x, i, np.ones((1, 3)), other)
+
+
+@pytest.mark.parametrize("fill", ["a", [1, 2], None.__class__])
+def test_a_fill_value_must_be_a_scalar(fill):
+    numbers = GatherDimensionNumbers((1,), (0,), (0,))
+    with pytest.raises(TypeError, match=r"^gather: fill_value must be a scalar, got"):
+        gather(np.ones((2, 3)), np.array([[5]]), numbers, (1, 3), fill_value=fill)
+
+
+def test_sizes_and_modes_of_the_wrong_kind_are_named():
+    x, i, numbers = np.ones((2, 3)), np.array([[0]]), GatherDimensionNumbers((1,), (0,), (0,))
+    with pytest.raises(
+        TypeError, match=r"^gather: slice_sizes must be an integer, got the float 1.5"
+    ):
+        gather(x, i, numbers, (1.5, 3))
+    with pytest.raises(ValueError, match=r"^gather: mode must be .*; got \[1\]"):
+        gather(x, i, numbers, (1, 3), mode=[1])

@@ -151,3 +151,11 @@ def test_attributes():
         "#stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>"
     )
     assert flags(True, False) == "indices_are_sorted = true, unique_indices = false"
+
+
+@pytest.mark.parametrize("axes", [1, (1.5,), ("a",)])
+def test_fields_that_are_not_axes_are_named(axes):
+    with pytest.raises(TypeError, match=r"^GatherDimensionNumbers: offset_dims must be"):
+        GatherDimensionNumbers(axes, (0,), (0,))
+    with pytest.raises(TypeError, match=r"^ScatterDimensionNumbers: update_window_dims must be"):
+        ScatterDimensionNumbers(axes, (0,), (0,))

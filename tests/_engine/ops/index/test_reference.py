@@ -56,10 +56,10 @@ def case(name, seed=0, low=-2, high=7):
 def test_gather(name, mode):
     for seed in range(3):
         x, indices, numbers, sizes = case(name, seed)
-        found = list(places(x.shape, indices, numbers, sizes, mode))
-        shape = tuple(n + 1 for n in found[-1][0])
+        elements = list(places(x.shape, indices, numbers, sizes, mode))
+        shape = tuple(n + 1 for n in elements[-1][0])
         want = np.zeros(shape, np.float32)
-        for out, at in found:
+        for out, at in elements:
             want[out] = 100 if at is None else x[at]
         fill = {"clip": None, "fill": np.float32(100)}[mode]
         got = gather(x, indices, numbers, sizes, out_shape=shape, fill=fill)
@@ -82,13 +82,13 @@ STEPS = {
 def test_scatter(name, mode, update):
     """Of updates of one element that of the last index vector is set."""
     x, indices, numbers, sizes = case(name)
-    found = list(places(x.shape, indices, numbers, sizes, mode))
-    updates = np.random.default_rng(1).integers(-3, 4, [n + 1 for n in found[-1][0]])
+    elements = list(places(x.shape, indices, numbers, sizes, mode))
+    updates = np.random.default_rng(1).integers(-3, 4, [n + 1 for n in elements[-1][0]])
     windows = numbers.offset_dims
-    found.sort(key=lambda pair: [i for d, i in enumerate(pair[0]) if d not in windows])
+    elements.sort(key=lambda pair: [i for d, i in enumerate(pair[0]) if d not in windows])
     updates = updates.astype(np.float32)
     want = x.copy()
-    for out, at in found:
+    for out, at in elements:
         if at is not None:
             want[at] = STEPS[update](want[at], updates[out])
     kept = x.copy()

@@ -21,9 +21,9 @@ def test_values():
             st.ops.segment_sum(x, ids, 3, mode="clip"),
         ]
 
-    wanted = [[1, 0, 2], [0, 1, 2], [1, -np.inf, 2], [0, 2**31 - 1, 2], [4, 0, 6]]
+    want = [[1, 0, 2], [0, 1, 2], [1, -np.inf, 2], [0, 2**31 - 1, 2], [4, 0, 6]]
     for outs in (every(snp.array(X), snp.array(IDS)), st.jit(every)(X, IDS)):
-        assert [out.tolist() for out in outs] == wanted
+        assert [out.tolist() for out in outs] == want
     assert st.ops.segment_sum(snp.array(X), snp.array([0, 0, 2, 1, 1])).tolist() == [1, 7, 2]
     rows = st.ops.segment_sum(snp.ones((2, 2, 3)), snp.array([[0, 1], [1, 1]]))
     assert rows.tolist() == [[1] * 3, [3] * 3]
@@ -89,7 +89,7 @@ def test_messages():
             "must be positive, got 0",
         ),
         (lambda: st.ops.segment_min(x, ids, out_sharding=3), NotImplementedError, "out_sharding"),
-        (lambda: st.ops.segment_sum(x > 1, ids), TypeError, "booleans have no sum"),
+        (lambda: st.ops.segment_sum(x > 1, ids), TypeError, "expected numbers, got bool"),
         (
             lambda: st.jit(st.ops.segment_sum)(x, ids),
             st.errors.TracedValueError,
@@ -99,3 +99,13 @@ def test_messages():
     for call, error, words in cases:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_refusals_name_the_function():
+    ids = np.array([0, 1])
+    with pytest.raises(ValueError, match=r"^segment_sum: mode must be"):
+        st.ops.segment_sum(np.ones(2), ids, 2, mode="bad")
+    with pytest.raises(
+        TypeError, match=r"^segment_max: expected real numbers or booleans, got comp"
+    ):
+        st.ops.segment_max(np.ones(2, np.complex64), ids, 2)

@@ -10,7 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.types import array_type
-from stretto._engine.ops.linalg.family import check_matrix
+from stretto._engine.ops.linalg.family import check_matrix, subset_of
 from stretto.lax import linalg
 
 FUNCTIONS = {
@@ -156,3 +156,11 @@ def test_a_call_says_how_its_matrices_lie():
     assert f"result_layouts = [{layouts}]" in line
     alias = "output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []"
     assert f"output_operand_aliases = [#stablehlo.output_operand_alias<{alias}>]" in line
+
+
+@pytest.mark.parametrize("subset", [(0,), (0, 1, 2), (2, 1), (0, 4)])
+def test_a_subset_that_does_not_fit_is_named(subset):
+    with pytest.raises(ValueError, match=r"^svd: subset_by_index must be \(start, end\)"):
+        subset_of("svd", subset, 3)
+    with pytest.raises(TypeError, match=r"^svd: subset_by_index must be a sequence of integers"):
+        subset_of("svd", 3, 3)

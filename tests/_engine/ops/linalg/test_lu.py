@@ -45,9 +45,9 @@ def test_equals_scipy_and_gives_the_rows_permuted(shape):
         np.testing.assert_allclose(lower @ np.triu(both[:k]), x[order], atol=1e-6)
         assert pivots.dtype == order.dtype == np.int32
         if shape[0] == shape[1]:
-            want, wanted = scipy.linalg.lu_factor(x)
+            want, want_pivots = scipy.linalg.lu_factor(x)
             np.testing.assert_allclose(both, want, rtol=1e-6)
-            np.testing.assert_array_equal(pivots, wanted)
+            np.testing.assert_array_equal(pivots, want_pivots)
 
 
 @pytest.mark.parametrize("pivots, size", [([2, 2, 2], 3), ([3, 3], 4), ([], 2)])

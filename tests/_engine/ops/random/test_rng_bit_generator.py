@@ -113,3 +113,8 @@ def test_refusals():
         rng_bit_generator(STATE, (3,), algorithm=7)
     with pytest.raises(NotImplementedError, match="out_sharding must be None"):
         rng_bit_generator(STATE, (3,), out_sharding="x")
+
+
+def test_a_bad_dtype_is_named():
+    with pytest.raises(TypeError, match=r"^rng_bit_generator: dtype must be a dtype"):
+        rng_bit_generator(np.arange(4, dtype=np.uint32), (2,), "bad")

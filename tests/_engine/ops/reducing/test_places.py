@@ -43,3 +43,10 @@ def test_refuses():
         argmax(np.ones((2, 0), np.float32), 1)
     with pytest.raises(TypeError, match="integer index_dtype, got float32"):
         argmax(np.ones(2, np.float32), 0, np.float32)
+
+
+def test_a_bad_index_dtype_is_named():
+    with pytest.raises(TypeError, match=r"^argmin: index_dtype must be a dtype"):
+        argmin(np.ones(3), 0, "bad")
+    with pytest.raises(TypeError, match=r"^argmax: index_dtype must be a dtype"):
+        argmax(np.ones(3), 0, "bad")

@@ -5,12 +5,13 @@ import pytest
 
 from stretto._engine.api.jit import jit
 from stretto._engine.core.config import enable_x64
-from stretto._engine.ops.reducing.recurrence import LinearRecurrence, linear_recurrence
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops.reducing.recurrence import LinearRecurrence
 from stretto.laws import bf16, c64, f32, f64, law
 
 
-def along(axis, reverse=False):
-    return lambda a, b: linear_recurrence(a, b, axis, reverse)
+def along(axis=0, reverse=False):
+    return lambda a, b: LinearRecurrence(axis, reverse)(as_value(a), as_value(b))
 
 
 LAWS = [
@@ -37,7 +38,7 @@ def test_is_its_definition():
         want.append(y)
     with enable_x64():
         for run in (lambda g: g, jit):
-            np.testing.assert_allclose(run(linear_recurrence)(a, b), want, rtol=1e-12, atol=1e-14)
+            np.testing.assert_allclose(run(along())(a, b), want, rtol=1e-12, atol=1e-14)
             backwards = run(along(0, True))(a[::-1], b[::-1])
             np.testing.assert_allclose(backwards, want[::-1], rtol=1e-12, atol=1e-14)
 
@@ -45,12 +46,12 @@ def test_is_its_definition():
 @pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
 def test_long_axes(run):
     n = 100_000
-    y = run(linear_recurrence)(np.full(n, 0.5, np.float32), np.ones(n, np.float32))
+    y = run(along())(np.full(n, 0.5, np.float32), np.ones(n, np.float32))
     np.testing.assert_allclose(y, 2 - 0.5 ** np.arange(n), rtol=1e-6)
 
 
 def test_refuses():
     with pytest.raises(TypeError, match=r"got float32\[2\] and float32\[3\]"):
-        linear_recurrence(np.ones(2, np.float32), np.ones(3, np.float32))
+        along()(np.ones(2, np.float32), np.ones(3, np.float32))
     with pytest.raises(TypeError, match=r"inexact numbers, got int32\[2\]"):
-        linear_recurrence(np.ones(2, np.int32), np.ones(2, np.int32))
+        along()(np.ones(2, np.int32), np.ones(2, np.int32))

@@ -63,10 +63,10 @@ def test_transposed_windows_hold_the_windows_of_each_element():
             continue
         back = w.transposed(n)
         assert back.count(w.count(n)) == n
-        found = windows(w.count(n), back)
+        places = windows(w.count(n), back)
         for i, k in itertools.product(range(n), range(w.size)):
             holds = [o for o, window in enumerate(windows(n, w)) if window[k] == i]
-            assert found[i][w.size - 1 - k] == (holds[0] if holds else -1), (w, i, k)
+            assert places[i][w.size - 1 - k] == (holds[0] if holds else -1), (w, i, k)
 
 
 def test_shapes_and_refusals():

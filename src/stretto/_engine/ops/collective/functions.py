@@ -1,7 +1,7 @@
 """Functions that move values across the examples of a named axis: ``all_gather``, ``ppermute`` ….
 
-Layer 2 (ops). Also the place of an example along the axis, and the axis' size. Names, and what the
-results are, follow ``jax.lax``. Next, read ``primitives``.
+Layer 2 (ops). Also an example's index along the axis, and the size of the axis. Names and results
+follow ``jax.lax``.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.typing import Array
-from stretto._engine.ops.collective.named_axes import Axes, entry, groups_of
+from stretto._engine.ops.collective.named_axes import Axes, entry, groups_of, sequence_of
 from stretto._engine.ops.collective.primitives import (
     AllToAll,
     PPermute,
     PSumScatter,
+    sources_of,
     take_rows,
 )
 from stretto._engine.ops.collective.reductions import leaf_value, sum_of
@@ -50,7 +49,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
     Raises:
         TypeError: a leaf is not an array, or an index is not an integer.
-        ValueError: an index is out of range, or is twice a source or a destination.
+        ValueError: an index is out of range, or is a source or a destination twice.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -59,25 +58,29 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     Array([0, 5, 6], dtype=int32)
     """
     axes = Axes(axis_name, "ppermute")
-    pairs = tuple([integers(pair, "ppermute", "perm") for pair in perm])
+    expected = "(source, destination) pairs"
+    pairs: list[tuple[int, int]] = []
+    for part in sequence_of(perm, "ppermute", "perm", expected):
+        pair = integers(part, "ppermute", "perm")
+        if len(pair) != 2:
+            raise ValueError(f"ppermute: perm must be a sequence of {expected}, got {perm}")
+        pairs.append(pair)
     for places in zip(*pairs, strict=True):
         if len(set(places)) < len(places) or not all(0 <= i < axes.size for i in places):
             raise ValueError(
                 f"ppermute: perm must have each of the {axes.size} indices at most once as a "
-                f"source, and once as a destination; got {list(pairs)}"
+                f"source and at most once as a destination; got {pairs}"
             )
     if len(axes.names) == 1:
-        permute = PPermute(axes.names[0], axes.size, pairs)
+        permute = PPermute(axes.names[0], axes.size, tuple(pairs))
         return tree.map(lambda leaf: permute(leaf_value(leaf, "ppermute")), x)
-    sources = np.full(axes.size, axes.size, np.int32)
-    for source, destination in pairs:
-        sources[destination] = source
+    sources = sources_of(pairs, axes.size)
 
-    def one(leaf: Any) -> Any:
+    def permuted(leaf: Any) -> Any:
         rows = take_rows(axes.whole(leaf_value(leaf, "ppermute")), sources, 0)
         return entry(rows, axes.index(), 0)
 
-    return tree.map(one, x)
+    return tree.map(permuted, x)
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
@@ -92,6 +95,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
         What example ``perm[i]`` has, in example ``i``.
 
     Raises:
+        TypeError: ``perm`` is not a sequence of integers.
         ValueError: ``perm`` does not have each index once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
@@ -100,9 +104,10 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     Array([7, 5, 6], dtype=int32)
     """
     size = Axes(axis_name, "pshuffle").size
-    if sorted(perm) != list(range(size)):
+    sources = integers(perm, "pshuffle", "perm")
+    if sorted(sources) != list(range(size)):
         raise ValueError(f"pshuffle: perm must have each of the {size} indices once, got {perm}")
-    return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
+    return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
 
 
 def all_gather(
@@ -119,19 +124,20 @@ def all_gather(
     Args:
         x: a tree of arrays.
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
-            default all are one group.
+        axis_index_groups: lists of indices along the axis, the groups to work within; by default
+            all are one group.
         axis: the place of the new axis.
         tiled: whether to join along the axis that is there, instead of a new one.
-        to: ``"varying"`` or ``"reduced"``, one and the same here; in JAX, the type of the result.
+        to: ``"varying"`` or ``"reduced"``, which make no difference here; in JAX they choose the
+            type of the result.
 
     Returns:
         The leaves of all examples of a group, in order.
 
     Raises:
         TypeError: a leaf is not an array.
-        ValueError: sizes or axes do not fit, or the groups do not have one size and each index
-            once.
+        ValueError: sizes or axes do not fit, or the groups are not of one size, each index in one
+            of them.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -144,15 +150,15 @@ def all_gather(
     axes = Axes(axis_name, "all_gather")
     groups = groups_of(axes, axis_index_groups, equal=True)
 
-    def one(leaf: Any) -> Any:
+    def gathered(leaf: Any) -> Any:
         value = leaf_value(leaf, "all_gather")
         rows = axes.whole(value) if groups is None else groups.of_own(groups.rows(value, None))
-        return _placed(rows, axis, tiled, "all_gather")
+        return _move_rows(rows, axis, tiled, "all_gather")
 
-    return tree.map(one, x)
+    return tree.map(gathered, x)
 
 
-def _placed(rows: Any, axis: int, tiled: bool, caller: str) -> Any:
+def _move_rows(rows: Any, axis: int, tiled: bool, caller: str) -> Any:
     """Axis 0 moved to ``axis`` of the result, or joined with the one that is there."""
     at = canonical_axis(axis, rows.ndim - tiled, caller)
     moved = move_axis(rows, 0, at)
@@ -162,19 +168,18 @@ def _placed(rows: Any, axis: int, tiled: bool, caller: str) -> Any:
     return reshape(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
 
 
-def _taken(x: Any, axis: int, count: int, tiled: bool, caller: str, argument: str) -> Any:
+def _split_rows(x: Any, axis: int, count: int, tiled: bool, caller: str, argument: str) -> Any:
     """The entries along ``axis`` for each of ``count`` examples, along axis 0."""
     at = canonical_axis(axis, x.ndim, caller)
     n = x.shape[at]
     if tiled and count and not n % count:
-        parted = reshape(x, (*x.shape[:at], count, n // count, *x.shape[at + 1 :]))
-        return move_to_front(parted, at)
+        parts = reshape(x, (*x.shape[:at], count, n // count, *x.shape[at + 1 :]))
+        return move_to_front(parts, at)
     if tiled or n != count:
         expected = f"a multiple of {count}" if tiled else f"{count}"
         raise ValueError(
-            f"{caller}: {argument} {axis} of {x.type} has size {n}; expected {expected}, an "
-            "entry for "
-            f"each example"
+            f"{caller}: {argument} {axis} of {x.type} has size {n}; expected {expected}, an entry "
+            f"for each example"
         )
     return move_to_front(x, at)
 
@@ -195,8 +200,8 @@ def all_to_all(
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
         split_axis: the axis to deal out, of the size of the named one.
         concat_axis: the place of the new axis in the result.
-        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
-            default all are one group.
+        axis_index_groups: lists of indices along the axis, the groups to work within; by default
+            all are one group.
         tiled: whether to cut the split axis into as many parts, and to join along ``concat_axis``.
 
     Returns:
@@ -204,8 +209,8 @@ def all_to_all(
 
     Raises:
         TypeError: a leaf is not an array.
-        ValueError: sizes or axes do not fit, or the groups do not have one size and each index
-            once.
+        ValueError: sizes or axes do not fit, or the groups are not of one size, each index in one
+            of them.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -214,13 +219,28 @@ def all_to_all(
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    axes = Axes(axis_name, "all_to_all")
+    places = (split_axis, concat_axis)
+    return _exchanged("all_to_all", "split_axis", x, axis_name, places, axis_index_groups, tiled)
+
+
+def _exchanged(
+    caller: str,
+    argument: str,
+    x: Any,
+    axis_name: Any,
+    places: tuple[int, int],
+    axis_index_groups: Any,
+    tiled: bool,
+) -> Any:
+    """What ``all_to_all`` gives; errors name the caller, and its argument for the split axis."""
+    split_axis, concat_axis = places
+    axes = Axes(axis_name, caller)
     groups = groups_of(axes, axis_index_groups, equal=True)
     count = axes.size if groups is None else groups.size
 
-    def one(leaf: Any) -> Any:
-        value = leaf_value(leaf, "all_to_all")
-        rows = _taken(value, split_axis, count, tiled, "all_to_all", "split_axis")
+    def exchanged(leaf: Any) -> Any:
+        value = leaf_value(leaf, caller)
+        rows = _split_rows(value, split_axis, count, tiled, caller, argument)
         if groups is not None:
             rows = entry(groups.of_own(groups.rows(rows, None)), groups.own(groups.rank), 1)
         else:
@@ -228,9 +248,9 @@ def all_to_all(
             for k, (name, size) in enumerate(axes.pairs):
                 parts = move_axis(AllToAll(name, size)(move_axis(parts, k, 0)), 0, k)
             rows = reshape(parts, rows.shape)
-        return _placed(rows, concat_axis, tiled, "all_to_all")
+        return _move_rows(rows, concat_axis, tiled, caller)
 
-    return tree.map(one, x)
+    return tree.map(exchanged, x)
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
@@ -240,15 +260,15 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
         x: a tree of arrays.
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
         axis: the axis of the arrays, of the size of the named one.
-        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
-            default all are one group.
+        axis_index_groups: lists of indices along the axis, the groups to work within; by default
+            all are one group.
 
     Returns:
         The tree with the axes exchanged.
 
     Raises:
-        ValueError: sizes or axes do not fit, or the groups do not have one size and each index
-            once.
+        ValueError: sizes or axes do not fit, or the groups are not of one size, each index in one
+            of them.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -256,7 +276,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+    return _exchanged("pswapaxes", "axis", x, axis_name, (axis, axis), axis_index_groups, False)
 
 
 def psum_scatter(
@@ -273,8 +293,8 @@ def psum_scatter(
         x: a tree of arrays.
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
         scatter_dimension: the axis that is dealt out, of the size of the named one.
-        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
-            default all are one group.
+        axis_index_groups: lists of indices along the axis, the groups to work within; by default
+            all are one group.
         tiled: whether each example receives a part of that axis, instead of one entry without it.
 
     Returns:
@@ -282,8 +302,8 @@ def psum_scatter(
 
     Raises:
         TypeError: a leaf is not an array of numbers, or it is boolean.
-        ValueError: sizes or axes do not fit, or the groups do not have one size and each index
-            once.
+        ValueError: sizes or axes do not fit, or the groups are not of one size, each index in one
+            of them.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -294,10 +314,10 @@ def psum_scatter(
     groups = groups_of(axes, axis_index_groups, equal=True)
     count = axes.size if groups is None else groups.size
 
-    def one(leaf: Any) -> Any:
+    def scattered(leaf: Any) -> Any:
         value = leaf_value(leaf, "psum_scatter", NUMERIC)
         caller, argument = "psum_scatter", "scatter_dimension"
-        rows = _taken(value, scatter_dimension, count, tiled, caller, argument)
+        rows = _split_rows(value, scatter_dimension, count, tiled, caller, argument)
         if groups is not None:
             rows = entry(sum_of(rows, axes, groups), groups.own(groups.rank), 0)
         else:
@@ -306,17 +326,17 @@ def psum_scatter(
                 rows = PSumScatter(name, size)(rows)
         return rows
 
-    return tree.map(one, x)
+    return tree.map(scattered, x)
 
 
 def axis_index(axis_name: Any) -> Array:
-    """Say the place of the example along a mapped axis.
+    """Return the index of the example along a mapped axis.
 
     Args:
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
 
     Returns:
-        An int32; of a tuple of names, the place among all.
+        An int32; for a tuple of names, the index among all their examples.
 
     Raises:
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
@@ -329,13 +349,13 @@ def axis_index(axis_name: Any) -> Array:
 
 
 def axis_size(axis_name: Any) -> int:
-    """Say the size of a mapped axis.
+    """Return the size of a mapped axis.
 
     Args:
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
 
     Returns:
-        A Python integer; of a tuple of names, the product.
+        A Python integer; for a tuple of names, the product.
 
     Raises:
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.

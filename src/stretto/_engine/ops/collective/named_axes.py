@@ -1,6 +1,7 @@
-"""Named axes as collectives see them: who is bound, the place of an example, groups of examples.
+"""Named axes as collectives see them: which are bound, an example's index, groups of examples.
 
-Layer 2 (ops). ``vmap`` binds a name while its function runs. Next, read ``collectives``.
+Layer 2 (ops). ``vmap`` binds a name while its function runs. Next, read
+``primitives``.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from stretto._engine.ops.collective.primitives import AllGather, AxisIndex, take
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
 from stretto._engine.ops.layout import reshape
 
-__all__ = ["Axes", "Groups", "entry", "groups_of"]
+__all__ = ["Axes", "Groups", "entry", "groups_of", "sequence_of"]
 
 
 class Axes:
-    """The axes that a call names, and for messages who calls."""
+    """The axes that a call names, and the caller, whom messages name."""
 
     def __init__(self, axis_name: Any, caller: str) -> None:
         try:
-            single = axis_name in settings.axes
+            is_name = axis_name in settings.axes
         except TypeError:  # not hashable
-            single = False
-        several = not single and isinstance(axis_name, (tuple, list))
+            is_name = False
+        is_sequence = not is_name and isinstance(axis_name, (tuple, list))
         self.caller = caller
-        self.names = tuple(axis_name) if several else (axis_name,)
+        self.names = tuple(axis_name) if is_sequence else (axis_name,)
         try:
             self.sizes = tuple([settings.axes[name] for name in self.names])
         except (KeyError, TypeError):
@@ -52,7 +53,7 @@ class Axes:
         return list(zip(self.names, self.sizes, strict=True))
 
     def index(self) -> Any:
-        """The example's place among all, an int32."""
+        """The example's index among all, an int32."""
         index = as_value(np.int32(0))
         for k, (name, size) in enumerate(self.pairs):
             here = AxisIndex(name, size)()
@@ -72,11 +73,11 @@ class Axes:
 
 
 class Groups(NamedTuple):
-    """The examples in groups, each of which keeps to itself."""
+    """The examples in groups that do not mix."""
 
     axes: Axes
     members: np.ndarray
-    """For each group the places of its examples; past the end where it has fewer than others."""
+    """For each group the indices of its examples, padded with one past the end."""
     sizes: np.ndarray
     of: np.ndarray
     """For each example the number of its group."""
@@ -98,7 +99,7 @@ class Groups(NamedTuple):
         return entry(as_value(table.astype(np.int32)), self.axes.index(), 0)
 
     def rows(self, x: Any, fill: Any) -> Any:
-        """What each group has along two new axes, group and member."""
+        """The values of all examples along two new axes, group and member."""
         return take_rows(self.axes.whole(x), self.members, fill)
 
     def of_own(self, x: Any) -> Any:
@@ -111,18 +112,20 @@ def entry(x: Any, index: Any, axis: int) -> Any:
     return dynamic_index_in_dim(x, index, axis, keepdims=False)
 
 
-def groups_of(axes: Axes, given: Any, *, equal: bool = False) -> Groups | None:
-    """The groups, where any are given, ``equal`` in size where they must be.
+def groups_of(axes: Axes, index_groups: Any, *, equal: bool = False) -> Groups | None:
+    """The groups with these indices, or None for None; ``equal`` refuses unequal sizes.
 
-    Raises ``ValueError`` unless each place is in one of them.
+    Raises ``TypeError`` for what is not lists of integers, ``ValueError`` unless each index is in
+    exactly one of them.
     """
-    if given is None:
+    if index_groups is None:
         return None
-    groups = [list(integers(group, axes.caller, "axis_index_groups")) for group in given]
+    lists = sequence_of(index_groups, axes.caller, "axis_index_groups", "lists of indices")
+    groups = [list(integers(group, axes.caller, "axis_index_groups")) for group in lists]
     if sorted(i for group in groups for i in group) != list(range(axes.size)):
         raise ValueError(
             f"{axes.caller}: axis_index_groups must have each of the {axes.size} indices once, got "
-            f"{given}"
+            f"{index_groups}"
         )
     sizes = np.array([len(group) for group in groups], np.int32)
     members = np.full((len(groups), max(sizes, default=0)), axes.size, np.int32)
@@ -130,10 +133,19 @@ def groups_of(axes: Axes, given: Any, *, equal: bool = False) -> Groups | None:
     for k, group in enumerate(groups):
         members[k, : len(group)] = group
         of[group], rank[group] = k, range(len(group))
-    made = Groups(axes, members, sizes, of, rank)
-    if equal and not made.equal:
+    result = Groups(axes, members, sizes, of, rank)
+    if equal and not result.equal:
         raise ValueError(
             f"{axes.caller}: groups in axis_index_groups must have one size, got sizes "
             f"{sizes.tolist()}"
         )
-    return made
+    return result
+
+
+def sequence_of(values: Any, caller: str, argument: str, elements: str) -> list[Any]:
+    """The elements of a sequence; raises ``TypeError``, which says what they must be."""
+    try:
+        return list(values)
+    except TypeError:
+        message = f"{caller}: {argument} must be a sequence of {elements}, got {values!r}"
+        raise TypeError(message) from None

@@ -1,8 +1,8 @@
 """Primitives across the examples of a named axis: sum, gather, scatter, exchange, permute, index.
 
 Layer 2 (ops). One example of ``vmap`` cannot see the others; these can. The vectoriser of the axis
-calls ``collect``, which sees all examples at once and leaves ordinary operations; for any other
-axis the ``vmap`` rule steps over it. Next, read ``collectives``.
+calls ``collect``, which sees all examples at once and leaves ordinary operations; for other axes
+there is the ``vmap`` rule. Next, read ``reductions``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import NUMERIC
-from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.index.gather_scatter import gather
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import move_axis, move_to_front
 
@@ -30,12 +31,13 @@ __all__ = [
     "PPermute",
     "PSum",
     "PSumScatter",
+    "sources_of",
     "take_rows",
 ]
 
 _BOUND: Any = Refused(
-    "it works across the examples of a vmap, and outside of the one that names its axis there are "
-    "none; call it inside the function given to vmap(..., axis_name=...)"
+    "it works across the examples of a vmap, and outside the vmap that names its axis there are "
+    "none; call it inside the function passed to vmap(..., axis_name=...)"
 )
 
 
@@ -62,8 +64,8 @@ class Collective(Primitive, abstract=True):
         if size != self.size:
             raise ValueError(
                 f"{self.name}: it was called under a vmap whose axis {self.axis!r} has size "
-                f"{self.size}, and is carried out under one of that name with size {size}; give "
-                f"the two axes different names"
+                f"{self.size}, but is run under one of that name with size {size}; give the two "
+                f"axes different names"
             )
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
@@ -110,7 +112,7 @@ class PSum(Adding):
         return x
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """A sum over the mapped axis; what all share, so many times."""
+        """A sum over the mapped axis; of what all share, a multiple."""
         return x * full_like(x, self.size) if axis is None else reduce_sum(x, (axis,)), None
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
@@ -126,7 +128,7 @@ class AllGather(Collective):
         return x.with_shape((self.size, *x.shape))
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """The whole, as it is."""
+        """All examples, as they are."""
         if axis is None:
             return broadcast_to(x, (self.size, *x.shape)), None
         return move_to_front(x, axis), None
@@ -143,7 +145,7 @@ class AllGather(Collective):
 
 
 class PSumScatter(Adding, Leading):
-    """The sum over the examples, of which each gets its own entry along axis 0."""
+    """The sum over the examples; each example gets its own entry along axis 0."""
 
     name = "psum_scatter"
 
@@ -162,7 +164,7 @@ class PSumScatter(Adding, Leading):
         return (AllGather(self.axis, self.size)(ct),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis out of the way of axis 0."""
+        """The mapped axis is moved out of the way of axis 0."""
         x, axis = _second(args[0], axes[0])
         return self(x), axis - 1
 
@@ -187,13 +189,13 @@ class AllToAll(Leading):
         return (self(ct),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis out of the way of axis 0."""
+        """The mapped axis is moved out of the way of axis 0."""
         x, axis = _second(args[0], axes[0])
         return self(x), axis
 
 
 class PPermute(Collective):
-    """The example of another place, by (source, destination); zeros where none is sent."""
+    """The value of another example, by (source, destination); zeros where none is sent."""
 
     name = "ppermute"
     perm: tuple[tuple[int, int], ...]
@@ -203,21 +205,18 @@ class PPermute(Collective):
         return x
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """The examples taken in another order."""
+        """The examples in another order."""
         x = broadcast_to(x, (self.size, *x.shape)) if axis is None else move_to_front(x, axis)
-        sources = np.full(self.size, self.size, np.int32)
-        for source, destination in self.perm:
-            sources[destination] = source
-        return take_rows(x, sources, 0) if self.size else x, 0
+        return take_rows(x, sources_of(self.perm, self.size), 0) if self.size else x, 0
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
-        """The way back."""
+        """The same pairs, in the other direction."""
         perm = tuple((destination, source) for source, destination in self.perm)
         return (PPermute(self.axis, self.size, perm)(ct),)
 
 
 class AxisIndex(Collective):
-    """The place of the example among all, an int32."""
+    """The index of the example among all, an int32."""
 
     jvp = ZERO_DERIVATIVE
     transpose = Refused("it has no operand")
@@ -237,9 +236,17 @@ class AxisIndex(Collective):
 
 
 def _second(x: Any, axis: int | None) -> tuple[Any, int]:
-    """The value with its mapped axis anywhere but first, and where."""
+    """The value with its mapped axis moved out of first place, and that axis."""
     assert axis is not None
     return (move_axis(x, 0, 1), 1) if axis == 0 else (x, axis)
+
+
+def sources_of(perm: Sequence[tuple[int, int]], size: int) -> np.ndarray:
+    """For each of ``size`` destinations its source; ``size`` for those that have none."""
+    sources = np.full(size, size, np.int32)
+    for source, destination in perm:
+        sources[destination] = source
+    return sources
 
 
 def take_rows(x: Any, places: np.ndarray, fill: Any) -> Any:

@@ -1,8 +1,8 @@
 """Sums, means and extrema over the examples of a named axis.
 
-Layer 2 (ops). Inside ``vmap(..., axis_name="i")`` they combine what the examples have. Names, and
-what the results are, follow ``jax.lax``. A tuple of names stands for all their examples together,
-the last name counting fastest. Next, read ``functions``.
+Layer 2 (ops). Inside ``vmap(..., axis_name="i")`` they combine the values of the examples, with
+the names and results of ``jax.lax``. A tuple of names stands for all their examples together, the
+last name varying fastest. Next, read ``functions``.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def sum_of(x: Any, axes: Axes, groups: Groups | None) -> Any:
 
 
 def _total(x: Any, axes: Axes, groups: Groups | None) -> Any:
-    """The sum of each leaf of a tree; Python numbers stay such where the count is one."""
+    """The sum of each leaf of a tree; a Python number stays one if all groups have one size."""
 
-    def one(leaf: Any) -> Any:
+    def summed(leaf: Any) -> Any:
         if type(leaf) in (int, float, complex) and (groups is None or groups.equal):
             return leaf * (axes.size if groups is None else groups.size)
         value = leaf_value(leaf, axes.caller, NUMERIC | {"bool"})
@@ -53,7 +53,7 @@ def _total(x: Any, axes: Axes, groups: Groups | None) -> Any:
             value = convert(value, np.dtype(np.int32))
         return sum_of(value, axes, groups)
 
-    return tree.map(one, x)
+    return tree.map(summed, x)
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -62,15 +62,15 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
         x: a tree of arrays; booleans count as int32.
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
-            default all are one group.
+        axis_index_groups: lists of indices along the axis, the groups to work within; by default
+            all are one group.
 
     Returns:
         The sums, the same for all examples of a group. A Python number is multiplied and stays one:
             ``psum(1, "i")`` is the size of the axis.
 
     Raises:
-        ValueError: the groups do not have each index once.
+        ValueError: an index is not in exactly one group.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -89,14 +89,14 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
         x: a tree of arrays.
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
-            default all are one group.
+        axis_index_groups: lists of indices along the axis, the groups to work within; by default
+            all are one group.
 
     Returns:
         The means, the same for all examples of a group.
 
     Raises:
-        ValueError: the groups do not have each index once.
+        ValueError: an index is not in exactly one group.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -128,14 +128,14 @@ def _extreme(
     axes = Axes(axis_name, caller)
     grouped = groups_of(axes, groups)
 
-    def one(leaf: Any) -> Any:
+    def reduced(leaf: Any) -> Any:
         value = leaf_value(leaf, caller, COMPARABLE | {"bool"})
         if grouped is None:
             return reduction(axes.whole(value), (0,))
         rows = grouped.rows(value, identity(value.dtype))
         return grouped.of_own(reduction(rows, (1,)))
 
-    return tree.map(one, x)
+    return tree.map(reduced, x)
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -146,14 +146,14 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
         x: a tree of arrays.
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
-            default all are one group.
+        axis_index_groups: lists of indices along the axis, the groups to work within; by default
+            all are one group.
 
     Returns:
-        The greatest values, the same for all examples of a group; NaN where one has it.
+        The greatest values, the same for all examples of a group; NaN where any is.
 
     Raises:
-        ValueError: the groups do not have each index once.
+        ValueError: an index is not in exactly one group.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -171,14 +171,14 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
         x: a tree of arrays.
         axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
-            default all are one group.
+        axis_index_groups: lists of indices along the axis, the groups to work within; by default
+            all are one group.
 
     Returns:
-        The least values, the same for all examples of a group; NaN where one has it.
+        The least values, the same for all examples of a group; NaN where any is.
 
     Raises:
-        ValueError: the groups do not have each index once.
+        ValueError: an index is not in exactly one group.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp

@@ -1,4 +1,4 @@
-"""Axes of a convolution's operands folded into others, and out again.
+"""Axes of a convolution's operands merged into others, and split out again.
 
 Layer 2 (ops). Groups and mapped examples lie inside the axes of features or of the batch.
 """

@@ -1,6 +1,7 @@
 """A convolution in the forms that XLA's CPU backend is fast at: without groups, features last.
 
-Layer 2 (ops). ``op`` is a ``ConvGeneralDilated`` throughout; its lowering chooses.
+Layer 2 (ops). ``op`` is a ``ConvGeneralDilated`` throughout; its lowering chooses
+among these forms.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from stretto._engine.ops.layout import transpose
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
-__all__ = ["MOST_GROUPS", "by_group", "features_last", "turned"]
+__all__ = ["MOST_GROUPS", "by_group", "features_last", "with_features_last"]
 
 MOST_GROUPS = 64
-"""How many groups are written out at most: the compiler takes its time over each."""
+"""The most groups that are written out: each one takes the compiler time."""
 
 
 def features_last(ndim: int) -> ConvDimensionNumbers:
@@ -25,22 +26,23 @@ def features_last(ndim: int) -> ConvDimensionNumbers:
     return ConvDimensionNumbers(image, (ndim - 1, ndim - 2, *range(ndim - 2)), image)
 
 
-def turned(op: Any, lhs: Any, rhs: Any) -> Any:
-    """The convolution with features last, and its operands and output turned to that and back."""
-    wanted = features_last(lhs.ndim)
+def with_features_last(op: Any, lhs: Any, rhs: Any) -> Any:
+    """The convolution with features last, its operands put in that layout and its output back."""
+    layout = features_last(lhs.ndim)
 
-    def turn(x: Any, spec: tuple[int, ...], to: tuple[int, ...]) -> Any:
+    def relaid(x: Any, spec: tuple[int, ...], to: tuple[int, ...]) -> Any:
         place = dict(zip(to, spec, strict=True))
         return transpose(x, tuple(place[d] for d in range(len(to))))
 
-    out = dataclasses.replace(op, dims=wanted)(
-        turn(lhs, op.dims.lhs_spec, wanted.lhs_spec), turn(rhs, op.dims.rhs_spec, wanted.rhs_spec)
+    out = dataclasses.replace(op, dims=layout)(
+        relaid(lhs, op.dims.lhs_spec, layout.lhs_spec),
+        relaid(rhs, op.dims.rhs_spec, layout.rhs_spec),
     )
-    return turn(out, wanted.out_spec, op.dims.out_spec)
+    return relaid(out, layout.out_spec, op.dims.out_spec)
 
 
 def by_group(op: Any, lhs: Any, rhs: Any) -> Any:
-    """A convolution without groups for each group, one after the other along the features."""
+    """A convolution without groups for each group, their outputs joined along the features."""
     groups = max(op.feature_groups, op.batch_groups)
     one = dataclasses.replace(op, feature_groups=1, batch_groups=1)
     axis = op.dims.lhs_spec[1 if op.batch_groups == 1 else 0]

@@ -35,11 +35,15 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution import shifted, windows
 from stretto._engine.ops.convolution.axes import merge, merge_inside, split_axis
-from stretto._engine.ops.convolution.forms import MOST_GROUPS, by_group, features_last, turned
+from stretto._engine.ops.convolution.forms import (
+    MOST_GROUPS,
+    by_group,
+    features_last,
+    with_features_last,
+)
 from stretto._engine.ops.convolution.geometry import (
     ConvDimensionNumbers,
     Pairs,
-    conv_dimension_numbers,
     dilated,
     dimension_numbers_of,
     letters,
@@ -56,8 +60,6 @@ from stretto._engine.ops.thresholds import (
 )
 
 __all__ = [
-    "ConvDimensionNumbers",
-    "conv_dimension_numbers",
     "conv_general_dilated",
     "convolved",
     "ones_or",
@@ -94,7 +96,7 @@ class ConvGeneralDilated(Bilinear):
         return array_type(tuple(shape), self.preferred or lhs.dtype, weak)
 
     def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-        """Every window laid out, then one matrix product for each group."""
+        """Windows as a view, then one matrix product for each group."""
         return convolve(self, lhs, rhs, self.preferred or lhs.dtype)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
@@ -116,9 +118,9 @@ class ConvGeneralDilated(Bilinear):
     def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
         """StableHLO ``convolution``; zeros where there is nothing to sum.
 
-        Groups of several features are written out, and axes put in one order, features last: XLA's
-        CPU backend computes a convolution without groups by matrix products, and one with groups
-        element by element; so too one in another order of axes, if it is inside a loop.
+        Groups of several features are written out, and axes put in one order, features last. XLA's
+        CPU backend computes a convolution without groups by matrix products, but one with groups
+        element by element; inside a loop, also one with its axes in another order.
         """
         (out,) = b.outs
         if not (lhs.type.size and rhs.type.size and out.size):
@@ -132,7 +134,7 @@ class ConvGeneralDilated(Bilinear):
         if 1 < groups <= MOST_GROUPS and rhs.type.shape[inner] > 1:
             return b.inline(lambda lhs, rhs: by_group(self, lhs, rhs), lhs, rhs)
         if self.dims != features_last(lhs.type.ndim):
-            return b.inline(lambda lhs, rhs: turned(self, lhs, rhs), lhs, rhs)
+            return b.inline(lambda lhs, rhs: with_features_last(self, lhs, rhs), lhs, rhs)
         pads = str([list(pair) for pair in self.padding]) if self.padding else ""
         dims = self.dims
         return b.emit(
@@ -172,13 +174,13 @@ class ConvGeneralDilated(Bilinear):
         groups = max(self.feature_groups, self.batch_groups)
         if axis_l is not None and axis_r is not None:
             # Groups (member, group), each with its own features (or batch) and output features.
-            grown = dataclasses.replace(
+            joint = dataclasses.replace(
                 self,
                 feature_groups=self.feature_groups * (size if self.batch_groups == 1 else 1),
                 batch_groups=self.batch_groups * (size if self.batch_groups > 1 else 1),
             )
             into = features if self.batch_groups == 1 else batch
-            out = grown(merge(lhs, axis_l, into), merge(rhs, axis_r, out_features))
+            out = joint(merge(lhs, axis_l, into), merge(rhs, axis_r, out_features))
             return split_axis(out, out_place, size), out_place
         if axis_l is not None:
             # Batch (group, member, example): the groups stay outermost.
@@ -322,9 +324,8 @@ def _check(
     g, b = op.feature_groups, op.batch_groups
     if g < 1 or b < 1 or (g > 1 and b > 1):
         raise ValueError(
-            f"{caller}: group counts must be positive and one of them 1, got "
-            f"feature_group_count {g} "
-            f"and batch_group_count {b}"
+            f"{caller}: group counts must be positive and one of them 1, got feature_group_count "
+            f"{g} and batch_group_count {b}"
         )
     if features != in_features * g:
         raise ValueError(
@@ -334,8 +335,7 @@ def _check(
     if out_features % (g * b) or batch % b:
         raise ValueError(
             f"{caller}: {g * b} groups do not divide the {out_features} output features of rhs: "
-            f"{rhs} "
-            f"or the batch of lhs: {lhs}"
+            f"{rhs} or the batch of lhs: {lhs}"
         )
 
 
@@ -343,7 +343,7 @@ def _check(
 
 
 def ones_or(values: Sequence[int] | None, n: int, caller: str, argument: str) -> tuple[int, ...]:
-    """The numbers given, or as many ones; raises ``ValueError`` for numbers below 1."""
+    """The numbers, or ``n`` ones for None; raises ``ValueError`` for numbers below 1."""
     return (1,) * n if values is None else integers(values, caller, argument, 1)
 
 
@@ -385,8 +385,8 @@ def conv_general_dilated(
 
     Raises:
         TypeError: a number of groups is not an integer.
-        ValueError: features, groups or numbers of entries do not fit, or padding by name is asked
-            for with ``lhs_dilation``.
+        ValueError: features, groups or numbers of entries do not fit, or padding is named
+            together with ``lhs_dilation``.
         NotImplementedError: ``out_sharding`` is not None.
 
     Source: StableHLO, ``convolution``.
@@ -465,7 +465,7 @@ def convolved(
         integer(batch_group_count, caller, "batch_group_count"),
         precision_name(precision, caller),
     )
-    if caller != "conv_general_dilated":  # which the primitive's own errors name
+    if caller != "conv_general_dilated":  # the name that the primitive's own errors give
         _check(op, left.type, right.type, caller)
     return accumulated(
         caller,

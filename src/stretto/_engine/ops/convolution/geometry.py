@@ -1,6 +1,6 @@
 """Where a convolution's windows lie: named axes, padding by name, sizes.
 
-Layer 2 (ops).
+Layer 2 (ops). Next, read ``reference``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from stretto._engine.core.integers import pairs_of
+from stretto._engine.core.integers import pairs_of, sizes_of
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -66,6 +66,7 @@ def conv_dimension_numbers(
         The axes; spatial ones in the kernel's order.
 
     Raises:
+        TypeError: a size is not an integer.
         ValueError: the ranks differ, or the strings do not fit them or each other.
 
     >>> import stretto as st
@@ -81,20 +82,23 @@ def dimension_numbers_of(
     """What ``conv_dimension_numbers`` gives; errors name the caller."""
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
+    lhs_shape, rhs_shape = (
+        sizes_of(lhs_shape, caller, "lhs_shape"),
+        sizes_of(rhs_shape, caller, "rhs_shape"),
+    )
     n = len(lhs_shape)
     if len(rhs_shape) != n:
-        raise ValueError(
-            f"{caller}: ranks differ, shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
-        )
+        raise ValueError(f"{caller}: ranks differ, shapes {lhs_shape} and {rhs_shape}")
     if dimension_numbers is None:
         plain = tuple(range(n))
         return ConvDimensionNumbers(plain, plain, plain)
-    given = tuple(dimension_numbers)
-    fits = len(given) == 3 and all(isinstance(s, str) and len({*s}) == len(s) == n for s in given)
-    spatial = [c for c in given[1] if c not in "OI"] if fits else []
+    is_sequence = isinstance(dimension_numbers, (tuple, list))
+    specs: tuple[Any, ...] = tuple(dimension_numbers) if is_sequence else ()
+    fits = len(specs) == 3 and all(isinstance(s, str) and len({*s}) == len(s) == n for s in specs)
+    spatial = [c for c in specs[1] if c not in "OI"] if fits else []
     if not fits or any(
         {*spec} != {*pair, *spatial} or len(spatial) != n - 2
-        for spec, pair in zip(given, ("NC", "OI", "NC"), strict=True)
+        for spec, pair in zip(specs, ("NC", "OI", "NC"), strict=True)
     ):
         raise ValueError(
             f"{caller}: dimension_numbers must be three strings of {n} letters, with N and C, O "
@@ -104,13 +108,13 @@ def dimension_numbers_of(
     return ConvDimensionNumbers(
         *[
             tuple(spec.index(c) for c in (*pair, *spatial))
-            for spec, pair in zip(given, ("NC", "OI", "NC"), strict=True)
+            for spec, pair in zip(specs, ("NC", "OI", "NC"), strict=True)
         ]
     )
 
 
 def _same(n: int, k: int, s: int, lower: bool) -> tuple[int, int]:
-    """Padding for ceil(n / s) outputs, the odd one after, or with ``lower`` before."""
+    """Padding for ceil(n / s) outputs; an odd element goes after, or with ``lower`` before."""
     total = max(0, (-(-n // s) - 1) * s + k - n)
     low = total - total // 2 if lower else total // 2
     return low, total - low

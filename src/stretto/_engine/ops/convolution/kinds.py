@@ -11,10 +11,7 @@ from typing import Any
 from stretto._engine.core.integers import integers, pairs_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.convolution.general import (
-    convolved,
-    ones_or,
-)
+from stretto._engine.ops.convolution.general import convolved, ones_or
 from stretto._engine.ops.convolution.geometry import (
     dilated,
     dimension_numbers_of,

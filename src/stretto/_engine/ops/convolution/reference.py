@@ -1,6 +1,6 @@
 """Convolution in NumPy: windows as a view, then matrix products.
 
-Layer 2 (ops). The reference rule of ``convolution``.
+Layer 2 (ops). The reference rule of ``general``.
 """
 
 from __future__ import annotations

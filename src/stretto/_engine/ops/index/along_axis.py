@@ -1,6 +1,6 @@
 """Elements taken along one axis, at indices of their own for each line.
 
-Layer 2 (ops).
+Layer 2 (ops). Each is one gather.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ def take_along_axis(
     fill_value: Any = None,
     wrap_negative: bool = True,
 ) -> Any:
-    """The elements of ``x`` at ``indices`` along ``axis``, each line of both apart.
+    """The elements of ``x`` at ``indices`` along ``axis``, line by line.
 
     ``x`` and ``indices`` have one number of axes, and broadcast along the others. Negative indices
-    count from the end if ``wrap_negative``; ``mode`` and ``fill_value`` are those of ``gather``,
-    but that with a ``fill_value`` the mode is ``"fill"`` unless another is named.
+    count from the end if ``wrap_negative``; ``mode`` and ``fill_value`` are those of ``gather``.
 
     >>> import stretto.numpy as snp
     >>> x = snp.array([[3, 1, 2], [6, 5, 4]])
@@ -62,6 +61,6 @@ def take_along_axis(
     others = tuple(d for d in range(x.ndim) if d != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     sizes = tuple(1 if d == axis and indices.size else min(k, 1) for d, k in enumerate(x.shape))
-    how = access_mode("take_along_axis", reading_mode(mode, fill_value), "clip")
-    fill = fill_bytes(x.dtype, fill_value) if how == "fill" else b""
-    return Gather(numbers, sizes, how, fill)(x, reshape(indices, (*indices.shape, 1)))
+    access = access_mode("take_along_axis", reading_mode(mode, fill_value), "clip")
+    fill = fill_bytes(x.dtype, fill_value, "take_along_axis") if access == "fill" else b""
+    return Gather(numbers, sizes, access, fill)(x, reshape(indices, (*indices.shape, 1)))

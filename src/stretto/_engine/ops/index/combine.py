@@ -1,7 +1,7 @@
-"""Scatters that multiply, or keep the least or greatest: what their derivatives need is their own.
+"""Scatters that multiply, or keep the least or greatest, and what their derivatives need.
 
 Layer 2 (ops). Where an element is multiplied more than once, the derivative by one factor is the
-product of the others, found by sorting the factors by the element that they go to.
+product of the others, for which the factors are sorted by the element that they go to.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import numpy as np
 
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import NOT_LINEAR
 from stretto._engine.core.types import default_dtype
 from stretto._engine.ops.arithmetic import add, divide, multiply
 from stretto._engine.ops.bitwise import bitwise_or
-from stretto._engine.ops.comparison import eq, full, ne, where
+from stretto._engine.ops.comparison import eq, full, ne, or_zeros, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.along_axis import take_along_axis
-from stretto._engine.ops.index.primitives import ScatterAdd, ScatterFamily, or_zeros
+from stretto._engine.ops.index.primitives import ScatterAdd, ScatterFamily
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
@@ -34,7 +35,7 @@ def products_of_others(factors: Any, groups: Any) -> Any:
     """For each of a line of factors the product of the others in its group.
 
     Sorted by group, with p[i] = f[i] p[i-1] within one: p[i-1] from one side times that from the
-    other. No division, so zeros are no exception.
+    other. There is no division, so zeros need no special case.
     """
     n = factors.shape[0]
     groups, order = Sort(0)(groups, iota(np.dtype(np.int32), n))
@@ -81,13 +82,15 @@ class ScatterMul(ScatterFamily):
         """Linear in the operand: the same factors."""
         if isinstance(updates, Linear):
             raise MissingRuleError(
-                "scatter_mul is not linear in its updates: elements without one stay as they are"
+                "scatter_mul is not linear in its updates: elements without any stay as they are"
             )
         return self(ct, indices, updates), None, None
 
 
 class ScatterExtremum(ScatterFamily, abstract=True):
     """The least or greatest of the element and its updates."""
+
+    transpose = NOT_LINEAR
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The mean of the tangents of those that attain the extremum."""
@@ -98,19 +101,15 @@ class ScatterExtremum(ScatterFamily, abstract=True):
         def attains(v: Any, extremum: Any) -> Any:
             return bitwise_or(eq(v, extremum), ne(v, v))
 
-        kept = attains(x, out)
-        set_ = attains(updates, self.read(out, indices, updates))
+        elements = attains(x, out)
+        winners = attains(updates, self.read(out, indices, updates))
         count = self.other(
-            ScatterAdd, convert(kept, x.dtype), indices, convert(set_, updates.dtype)
+            ScatterAdd, convert(elements, x.dtype), indices, convert(winners, updates.dtype)
         )
-        total = or_zeros(None if dx is None else where(kept, dx, 0), x)
+        total = or_zeros(None if dx is None else where(elements, dx, 0), x)
         if du is not None:
-            total = self.other(ScatterAdd, total, indices, where(set_, du, 0))
+            total = self.other(ScatterAdd, total, indices, where(winners, du, 0))
         return out, divide(total, maximum(count, 1))
-
-    def transpose(self, ct: Any, *args: Any) -> Any:
-        """Refused: only its derivative is linear."""
-        raise MissingRuleError(f"{self.name} is not linear, so only its jvp is ever transposed")
 
 
 class ScatterMin(ScatterExtremum):

@@ -1,7 +1,7 @@
 """Slices whose place is known only when the program runs, read and updated.
 
-Layer 2 (ops). Each is the other's transpose. A batch of places is a gather or a scatter, as
-``index`` has them.
+Layer 2 (ops). Each is the other's transpose. A batch of slices at different places is a gather or a
+scatter: see ``gather_scatter``.
 """
 
 from __future__ import annotations
@@ -17,14 +17,10 @@ from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
-from stretto._engine.ops.comparison import full, full_like, lt, select, zeros_like
+from stretto._engine.ops.comparison import full, full_like, lt, or_zeros, select
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index.gather_scatter import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    gather,
-    scatter,
-)
+from stretto._engine.ops.index.gather_scatter import gather, scatter
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
 from stretto._engine.ops.shape import concatenate
 
@@ -44,8 +40,7 @@ def _check_starts(caller: str, x: ArrayType, starts: Sequence[ArrayType]) -> Non
     if len(starts) != x.ndim or len(kinds) > 1 or not scalars:
         raise TypeError(
             f"{caller}: expected one start index for each axis of {x}, integer scalars of one "
-            "dtype; "
-            f"got {', '.join(map(str, starts)) or 'none'}"
+            f"dtype; got {', '.join(map(str, starts)) or 'none'}"
         )
 
 
@@ -82,7 +77,7 @@ class DynamicSlice(Primitive):
     kernel = Kernel.ONE
 
     def infer(self, x: ArrayType, *starts: ArrayType) -> ArrayType:
-        """The sizes asked for."""
+        """The sizes requested."""
         _check_starts(self.name, x, starts)
         _check_sizes(self.name, "the slice of sizes", x, self.sizes)
         return x.with_shape(self.sizes)
@@ -107,7 +102,7 @@ class DynamicSlice(Primitive):
         return (DYNAMIC_UPDATE_SLICE(zeros, ct, *starts), *(None for _ in starts))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """One start for all: the mapped axis is read whole. Several: a gather."""
+        """With one start for all, the mapped axis is read whole; with several, a gather."""
         (x, *starts), (axis, *start_axes) = args, axes
         if all(a is None for a in start_axes):
             assert axis is not None
@@ -160,12 +155,10 @@ class DynamicUpdateSlice(Primitive):
         out = self(x, update, *starts)
         if dx is None and du is None:
             return out, None
-        dx = zeros_like(x) if dx is None else dx
-        du = zeros_like(update) if du is None else du
-        return out, self(dx, du, *starts)
+        return out, self(or_zeros(dx, x), or_zeros(du, update), *starts)
 
     def transpose(self, ct: Any, x: Any, update: Any, *starts: Any) -> tuple[Any, ...]:
-        """To the update the slice that it became; to the operand the rest."""
+        """To the update its slice of the cotangent; to the operand the rest."""
         ct_x = ct_update = None
         if isinstance(x, Linear):
             ct_x = self(ct, full(update.shape, 0, ct.dtype, ct.weak_type), *starts)
@@ -174,7 +167,7 @@ class DynamicUpdateSlice(Primitive):
         return (ct_x, ct_update, *(None for _ in starts))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """One start for all: the update has the mapped axis. Several: a scatter."""
+        """With one start for all, the mapped axis is updated whole; with several, a scatter."""
         (x, update, *starts), (axis, update_axis, *start_axes) = args, axes
         x, update = (
             broadcast_in_dim(v, (size, *v.shape), range(1, v.ndim + 1))
@@ -205,40 +198,44 @@ DYNAMIC_UPDATE_SLICE = DynamicUpdateSlice()
 
 
 def _start_indices(
-    caller: str, x: Any, given: Any, allow_negative: bool | Sequence[bool]
+    caller: str, x: Any, starts: Any, allow_negative: bool | Sequence[bool]
 ) -> list[Any]:
     """One scalar for each axis, of one dtype, negative ones counted from the end where allowed."""
-    if isinstance(given, (Value, np.ndarray)):
-        vector = as_value(given, caller, "start_indices")
+    if isinstance(starts, (Value, np.ndarray)):
+        vector = as_value(starts, caller, "start_indices")
         if vector.shape != (x.ndim,):
             raise TypeError(
                 f"{caller}: expected {x.ndim} start indices, one for each axis of {x.type}, got "
                 f"{vector.type}"
             )
         pick = DynamicSlice((1,))
-        given = [reshape(pick(vector, full((), i, np.dtype(np.int32))), ()) for i in range(x.ndim)]
-    if len(given) != x.ndim:
+        starts = [reshape(pick(vector, full((), i, np.dtype(np.int32))), ()) for i in range(x.ndim)]
+    elif not isinstance(starts, (tuple, list)):
+        raise TypeError(
+            f"{caller}: start_indices must be a sequence of integer scalars, one for each axis of "
+            f"{x.type}, or an array of them; got {starts!r}"
+        )
+    if len(starts) != x.ndim:
         raise TypeError(
             f"{caller}: expected {x.ndim} start indices, one for each axis of {x.type}, got "
-            f"{len(given)}"
+            f"{len(starts)}"
         )
-    several = isinstance(allow_negative, (tuple, list))
-    from_end = allow_negative if several else [allow_negative] * x.ndim
+    each = isinstance(allow_negative, (tuple, list))
+    from_end = allow_negative if each else [allow_negative] * x.ndim
     if len(from_end) != x.ndim:
         raise ValueError(
-            f"{caller}: allow_negative_indices must be a bool, or one for each axis of "
-            f"{x.type}; got "
-            f"{allow_negative}"
+            f"{caller}: allow_negative_indices must be a bool, or one for each axis of {x.type}; "
+            f"got {allow_negative}"
         )
-    if all(type(i) is int for i in given):
+    if all(type(i) is int for i in starts):
         int32 = np.dtype(np.int32)
         bound = np.iinfo(int32).max
-        counted = [
+        places = [
             i + n if i < 0 and wraps else i
-            for i, n, wraps in zip(given, x.shape, from_end, strict=True)
+            for i, n, wraps in zip(starts, x.shape, from_end, strict=True)
         ]
-        return [full((), max(0, min(i, bound)), int32) for i in counted]
-    values = [as_value(i, caller, f"start index {d}") for d, i in enumerate(given)]
+        return [full((), max(0, min(i, bound)), int32) for i in places]
+    values = [as_value(i, caller, f"start index {d}") for d, i in enumerate(starts)]
     for v in values:
         if v.shape or kind_of(v.dtype) not in ("int", "uint"):
             raise TypeError(f"{caller}: a start index must be an integer scalar, got {v.type}")

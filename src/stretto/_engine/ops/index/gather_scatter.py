@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
@@ -18,6 +19,8 @@ from stretto._engine.ops.index.geometry import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     access_mode,
+    check_numbers,
+    out_shape,
     reading_mode,
 )
 from stretto._engine.ops.index.primitives import (
@@ -30,15 +33,15 @@ from stretto._engine.ops.index.primitives import (
 )
 
 __all__ = [
-    "GatherDimensionNumbers",
-    "ScatterDimensionNumbers",
     "gather",
+    "gathered",
     "scatter",
     "scatter_add",
     "scatter_max",
     "scatter_min",
     "scatter_mul",
     "scatter_sub",
+    "scattered",
 ]
 
 
@@ -61,7 +64,7 @@ def gather(
         dimension_numbers: which axes belong together.
         slice_sizes: the sizes of the window along each axis of ``operand``.
         unique_indices: a promise that no window is taken twice.
-        indices_are_sorted: a promise that the vectors rise.
+        indices_are_sorted: a promise that the vectors are in ascending order.
         mode: what to do with windows out of bounds: ``"clip"``, the default, moves them inside;
             ``"fill"``, the default with a ``fill_value``, gives that; or a ``GatherScatterMode``.
         fill_value: a scalar; by default NaN, the least signed or greatest unsigned integer, or
@@ -71,7 +74,8 @@ def gather(
         The windows.
 
     Raises:
-        TypeError: ``start_indices`` are not integers.
+        TypeError: indices or sizes are not integers, or ``dimension_numbers`` are not a
+            ``GatherDimensionNumbers``.
         ValueError: axes or sizes do not fit, or there is no such mode.
 
     Source: StableHLO, ``gather``.
@@ -83,16 +87,46 @@ def gather(
     Array([[4, 5],
            [0, 1]], dtype=int32)
     """
-    x = as_value(operand, "gather", "operand")
-    starts = as_value(start_indices, "gather", "start_indices")
-    mode = access_mode("gather", reading_mode(mode, fill_value), "clip")
-    fill = fill_bytes(x.dtype, fill_value) if mode == "fill" else b""
-    sizes = tuple(map(int, slice_sizes))
+    return gathered(
+        "gather",
+        operand,
+        start_indices,
+        dimension_numbers,
+        slice_sizes,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        mode=mode,
+        fill_value=fill_value,
+    )
+
+
+def gathered(
+    caller: str,
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """What ``gather`` gives; errors name the caller."""
+    x = as_value(operand, caller, "operand")
+    starts = as_value(start_indices, caller, "start_indices")
+    check_numbers(caller, dimension_numbers, GatherDimensionNumbers)
+    mode = access_mode(caller, reading_mode(mode, fill_value), "clip")
+    fill = fill_bytes(x.dtype, fill_value, caller) if mode == "fill" else b""
+    sizes = integers(slice_sizes, caller, "slice_sizes")
     primitive = Gather(dimension_numbers, sizes, mode, fill, indices_are_sorted, unique_indices)
+    if caller != "gather":  # the name that the primitive's own errors give
+        out_shape(caller, x.type, starts.type, dimension_numbers, sizes)
     return primitive(x, starts)
 
 
-def _scatter(
+def scattered(
+    caller: str,
     family: type[ScatterFamily],
     operand: Any,
     indices: Any,
@@ -100,7 +134,8 @@ def _scatter(
     numbers: ScatterDimensionNumbers,
     **options: Any,
 ) -> Any:
-    caller = family.name
+    """What ``scatter`` and its relatives give; errors name the caller."""
+    check_numbers(caller, numbers, ScatterDimensionNumbers)
     operand = as_value(operand, caller, "operand")
     indices = as_value(indices, caller, "scatter_indices")
     weak = not isinstance(updates, Value)
@@ -108,7 +143,10 @@ def _scatter(
     if weak or updates.type.weak_type:
         updates = convert(updates, operand.dtype, operand.type.weak_type)
     options["mode"] = access_mode(caller, options["mode"], "drop")
-    return family(numbers, **options)(operand, indices, updates)
+    primitive = family(numbers, **options)
+    if caller != family.name:  # the name that the primitive's own errors give
+        primitive.check(caller, operand.type, indices.type, updates.type)
+    return primitive(operand, indices, updates)
 
 
 def scatter(
@@ -123,14 +161,14 @@ def scatter(
 ) -> Array:
     """Set windows of an array to new values.
 
-    Of several updates of one element the last counts on a CPU; on other devices any.
+    If an element is updated several times, the last update wins on a CPU, and any on other devices.
 
     Args:
         operand: an array.
         scatter_indices: integers; the index vectors lie along the last axis.
         updates: the new values, of the windows' shape and the dtype of ``operand``.
         dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors rise.
+        indices_are_sorted: a promise that the vectors are in ascending order.
         unique_indices: a promise that no element is named twice.
         mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
             inside.
@@ -150,7 +188,8 @@ def scatter(
     >>> st.lax.scatter(snp.zeros(3), snp.array([[1]]), snp.array([5.0]), numbers)
     Array([0., 5., 0.], dtype=float32)
     """
-    return _scatter(
+    return scattered(
+        "scatter",
         ScatterSet,
         operand,
         scatter_indices,
@@ -179,7 +218,7 @@ def scatter_add(
         scatter_indices: integers; the index vectors lie along the last axis.
         updates: the new values, of the windows' shape and the dtype of ``operand``.
         dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors rise.
+        indices_are_sorted: a promise that the vectors are in ascending order.
         unique_indices: a promise that no element is named twice.
         mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
             inside.
@@ -199,7 +238,8 @@ def scatter_add(
     >>> st.lax.scatter_add(x, i, u, numbers)
     Array([ 3, 10], dtype=int32)
     """
-    return _scatter(
+    return scattered(
+        "scatter_add",
         ScatterAdd,
         operand,
         scatter_indices,
@@ -228,7 +268,7 @@ def scatter_sub(
         scatter_indices: integers; the index vectors lie along the last axis.
         updates: the new values, of the windows' shape and the dtype of ``operand``.
         dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors rise.
+        indices_are_sorted: a promise that the vectors are in ascending order.
         unique_indices: a promise that no element is named twice.
         mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
             inside.
@@ -248,7 +288,8 @@ def scatter_sub(
     >>> st.lax.scatter_sub(x, i, u, numbers)
     Array([ 3, -4], dtype=int32)
     """
-    return _scatter(
+    return scattered(
+        "scatter_sub",
         ScatterSub,
         operand,
         scatter_indices,
@@ -277,7 +318,7 @@ def scatter_mul(
         scatter_indices: integers; the index vectors lie along the last axis.
         updates: the new values, of the windows' shape and the dtype of ``operand``.
         dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors rise.
+        indices_are_sorted: a promise that the vectors are in ascending order.
         unique_indices: a promise that no element is named twice.
         mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
             inside.
@@ -297,7 +338,8 @@ def scatter_mul(
     >>> st.lax.scatter_mul(x, i, u, numbers)
     Array([ 3, 30], dtype=int32)
     """
-    return _scatter(
+    return scattered(
+        "scatter_mul",
         ScatterMul,
         operand,
         scatter_indices,
@@ -326,7 +368,7 @@ def scatter_min(
         scatter_indices: integers; the index vectors lie along the last axis.
         updates: the new values, of the windows' shape and the dtype of ``operand``.
         dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors rise.
+        indices_are_sorted: a promise that the vectors are in ascending order.
         unique_indices: a promise that no element is named twice.
         mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
             inside.
@@ -346,7 +388,8 @@ def scatter_min(
     >>> st.lax.scatter_min(x, i, u, numbers)
     Array([3, 2], dtype=int32)
     """
-    return _scatter(
+    return scattered(
+        "scatter_min",
         ScatterMin,
         operand,
         scatter_indices,
@@ -375,7 +418,7 @@ def scatter_max(
         scatter_indices: integers; the index vectors lie along the last axis.
         updates: the new values, of the windows' shape and the dtype of ``operand``.
         dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors rise.
+        indices_are_sorted: a promise that the vectors are in ascending order.
         unique_indices: a promise that no element is named twice.
         mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
             inside.
@@ -395,7 +438,8 @@ def scatter_max(
     >>> st.lax.scatter_max(x, i, u, numbers)
     Array([3, 5], dtype=int32)
     """
-    return _scatter(
+    return scattered(
+        "scatter_max",
         ScatterMax,
         operand,
         scatter_indices,

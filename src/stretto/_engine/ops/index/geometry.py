@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.integers import integers
 from stretto._engine.core.types import ArrayType, kind_of
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
 
 
 class GatherScatterMode(enum.Enum):
-    """What becomes of windows out of bounds; each has its name in small letters too.
+    """What becomes of windows out of bounds; each mode can be named in lower case too.
 
-    ``FILL_OR_DROP`` gives the fill value when reading and writes nothing; ``ONE_HOT`` is the same,
-    and asks other devices than CPUs to read by a matrix product.
+    ``FILL_OR_DROP`` reads the fill value, and writes nothing; ``ONE_HOT`` does the same, and asks
+    devices other than CPUs to read by a matrix product.
     """
 
     CLIP = enum.auto()
@@ -34,8 +35,7 @@ class GatherScatterMode(enum.Enum):
         """Find the mode of a name.
 
         Args:
-            s: a name in small letters, of which ``"fill"`` and ``"drop"`` are one mode; None, for
-                that mode too; or a mode.
+            s: a mode, or its name in lower case; ``"fill"``, ``"drop"`` and None are one mode.
 
         Returns:
             The mode.
@@ -51,6 +51,19 @@ class GatherScatterMode(enum.Enum):
         if s is None or s in ("fill", "drop"):
             return cls.FILL_OR_DROP
         return cls[s.upper()] if isinstance(s, str) else cls[s.name]
+
+
+def _canonicalize(numbers: Any) -> None:
+    """Make each field a tuple of integers."""
+    for field in dataclasses.fields(numbers):
+        axes = integers(getattr(numbers, field.name), type(numbers).__name__, field.name)
+        object.__setattr__(numbers, field.name, axes)
+
+
+def check_numbers(caller: str, numbers: Any, family: type) -> None:
+    """Raise ``TypeError`` unless these dimension numbers are of this class."""
+    if not isinstance(numbers, family):
+        raise TypeError(f"{caller}: dimension_numbers must be a {family.__name__}, got {numbers!r}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +92,7 @@ class GatherDimensionNumbers:
     start_indices_batching_dims: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, tuple(map(int, getattr(self, field.name))))
+        _canonicalize(self)
 
     def mapped(self, operand: bool, indices: bool) -> GatherDimensionNumbers:
         """Renumber the axes where the operand, the indices, or both have a new first axis.
@@ -134,8 +146,7 @@ class ScatterDimensionNumbers:
     scatter_indices_batching_dims: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, tuple(map(int, getattr(self, field.name))))
+        _canonicalize(self)
 
     def gather(self) -> GatherDimensionNumbers:
         """Describe the gather that reads what this scatter writes.
@@ -159,9 +170,9 @@ class ScatterDimensionNumbers:
 
 
 def access_mode(caller: str, mode: str | GatherScatterMode | None, default: str) -> str:
-    """The mode by its one name at this end: ``fill`` when reading and ``drop`` when writing."""
+    """The canonical name of a mode: ``fill`` is for reading, ``drop`` for writing."""
     outside = "fill" if default == "clip" else "drop"
-    # An enumeration of the same names, JAX's among them, is as good.
+    # Other enumerations with these names, such as JAX's, are accepted too.
     mode = getattr(mode, "name", mode)
     names = {
         None: default,
@@ -175,7 +186,7 @@ def access_mode(caller: str, mode: str | GatherScatterMode | None, default: str)
         "drop": outside,
         "promise_in_bounds": "promise_in_bounds",
     }
-    if mode not in names:
+    if not (mode is None or isinstance(mode, str)) or mode not in names:
         raise ValueError(
             f"{caller}: mode must be 'clip', 'fill', 'drop' or 'promise_in_bounds'; got {mode!r}"
         )
@@ -183,21 +194,21 @@ def access_mode(caller: str, mode: str | GatherScatterMode | None, default: str)
 
 
 def reading_mode(mode: Any, fill_value: Any) -> Any:
-    """The mode named, or else that which has a use for the value to fill with."""
+    """The mode; by default the one that uses the fill value, where there is one."""
     return "fill" if mode is None and fill_value is not None else mode
 
 
 def window_sizes(
     operand: ArrayType, updates: ArrayType, numbers: GatherDimensionNumbers
 ) -> tuple[int, ...]:
-    """The window's size along each axis of the operand, as the updates have it."""
-    given = iter([updates.shape[d] for d in numbers.offset_dims if d < updates.ndim])
+    """The window's size along each axis of the operand, as the updates imply."""
+    windows = iter([updates.shape[d] for d in numbers.offset_dims if d < updates.ndim])
     sizes = []
     for d, n in enumerate(operand.shape):
         if d in numbers.operand_batching_dims:
             sizes.append(min(n, 1))
         else:
-            sizes.append(1 if d in numbers.collapsed_slice_dims else next(given, n))
+            sizes.append(1 if d in numbers.collapsed_slice_dims else next(windows, n))
     return tuple(sizes)
 
 
@@ -217,30 +228,32 @@ def out_shape(
     if kind_of(indices.dtype) not in ("int", "uint"):
         raise TypeError(f"{caller}: indices must be integers, got {indices}")
     n, map_, drop = numbers, numbers.start_index_map, numbers.collapsed_slice_dims
-    given = f"; operand {operand}, indices {indices}, {numbers}, window sizes {sizes}"
-    _require(indices.ndim > 0, caller, "indices need a last axis, of index vectors" + given)
+    context = f"; operand {operand}, indices {indices}, {numbers}, window sizes {sizes}"
+    _require(indices.ndim > 0, caller, "indices need a last axis, of index vectors" + context)
     _require(
         len(map_) == indices.shape[-1],
         caller,
-        f"index vectors have {indices.shape[-1]} components, for {len(map_)} axes" + given,
+        f"index vectors have {indices.shape[-1]} components, for {len(map_)} axes" + context,
     )
-    _require(len(sizes) == operand.ndim, caller, "one window size is needed for each axis" + given)
+    _require(
+        len(sizes) == operand.ndim, caller, "one window size is needed for each axis" + context
+    )
     _require(
         all(0 <= size <= m for size, m in zip(sizes, operand.shape, strict=True)),
         caller,
-        "a window is larger than the operand" + given,
+        "a window is larger than the operand" + context,
     )
-    left_out = (*drop, *n.operand_batching_dims)
-    for axes in (left_out, (*map_, *n.operand_batching_dims)):
+    omitted = (*drop, *n.operand_batching_dims)
+    for axes in (omitted, (*map_, *n.operand_batching_dims)):
         _require(
             len(set(axes)) == len(axes) and all(0 <= d < operand.ndim for d in axes),
             caller,
-            f"{axes} are not distinct axes of the operand" + given,
+            f"{axes} are not distinct axes of the operand" + context,
         )
     _require(
-        all(sizes[d] <= 1 for d in left_out),
+        all(sizes[d] <= 1 for d in omitted),
         caller,
-        "collapsed axes need windows of size 1" + given,
+        "collapsed axes need windows of size 1" + context,
     )
     pairs = list(zip(n.operand_batching_dims, n.start_indices_batching_dims, strict=False))
     _require(
@@ -249,18 +262,18 @@ def out_shape(
             0 <= b < indices.ndim - 1 and operand.shape[a] == indices.shape[b] for a, b in pairs
         ),
         caller,
-        "batching axes do not pair up in size" + given,
+        "batching axes do not pair up in size" + context,
     )
-    window = iter([size for d, size in enumerate(sizes) if d not in left_out])
+    window = iter([size for d, size in enumerate(sizes) if d not in omitted])
     batch = iter(indices.shape[:-1])
-    ndim = indices.ndim - 1 + operand.ndim - len(left_out)
+    ndim = indices.ndim - 1 + operand.ndim - len(omitted)
     places = n.offset_dims
     _require(
-        len(places) == operand.ndim - len(left_out)
+        len(places) == operand.ndim - len(omitted)
         and list(places) == sorted(set(places))
         and all(0 <= d < ndim for d in places),
         caller,
-        f"window axes {places} must be increasing, one for each axis not collapsed" + given,
+        f"window axes {places} must be increasing, one for each axis not collapsed" + context,
     )
     return tuple(next(window) if d in places else next(batch) for d in range(ndim))
 
@@ -269,7 +282,7 @@ def out_shape(
 
 
 def index_operand(b: Any, indices: Any) -> Any:
-    """Indices in a signed type that holds every bound."""
+    """The indices in a signed dtype that holds every bound."""
     dtype = indices.type.dtype
     if dtype.itemsize < 4 or dtype.name in ("int4", "uint4", "int2", "uint2"):
         return b.convert(indices, np.dtype(np.int32))

@@ -18,7 +18,7 @@ from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto._engine.ops.arithmetic import add, negative, subtract
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import eq, full, where, zeros_like
+from stretto._engine.ops.comparison import eq, full, or_zeros, where
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index import reference as index_reference
 from stretto._engine.ops.index.geometry import (
@@ -46,8 +46,8 @@ __all__ = [
 # Gather
 
 
-def fill_bytes(dtype: np.dtype, fill_value: Any) -> bytes:
-    """The element read out of bounds, exactly, as its bytes.
+def fill_bytes(dtype: np.dtype, fill_value: Any, caller: str = "gather") -> bytes:
+    """The bytes of the element that is read out of bounds.
 
     By default NaN, the least signed or greatest unsigned integer, or True.
     """
@@ -58,7 +58,10 @@ def fill_bytes(dtype: np.dtype, fill_value: Any) -> bytes:
             fill_value = int(bounds.min if kind == "int" else bounds.max)
         else:
             fill_value = True if kind == "bool" else math.nan
-    return np.asarray(fill_value).astype(dtype).tobytes()
+    element = np.asarray(fill_value)
+    if element.ndim or element.dtype.kind in "OSU":
+        raise TypeError(f"{caller}: fill_value must be a scalar, got {fill_value!r}")
+    return element.astype(dtype).tobytes()
 
 
 def fill_element(dtype: np.dtype, fill: bytes) -> Any:
@@ -91,7 +94,7 @@ class Gather(Primitive):
         return index_reference.gather(x, indices, numbers, sizes, out_shape=shape, fill=fill)
 
     def lower(self, b: Any, x: Any, indices: Any) -> Any:
-        """StableHLO ``gather``, which clamps; then a select where windows are to be filled."""
+        """StableHLO ``gather``, which clamps; then a select for windows to fill."""
         n = self.dimension_numbers
         out = b.outs[0]
         indices = index_operand(b, indices)
@@ -129,7 +132,7 @@ class Gather(Primitive):
         return b.emit("select", mask, clipped, fill, out=out)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in the operand; what was filled is constant."""
+        """Linear in the operand; the fill value is constant."""
         out, dx = self(*primals), tangents[0]
         if dx is None:
             return out, None
@@ -147,7 +150,7 @@ class Gather(Primitive):
         return write(full(x.shape, 0, x.dtype, ct.type.weak_type), indices, ct), None
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is a window of the operand, an axis of the indices, or both in step."""
+        """The mapped axis becomes a window axis, an axis of the indices, or a batching axis."""
         x, indices = (
             a if d is None else move_to_front(a, d) for a, d in zip(args, axes, strict=True)
         )
@@ -188,20 +191,24 @@ class ScatterFamily(Primitive, abstract=True):
 
     def infer(self, x: ArrayType, indices: ArrayType, updates: ArrayType) -> ArrayType:
         """The operand's type; the updates must have the shape of the windows."""
+        self.check(self.name, x, indices, updates)
+        return x
+
+    def check(self, caller: str, x: ArrayType, indices: ArrayType, updates: ArrayType) -> None:
+        """Raise unless the types fit each other and the dimension numbers."""
         numbers = self.dimension_numbers.gather()
         sizes = window_sizes(x, updates, numbers)
-        shape = out_shape(self.name, x, indices, numbers, sizes)
+        shape = out_shape(caller, x, indices, numbers, sizes)
         if updates.shape != shape or updates.dtype != x.dtype:
             raise TypeError(
-                f"{self.name}: expected updates of type {array_type(shape, x.dtype)}, got "
+                f"{caller}: expected updates of type {array_type(shape, x.dtype)}, got "
                 f"{updates}; operand {x}, indices {indices}, {self.dimension_numbers}"
             )
         kind = kind_of(x.dtype)
         if (kind == "bool" and self.update == "sub") or (
             kind == "complex" and self.update in ("min", "max")
         ):
-            raise TypeError(f"{self.name}: not defined for {x}")
-        return x
+            raise TypeError(f"{caller}: not defined for {x}")
 
     def reference(self, x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
         """A copy, written at index arrays; narrow floats accumulate in float32."""
@@ -274,7 +281,7 @@ class ScatterFamily(Primitive, abstract=True):
         return family(**fields)(*args)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is a window of operand and updates, or goes in step with the indices."""
+        """The mapped axis becomes a window axis, or a batching axis if the indices have it."""
         x, indices, updates = args
         x, updates = (
             broadcast_to(v, (size, *v.shape)) if axis is None else move_to_front(v, axis)
@@ -292,10 +299,6 @@ class ScatterFamily(Primitive, abstract=True):
         return scatter_(x, indices, updates), 0
 
 
-def or_zeros(tangent: Any, primal: Any) -> Any:
-    return zeros_like(primal) if tangent is None else tangent
-
-
 class ScatterSet(ScatterFamily):
     """The update replaces the element."""
 
@@ -307,7 +310,7 @@ class ScatterSet(ScatterFamily):
         return new
 
     def winners(self, x: Any, indices: Any, updates: Any) -> tuple[Any, Any]:
-        """The number of the update that each element was set by, from 1, and 0; and all numbers."""
+        """The number of the update that set each element, from 1, or 0; and all their numbers."""
         dtype = default_dtype("int")
         ids = reshape(add(iota(dtype, updates.size), 1), updates.shape)
         return self(full(x.shape, 0, dtype), indices, ids), ids
@@ -315,8 +318,8 @@ class ScatterSet(ScatterFamily):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Each element's tangent is that of what it was set by.
 
-        Where several updates may meet, their numbers are scattered first, and both outputs are read
-        by the number that won, so that they agree on devices that write in no fixed order.
+        Where several updates may set one element, their numbers are scattered first, and value and
+        tangent are read by the number that won: so they agree on devices that write in any order.
         """
         x, indices, updates = primals
         dx, _, du = tangents
@@ -336,7 +339,7 @@ class ScatterSet(ScatterFamily):
         return set_(x, updates), set_(or_zeros(dx, x), du)
 
     def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
-        """What was overwritten had no effect; an update has that of the elements it set."""
+        """Overwritten elements get zero; an update gets the cotangent of the elements it set."""
         ct_x = ct_updates = None
         if isinstance(x, Linear):
             ct_x = self(ct, indices, full(updates.shape, 0, ct.dtype, ct.type.weak_type))
@@ -362,7 +365,7 @@ class ScatterAdd(ScatterFamily):
         return out, dx if du is None else self(or_zeros(dx, x), indices, du)
 
     def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
-        """The cotangent itself; for the updates, what is read of it where they went."""
+        """To the operand the cotangent itself; to the updates what they read of it."""
         ct_updates = self.read(ct, indices, updates) if isinstance(updates, Linear) else None
         return (ct if isinstance(x, Linear) else None), None, ct_updates
 
@@ -374,6 +377,6 @@ class ScatterSub(ScatterAdd):
     op = "subtract"
 
     def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
-        """As for addition, with the sign of the updates turned."""
+        """As for addition, with the sign of the updates reversed."""
         ct_x, _, ct_updates = super().transpose(ct, x, indices, updates)
         return ct_x, None, None if ct_updates is None else negative(ct_updates)

@@ -1,7 +1,7 @@
 """Gather and scatter in NumPy: whole index arrays by broadcasting, no loop over indices.
 
-Layer 2 (ops). The reference rules of ``index``. A gather and a scatter have one geometry, worked
-out by ``locate``: which elements of the operand the windows cover, and in what order of axes.
+Layer 2 (ops). The reference rules of ``primitives``. Gathers and scatters share one geometry, which
+``locate`` works out: which elements of the operand the windows cover, in what order of axes.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def locate(shape: Sequence[int], starts: np.ndarray, numbers: Any, sizes: Sequen
 def _slices(
     starts: np.ndarray, sizes: Sequence[int], ndim: int, index_map: Sequence[int]
 ) -> tuple[slice, ...]:
-    """The one window as slices."""
+    """The only window as slices."""
     first = [0] * ndim
     for d, start in zip(index_map, starts.reshape(-1).tolist(), strict=True):
         first[d] = start
@@ -126,20 +126,20 @@ def gather(
     if inside is not None:
         starts = np.where(inside[..., None], starts, 0)
     if math.prod(starts.shape[:-1]) == 1:
-        picked = operand[_slices(starts, sizes, operand.ndim, numbers.start_index_map)]
-        out = picked.reshape(out_shape)
+        windows = operand[_slices(starts, sizes, operand.ndim, numbers.start_index_map)]
+        out = windows.reshape(out_shape)
     else:
         where = locate(operand.shape, starts, numbers, sizes)
-        picked = operand.transpose(where.indexed + where.full)
+        windows = operand.transpose(where.indexed + where.full)
         if len(where.at) == 1:
-            picked = picked.take(where.at[0], axis=0)
+            windows = windows.take(where.at[0], axis=0)
         elif where.at:
-            picked = picked[where.at]
-        out = np.broadcast_to(picked, where.shape).transpose(where.permutation)
+            windows = windows[where.at]
+        out = np.broadcast_to(windows, where.shape).transpose(where.permutation)
     if inside is None:
         return out
-    kept = [1 if o in numbers.offset_dims else n for o, n in enumerate(out_shape)]
-    return np.where(inside.reshape(kept), out, fill)
+    mask_shape = [1 if o in numbers.offset_dims else n for o, n in enumerate(out_shape)]
+    return np.where(inside.reshape(mask_shape), out, fill)
 
 
 def scatter(
@@ -181,7 +181,7 @@ def _wide(dtype: np.dtype) -> np.dtype:
 
 
 def _write_one(ufunc: np.ufunc | None, view: np.ndarray, updates: np.ndarray) -> None:
-    """Update the one window, a view of the target."""
+    """Update the only window, a view of the target."""
     updates = updates.reshape(view.shape)
     view[...] = updates if ufunc is None else ufunc(view, updates)
 
@@ -208,7 +208,7 @@ def _write(
     where: Located,
     inside: np.ndarray | None,
 ) -> None:
-    """Update the target in place; ``None`` sets."""
+    """Update the target in place; a ufunc of ``None`` sets."""
     inverse = sorted(range(updates.ndim), key=where.permutation.__getitem__)
     updates = updates.transpose(inverse)  # to (batch, partial, full)
     axes = where.indexed + where.full
@@ -218,7 +218,7 @@ def _write(
         at = [a[inside] for a in at]
         updates = updates[inside]
     if ufunc is None and at:
-        # Index arrays of one axis keep NumPy to their order: of equal indices the last wins.
+        # NumPy follows the order of index arrays of one axis: of equal indices the last wins.
         rows = updates.reshape(-1, *(target.shape[d] for d in where.full))
         target.transpose(axes)[tuple(a.reshape(-1) for a in at)] = rows
         return

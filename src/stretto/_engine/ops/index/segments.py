@@ -1,6 +1,6 @@
 """Sums, products and extrema of the parts of an array that belong together.
 
-Layer 2 (ops). Each is one scatter into an array of what the reduction of nothing is; names and
+Layer 2 (ops). Each is one scatter into an array filled with the reduction's identity. Names and
 arguments are those of ``jax.ops``.
 """
 
@@ -14,19 +14,19 @@ import numpy as np
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
-from stretto._engine.core.types import kind_of
+from stretto._engine.core.types import is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index.gather_scatter import (
-    ScatterDimensionNumbers,
     scatter_add,
     scatter_max,
     scatter_min,
     scatter_mul,
 )
+from stretto._engine.ops.index.geometry import ScatterDimensionNumbers, access_mode
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import (
     greatest_below,
@@ -43,22 +43,22 @@ __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
 def _count(caller: str, ids: Any) -> int:
-    known = ids.concrete() if isinstance(ids, Tracer) else ids
-    if known is None:
+    concrete = ids.concrete() if isinstance(ids, Tracer) else ids
+    if concrete is None:
         raise TracedValueError(
             f"{caller}: how many segments there are depends on segment_ids, a traced {ids.type}: "
             f"{ids.origin()}. Give num_segments="
         )
-    host = np.asarray(known)
+    host = np.asarray(concrete)
     return max(int(host.max()) + 1, 0) if host.size else 0
 
 
 class Kind(NamedTuple):
-    """A reduction: as a scatter, over an axis, and of nothing in a dtype."""
+    """A reduction: as a scatter, over an axis, and its identity in a dtype."""
 
     scatter: Callable[..., Any]
     reduce: Callable[..., Any]
-    nothing: Callable[[np.dtype], Any]
+    identity: Callable[[np.dtype], Any]
 
 
 _SUM = Kind(scatter_add, reduce_sum, lambda _: 0)
@@ -83,8 +83,11 @@ def _reduced(
         raise TypeError(f"{caller}: segment_ids must be integers, got {ids.type}")
     if kind is _SUM and kind_of(x.dtype) == "bool":
         raise TypeError(
-            f"{caller}: booleans have no sum, {x.type}; convert them, or use segment_max"
+            f"{caller}: expected numbers, got {x.type}; convert them, or use segment_max"
         )
+    if kind in (_MIN, _MAX) and is_complex(x.dtype):
+        raise TypeError(f"{caller}: expected real numbers or booleans, got {x.type}")
+    options["mode"] = access_mode(caller, options["mode"], "drop")
     if not ids.ndim or x.shape[: ids.ndim] != ids.shape:
         raise ValueError(
             f"{caller}: expected a segment for each part of data along its first axes; got data of "
@@ -101,26 +104,26 @@ def _reduced(
     if bucket_size is not None and size < 1:
         raise ValueError(f"{caller}: bucket_size must be positive, got {bucket_size}")
     rest = x.shape[ids.ndim :]
-    nothing = kind.nothing(x.dtype)
+    identity = kind.identity(x.dtype)
     if not x.size or not count:
-        return full((count, *rest), nothing, x.dtype)
+        return full((count, *rest), identity, x.dtype)
     lines, parts = reshape(ids, (ids.size, 1)), reshape(x, (ids.size, *rest))
     windows = tuple(range(1, 1 + len(rest)))
     if size >= ids.size:
         numbers = ScatterDimensionNumbers(windows, (0,), (0,))
         return kind.scatter(
-            full((count, *rest), nothing, x.dtype), lines, parts, numbers, **options
+            full((count, *rest), identity, x.dtype), lines, parts, numbers, **options
         )
     buckets = np.arange(ids.size)[:, None] // size
     places = concatenate([as_value(buckets.astype(np.int32)), _in_32_bits(lines, count)], 1)
-    target = full((int(buckets[-1, 0]) + 1, count, *rest), nothing, x.dtype)
+    target = full((int(buckets[-1, 0]) + 1, count, *rest), identity, x.dtype)
     numbers = ScatterDimensionNumbers(windows, (0, 1), (0, 1))
     each = kind.scatter(target, places, parts, numbers, **options)
     return convert(kind.reduce(convert(each, widened(x.dtype)), (0,)), x.dtype)
 
 
 def _in_32_bits(ids: Any, count: int) -> Any:
-    """The segments as int32, with those past the last one still there, and negative ones so."""
+    """The segment ids as int32; those out of range stay out of range."""
     if ids.dtype.itemsize >= 4:
         ids = minimum(ids, full_like(ids, count))
         if kind_of(ids.dtype) == "int":
@@ -142,14 +145,13 @@ def segment_sum(
 
     Args:
         data: an array.
-        segment_ids: integers that say of which segment each part along the first axes of ``data``
-            is.
+        segment_ids: integers, the segment of each part along the first axes of ``data``.
         num_segments: the number of segments; by default as many as the ids need, which must be
             known: while tracing, give it.
-        indices_are_sorted: a promise that the ids rise, which may save work.
-        unique_indices: a promise that no id comes twice, which may save work.
-        bucket_size: how many parts to combine by themselves, before their results are; of many
-            parts a sum so loses fewer digits, and takes the memory of a result for each bucket.
+        indices_are_sorted: a promise that the ids are in ascending order, which may save work.
+        unique_indices: a promise that no id occurs twice, which may save work.
+        bucket_size: how many parts to combine before combining their results: a sum of many parts
+            then loses fewer digits, but takes the memory of a result for each bucket.
         mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
             nearest segment.
         out_sharding: must be None.
@@ -159,7 +161,7 @@ def segment_sum(
 
     Raises:
         TypeError: ``segment_ids`` are not integers, or ``data`` is boolean.
-        ValueError: there is not an id for each part, or a number is negative.
+        ValueError: there is not an id for each part, a number is negative, or the mode is unknown.
         NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -194,14 +196,13 @@ def segment_prod(
 
     Args:
         data: an array.
-        segment_ids: integers that say of which segment each part along the first axes of ``data``
-            is.
+        segment_ids: integers, the segment of each part along the first axes of ``data``.
         num_segments: the number of segments; by default as many as the ids need, which must be
             known: while tracing, give it.
-        indices_are_sorted: a promise that the ids rise, which may save work.
-        unique_indices: a promise that no id comes twice, which may save work.
-        bucket_size: how many parts to combine by themselves, before their results are; of many
-            parts a sum so loses fewer digits, and takes the memory of a result for each bucket.
+        indices_are_sorted: a promise that the ids are in ascending order, which may save work.
+        unique_indices: a promise that no id occurs twice, which may save work.
+        bucket_size: how many parts to combine before combining their results: a sum of many parts
+            then loses fewer digits, but takes the memory of a result for each bucket.
         mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
             nearest segment.
         out_sharding: must be None.
@@ -211,7 +212,7 @@ def segment_prod(
 
     Raises:
         TypeError: ``segment_ids`` are not integers.
-        ValueError: there is not an id for each part, or a number is negative.
+        ValueError: there is not an id for each part, a number is negative, or the mode is unknown.
         NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -246,14 +247,13 @@ def segment_max(
 
     Args:
         data: an array.
-        segment_ids: integers that say of which segment each part along the first axes of ``data``
-            is.
+        segment_ids: integers, the segment of each part along the first axes of ``data``.
         num_segments: the number of segments; by default as many as the ids need, which must be
             known: while tracing, give it.
-        indices_are_sorted: a promise that the ids rise, which may save work.
-        unique_indices: a promise that no id comes twice, which may save work.
-        bucket_size: how many parts to combine by themselves, before their results are; of many
-            parts a sum so loses fewer digits, and takes the memory of a result for each bucket.
+        indices_are_sorted: a promise that the ids are in ascending order, which may save work.
+        unique_indices: a promise that no id occurs twice, which may save work.
+        bucket_size: how many parts to combine before combining their results: a sum of many parts
+            then loses fewer digits, but takes the memory of a result for each bucket.
         mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
             nearest segment.
         out_sharding: must be None.
@@ -262,8 +262,8 @@ def segment_max(
         The greatest parts; the least number of the dtype for a segment without parts.
 
     Raises:
-        TypeError: ``segment_ids`` are not integers.
-        ValueError: there is not an id for each part, or a number is negative.
+        TypeError: ``segment_ids`` are not integers, or ``data`` is complex.
+        ValueError: there is not an id for each part, a number is negative, or the mode is unknown.
         NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -298,14 +298,13 @@ def segment_min(
 
     Args:
         data: an array.
-        segment_ids: integers that say of which segment each part along the first axes of ``data``
-            is.
+        segment_ids: integers, the segment of each part along the first axes of ``data``.
         num_segments: the number of segments; by default as many as the ids need, which must be
             known: while tracing, give it.
-        indices_are_sorted: a promise that the ids rise, which may save work.
-        unique_indices: a promise that no id comes twice, which may save work.
-        bucket_size: how many parts to combine by themselves, before their results are; of many
-            parts a sum so loses fewer digits, and takes the memory of a result for each bucket.
+        indices_are_sorted: a promise that the ids are in ascending order, which may save work.
+        unique_indices: a promise that no id occurs twice, which may save work.
+        bucket_size: how many parts to combine before combining their results: a sum of many parts
+            then loses fewer digits, but takes the memory of a result for each bucket.
         mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
             nearest segment.
         out_sharding: must be None.
@@ -314,8 +313,8 @@ def segment_min(
         The least parts; the greatest number of the dtype for a segment without parts.
 
     Raises:
-        TypeError: ``segment_ids`` are not integers.
-        ValueError: there is not an id for each part, or a number is negative.
+        TypeError: ``segment_ids`` are not integers, or ``data`` is complex.
+        ValueError: there is not an id for each part, a number is negative, or the mode is unknown.
         NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp

@@ -77,9 +77,9 @@ class Cholesky(MatrixOperation):
 
 
 def _factor_or_nan(x: Any) -> Any:
-    """The lower part; NaN where the last element is, which some kernels neither report nor spread.
+    """The lower part; all NaN where the last element is, which depends on all others.
 
-    That element depends on all others.
+    Some kernels neither report nor spread a NaN.
     """
     n, rows, columns = x.shape[-1], x.ndim - 2, x.ndim - 1
     last = slice_in_dim(slice_in_dim(x, n - 1, n, 1, rows), n - 1, n, 1, columns)
@@ -94,8 +94,8 @@ class CholeskyUpdate(MatrixOperation):
         shape = check_matrix("cholesky_update", r, square=True)
         if w.shape != shape[:-1] or w.dtype != r.dtype:
             raise ValueError(
-                f"cholesky_update: expected r_matrix and w_vector of one dtype and as many rows, "
-                f"got {r} and {w}"
+                f"cholesky_update: expected r_matrix and w_vector of one dtype and with as many "
+                f"rows, got {r} and {w}"
             )
         return array_type(shape, r.dtype)
 
@@ -149,17 +149,17 @@ def _row(w: Any) -> Any:
 
 
 def _rotated(k: Any, u: Any, below: Any) -> list[Any]:
-    """Row ``k`` of ``u`` and the row ``below``, turned so that the latter is 0 in column ``k``."""
+    """Row ``k`` of ``u`` and the row ``below``, rotated so that the latter is 0 in column ``k``."""
     # (c^* s^*; -s c) with c = u_kk / norm, s = below_k / norm.
     rows, columns = u.ndim - 2, u.ndim - 1
     row = dynamic_slice_in_dim(u, k, 1, rows)
     first, second = (dynamic_slice_in_dim(x, k, 1, columns) for x in (row, below))
     norm = sqrt(square(absolute(first)) + square(absolute(second)))
-    still = eq(norm, zeros_like(norm))
-    safe = convert(select(still, full_like(norm, 1), norm), u.dtype)
-    c, s = select(still, full_like(first, 1), first / safe), second / safe
-    turned = conj(c) * row + conj(s) * below if is_complex(u.dtype) else c * row + s * below
-    return [dynamic_update_slice_in_dim(u, turned, k, rows), c * below - s * row]
+    is_zero = eq(norm, zeros_like(norm))
+    safe = convert(select(is_zero, full_like(norm, 1), norm), u.dtype)
+    c, s = select(is_zero, full_like(first, 1), first / safe), second / safe
+    rotated = conj(c) * row + conj(s) * below if is_complex(u.dtype) else c * row + s * below
+    return [dynamic_update_slice_in_dim(u, rotated, k, rows), c * below - s * row]
 
 
 def _change(factor: Any, da: Any) -> Any:

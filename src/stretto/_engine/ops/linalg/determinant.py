@@ -51,15 +51,15 @@ def _parity_reference(pivots: np.ndarray, dtype: np.dtype) -> Any:
 
 
 class Factored(MatrixOperation, abstract=True):
-    """What follows from the diagonal of the factors."""
+    """A result that follows from the diagonal of the factors."""
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Not: NumPy takes all matrices at once."""
+        """Never: NumPy takes all matrices at once."""
         return False
 
 
 class Determinant(Factored):
-    """The determinant, from the factors and pivots, which count as constant."""
+    """The determinant, from the factors and pivots, which are treated as constant."""
 
     def infer(self, x: ArrayType, both: ArrayType, pivots: ArrayType) -> ArrayType:
         """A number for each matrix."""
@@ -141,8 +141,8 @@ def _adjugate(x: Any) -> Any:
     spread = lambda m: broadcast_in_dim(m, shape, tuple(range(axis)))
     bottom, right = (eq(broadcasted_iota(_INT32, shape, axis + i), n - 1) for i in (0, 1))
     size = reduce_max(absolute(upper_part(both)), (axis, axis + 1))
-    nothing = eq(size, zeros_like(size))
-    least = select(nothing, full_like(size, 1), size) * float(ml_dtypes.finfo(size.dtype).eps)
+    is_zero = eq(size, zeros_like(size))
+    least = select(is_zero, full_like(size, 1), size) * float(ml_dtypes.finfo(size.dtype).eps)
     zero = broadcast_to(on_diagonal(shape[-2:]), shape) & eq(both, zeros_like(both)) & ~bottom
     both = select(zero, convert(spread(least), both.dtype), both)
     pivot = diagonal_of(both)
@@ -156,7 +156,7 @@ def _adjugate(x: Any) -> Any:
     out = TriangularSolve(True, False, "N", False)(
         select(bottom & right, full_like(both, 1), both), scaled
     )
-    return select(spread(nothing), zeros_like(out), out)
+    return select(spread(is_zero), zeros_like(out), out)
 
 
 # Functions
@@ -165,10 +165,9 @@ def _adjugate(x: Any) -> Any:
 def det(x: Any) -> Any:
     """The determinant of the square matrices in the last two axes.
 
-    Of sizes up to 3 by the formula; else from the LU factorisation, with a derivative that holds
-    for singular matrices as well. Raises ``TypeError`` for
-    dtypes other than float32, float64, complex64 and complex128, ``ValueError`` for matrices that
-    are not square.
+    For sizes up to 3 by the formula, else from the LU factorisation, with a derivative that holds
+    for singular matrices too. Raises ``TypeError`` for dtypes other than float32, float64,
+    complex64 and complex128, ``ValueError`` for matrices that are not square.
 
     >>> import stretto.numpy as snp
     >>> det(snp.array([[1.0, 2.0], [3.0, 4.0]]))

@@ -40,7 +40,7 @@ __all__ = ["Eig", "EigImplementation", "eig"]
 
 
 class EigImplementation(enum.Enum):
-    """Which library finds eigenvalues: here LAPACK alone does.
+    """Which library finds eigenvalues: here, only LAPACK.
 
     >>> import stretto as st
     >>> st.lax.linalg.EigImplementation("lapack").name
@@ -53,7 +53,7 @@ class EigImplementation(enum.Enum):
 
 
 class Eig(MatrixOperation):
-    """Eigenvalues; left eigenvectors, right ones, each if asked for; all complex.
+    """Eigenvalues, and the left and right eigenvectors that are requested; all complex.
 
     Vectors have norm 1 and a real element of greatest magnitude. Their derivatives are given only
     if ``differentiable``.
@@ -91,11 +91,11 @@ class Eig(MatrixOperation):
             b, "geev", (x,), (*types, vectors, vectors, info_type(x.type)), config
         )
         whole = w[0] if len(w) == 1 else b.emit("complex", *w, out=values)
-        found = [whole, *[vl] * self.left, *[vr] * self.right]
-        return [nan_where(b, info, o) for o in found]
+        results = [whole, *[vl] * self.left, *[vr] * self.right]
+        return [nan_where(b, info, o) for o in results]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Perturbation theory of the first order, with the vectors normalised as they are."""
+        """First-order perturbation theory, with the vectors normalised as above."""
         # With p = v^-1 dx v: dw = diag p.
         if (self.left or self.right) and not self.differentiable:
             raise MissingRuleError(
@@ -117,9 +117,9 @@ class Eig(MatrixOperation):
 
 
 def _change(v: Any, w: Any, p: Any) -> Any:
-    """How vectors change: v f p with f[i,j] = 1 / (w[j] - w[i]), and parts along themselves.
+    """How vectors change: v f p with f[i,j] = 1 / (w[j] - w[i]), plus multiples of themselves.
 
-    Those keep the norm of each, and its element of greatest magnitude real.
+    The multiples keep each vector's norm, and its element of greatest magnitude real.
     """
     dv = matmul(v, p * inverse_differences(w))
     rows = v.ndim - 2
@@ -148,17 +148,17 @@ def eig(
         compute_right_eigenvectors: whether to return ``vr``.
         enable_eigvec_derivs: whether eigenvectors have derivatives.
         implementation: LAPACK's, or None.
-        use_magma: has no effect; it is about GPUs.
+        use_magma: has no effect; it concerns GPUs.
 
     Returns:
-        ``[w, vl, vr]``, complex, the values in no certain order. The columns of ``vr`` have ``x v =
-            w v``, those of ``vl`` ``v^H x = w v^H``, norm 1, and a real element of greatest
-            magnitude. NaN for each matrix with which LAPACK fails.
+        ``[w, vl, vr]``, complex, the values in no particular order. The columns of ``vr`` have
+            ``x v = w v``, those of ``vl`` ``v^H x = w v^H``, norm 1, and a real element of
+            greatest magnitude. NaN for each matrix with which LAPACK fails.
 
     Raises:
         TypeError: the dtype is not float32, float64, complex64 or complex128.
         ValueError: the matrices are not square.
-        NotImplementedError: ``implementation`` is another.
+        NotImplementedError: ``implementation`` is not LAPACK's.
         MissingRuleError: a derivative is not enabled.
 
     Source: LAPACK, ``geev``.

@@ -36,7 +36,7 @@ __all__ = ["Eigh", "EighImplementation", "eigh", "inverse_differences"]
 
 
 class EighImplementation(enum.Enum):
-    """Which algorithm finds eigenvalues: here that of LAPACK, ``QR``, alone does.
+    """Which algorithm finds eigenvalues: here, only LAPACK's, ``QR``.
 
     >>> import stretto as st
     >>> st.lax.linalg.EighImplementation("qr").name
@@ -49,7 +49,7 @@ class EighImplementation(enum.Enum):
 
 
 class Eigh(MatrixOperation):
-    """Eigenvectors, unless only the eigenvalues are asked for, and eigenvalues, rising.
+    """Eigenvectors, unless only eigenvalues are requested, and eigenvalues, in ascending order.
 
     Only the lower triangle is read.
     """
@@ -74,11 +74,12 @@ class Eigh(MatrixOperation):
             return [b.splat(0, t) for t in outs]
         routine = "heevd" if is_complex(x.type.dtype) else "syevd"
         config = {"mode": "V" if self.vectors else "N", "uplo": "L"}
-        found = lapack(b, routine, (x,), (x.type, outs[-1], info_type(x.type)), config, {0: 0})
-        return [nan_where(b, found[2], o) for o in found[0 if self.vectors else 1 : 2]]
+        types = (x.type, outs[-1], info_type(x.type))
+        *results, info = lapack(b, routine, (x,), types, config, {0: 0})
+        return [nan_where(b, info, o) for o in results[-len(outs) :]]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Perturbation theory of the first order; vectors keep their phase."""
+        """First-order perturbation theory; vectors keep their phase."""
         # With p = v^H dx v: dw = diag p, and v^H dv = f p, f[i,j] = 1 / (w[j] - w[i]) for i != j.
         v, w = Eigh()(*primals)
         p = matmul(matmul(adjoint(v), hermitian_from_lower(tangents[0])), v)
@@ -95,10 +96,10 @@ def inverse_differences(w: Any, same: Any = None) -> Any:
     last = w.ndim
     column = broadcast_in_dim(w, shape, (*range(last - 1), last))
     row = broadcast_in_dim(w, shape, tuple(range(last)))
-    none = broadcast_to(on_diagonal(shape[-2:]), shape)
-    none = none if same is None else none | same
-    difference = select(none, full_like(column, 1), column - row)
-    return select(none, zeros_like(column), 1 / difference)
+    excluded = broadcast_to(on_diagonal(shape[-2:]), shape)
+    excluded = excluded if same is None else excluded | same
+    difference = select(excluded, full_like(column, 1), column - row)
+    return select(excluded, zeros_like(column), 1 / difference)
 
 
 def eigh(
@@ -125,13 +126,13 @@ def eigh(
         implementation: ``QR``, or None.
 
     Returns:
-        ``(v, w)``: orthonormal vectors, the columns of ``v``, and the values, rising. NaN for each
-            matrix with which LAPACK fails.
+        ``(v, w)``: orthonormal vectors, the columns of ``v``, and the values, ascending. NaN for
+            each matrix with which LAPACK fails.
 
     Raises:
         TypeError: the dtype is not float32, float64, complex64 or complex128.
         ValueError: the matrices are not square, or the subset does not fit.
-        NotImplementedError: ``implementation`` is another.
+        NotImplementedError: ``implementation`` is not LAPACK's.
 
     Source: LAPACK, ``syevd`` and ``heevd``.
 

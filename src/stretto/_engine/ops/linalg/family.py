@@ -1,7 +1,7 @@
 """What the factorisations of matrices share: types, failure as NaN, and calls of LAPACK.
 
-Layer 2 (ops). Programs call the LAPACK that SciPy brings, as the reference rules do. Both give NaN,
-for the matrix concerned alone, where it reports failure. Next, read ``reference``.
+Layer 2 (ops). Programs call the LAPACK that SciPy brings, as the reference rules do. Where LAPACK
+reports failure for a matrix, both give NaN for that matrix alone. Next, read ``reference``.
 """
 
 from __future__ import annotations
@@ -48,13 +48,12 @@ def check_matrix(caller: str, x: ArrayType, square: bool = False) -> tuple[int, 
     """The shape of an array of matrices that LAPACK takes.
 
     Raises ``TypeError`` for a dtype other than float32, float64, complex64 and complex128,
-    ``ValueError`` for a rank below 2, or, if so asked, matrices that are not square.
+    ``ValueError`` for a rank below 2, or with ``square`` for matrices that are not square.
     """
     if x.dtype.name not in _PREFIX:
         raise TypeError(
             f"{caller}: expected float32, float64, complex64 or complex128, got {x}; convert it "
-            "with "
-            f".astype(...)"
+            f"with .astype(...)"
         )
     if x.ndim < 2:
         raise ValueError(f"{caller}: expected an array of rank 2 or more, got {x}")
@@ -74,63 +73,63 @@ def as_matrices(caller: str, x: Any, square: bool = False) -> Any:
 
 
 def result_types(x: ArrayType, *parts: tuple[tuple[int, ...], np.dtype]) -> tuple[ArrayType, ...]:
-    """For each matrix of ``x`` results of these shapes and dtypes."""
+    """The types of results of these shapes and dtypes, for each matrix of ``x``."""
     return tuple([array_type((*x.shape[:-2], *shape), dtype) for shape, dtype in parts])
 
 
 def subset_of(caller: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
     """The first place and the one after the last, of ``size`` values in order."""
-    start, end = integers(subset, caller, "subset")
-    if not 0 <= start <= end <= size:
+    bounds = integers(subset, caller, "subset_by_index")
+    if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1] <= size:
         raise ValueError(
             f"{caller}: subset_by_index must be (start, end) with 0 <= start <= end <= {size}, got "
             f"{subset}"
         )
-    return start, end
+    return bounds[0], bounds[1]
 
 
 def dependent_columns(r: Any, size: int) -> Any:
-    """For each column of square triangles ``r`` whether it depends on those before it.
+    """Whether each column of square triangles ``r`` depends on those before it.
 
-    Then the diagonal has 0 there, or what rounding leaves of it: for matrices of ``size`` rows or
-    columns up to ``10 size eps`` times the longest element of the column, as in ``pinv``. What
-    divides by the diagonal leaves these columns out, so that it does not depend on that rounding.
+    The diagonal of such a column is 0 up to rounding: for matrices of ``size`` rows or columns, at
+    most ``10 size eps`` times the largest element of the column, as in ``pinv``. Rules that divide
+    by the diagonal leave these columns out, so that they do not depend on the rounding.
     """
     magnitudes = absolute(r)
-    longest = reduce_max(magnitudes, (r.ndim - 2,))
-    least = full_like(longest, 10 * size * float(ml_dtypes.finfo(longest.dtype).eps))
-    return le(diagonal_of(magnitudes), longest * least)
+    largest = reduce_max(magnitudes, (r.ndim - 2,))
+    tolerance = full_like(largest, 10 * size * float(ml_dtypes.finfo(largest.dtype).eps))
+    return le(diagonal_of(magnitudes), largest * tolerance)
 
 
-def without_columns(x: Any, dropped: Any) -> Any:
-    """The matrices with zeros in the columns of which this holds."""
-    return select(_spread(dropped, x), zeros_like(x), x)
+def without_columns(x: Any, columns: Any) -> Any:
+    """The matrices with zeros in the columns that the mask selects."""
+    return select(_spread(columns, x), zeros_like(x), x)
 
 
-def with_unit_columns(x: Any, dropped: Any) -> Any:
-    """The square matrices with the columns of the identity where this holds."""
-    return select(_spread(dropped, x), identity(x.shape, x.dtype), x)
+def with_unit_columns(x: Any, columns: Any) -> Any:
+    """The square matrices with columns of the identity where the mask selects them."""
+    return select(_spread(columns, x), identity(x.shape, x.dtype), x)
 
 
 def _spread(columns: Any, x: Any) -> Any:
-    """What holds for columns, for the elements of ``x``."""
+    """A mask of columns as a mask of the elements of ``x``."""
     dims = tuple(d for d in range(x.ndim) if d != x.ndim - 2)
     return broadcast_in_dim(columns, x.shape, dims)
 
 
 class MatrixOperation(Primitive, abstract=True):
-    """An operation on each matrix of the last two axes: further axes stand in front."""
+    """An operation on each matrix of the last two axes; further axes come before these."""
 
     accepts: ClassVar[frozenset[str]] = INEXACT
     transpose = NOT_LINEAR
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For very many small matrices, over which a loop in Python takes longer than the work."""
+        """For very many small matrices, where a loop in Python takes longer than the work."""
         *_, m, n = (1, 1, *types[0].shape)
         return 0 < m * n <= MATRICES_OF and types[0].size >= MATRICES * m * n
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis goes first, among those in front."""
+        """The mapped axis goes first."""
         values = [
             broadcast_to(x, (size, *x.shape)) if a is None else move_to_front(x, a)
             for x, a in zip(args, axes, strict=True)
@@ -152,10 +151,10 @@ def lapack(
     *,
     target: str = "",
 ) -> list[Any]:
-    """A LAPACK routine on each matrix of the operands; matrices lie column by column.
+    """A LAPACK routine, applied to each matrix of the operands, which are laid out by columns.
 
-    ``config`` has LAPACK's letters, as ``uplo="L"``, and numbers; ``aliases`` are as in
-    ``Builder.custom_call``. ``target`` names what jaxlib brings beside LAPACK.
+    ``config`` holds LAPACK's letters, such as ``uplo="L"``, and numbers; ``aliases`` are those of
+    ``Builder.custom_call``. ``target`` names a routine of jaxlib's own instead.
     """
     outer = max(x.type.ndim for x in operands) - 2
 
@@ -187,10 +186,10 @@ def info_type(x: ArrayType) -> ArrayType:
 
 
 def nan_where(b: Any, info: Any, x: Any) -> Any:
-    """``x`` with NaN in all elements of those examples for which LAPACK reports failure."""
+    """``x`` with NaN in all elements of the matrices for which LAPACK reports failure."""
 
     def poison(x: Any, info: Any) -> Any:
-        fine = broadcast_in_dim(eq(info, zeros_like(info)), x.shape, tuple(range(info.ndim)))
-        return select(fine, x, full_like(x, np.nan))
+        valid = broadcast_in_dim(eq(info, zeros_like(info)), x.shape, tuple(range(info.ndim)))
+        return select(valid, x, full_like(x, np.nan))
 
     return b.inline(poison, x, info)

@@ -61,14 +61,14 @@ __all__ = [
 
 _INT32 = np.dtype(np.int32)
 _MANY = 40
-"""A step over so many matrices costs less than one for each."""
+"""For more matrices than this, one step over all costs less than one for each."""
 
 
 class Lu(MatrixOperation):
     """Both triangles of ``p x = l u`` in one array, and the row that each row was exchanged with.
 
-    Where ``constant``, its derivative counts as zero: for the solver below, whose rule has another
-    way.
+    If ``constant``, its derivative counts as zero, for the solver below, which has a rule of its
+    own.
     """
 
     constant: bool = False
@@ -88,13 +88,14 @@ class Lu(MatrixOperation):
         out, pivots = b.outs
         if not x.type.size:
             return [x, b.splat(0, pivots)]
-        found = lapack(b, "getrf", (x,), (out, pivots, info_type(x.type)), None, {0: 0})
-        return [found[0], b.emit("subtract", found[1], b.splat(1, pivots), out=pivots)]
+        types = (out, pivots, info_type(x.type))
+        both, pivots_from_one, _ = lapack(b, "getrf", (x,), types, None, {0: 0})
+        return [both, b.emit("subtract", pivots_from_one, b.splat(1, pivots), out=pivots)]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """From p da = dl u + l du, with l and u made square by parts of the identity."""
-        # m = l^-1 p da = s u + du, with s = l^-1 dl strictly lower: that of m u^-1. A column of
-        # which the pivot is 0, to rounding, moves no row: it counts as 0 in s.
+        # m = l^-1 p da = s u + du, with s = l^-1 dl strictly lower: that of m u^-1. A column whose
+        # pivot is 0, up to rounding, counts as 0 in s.
         both, pivots = self(*primals)
         if self.constant:
             return (both, pivots), (None, None)
@@ -103,16 +104,16 @@ class Lu(MatrixOperation):
         first = _beside_identity(slice_in_dim(both, 0, min(m, n), 1, column), m, column)
         second = upper_part(_beside_identity(slice_in_dim(both, 0, min(m, n), 1, row), n, row))
         inner = _UNIT_LOWER(first, rows(tangents[0], PivotsToPermutation(m)(pivots)))
-        free = dependent_columns(second, max(m, n))
-        moved = _UPPER_FROM_RIGHT(with_unit_columns(second, free), without_columns(inner, free))
-        moved = lower_part(moved, -1)
+        dependent = dependent_columns(second, max(m, n))
+        triangle = with_unit_columns(second, dependent)
+        strict = lower_part(_UPPER_FROM_RIGHT(triangle, without_columns(inner, dependent)), -1)
         unit = lower_part(first, -1) + identity(first.shape, first.dtype)
-        change = matmul(unit, moved) + upper_part(inner - matmul(moved, second))
+        change = matmul(unit, strict) + upper_part(inner - matmul(strict, second))
         return (both, pivots), (change, None)
 
 
 def _beside_identity(x: Any, size: int, axis: int) -> Any:
-    """``x``, lengthened along the axis by the last columns or rows of the identity."""
+    """``x``, extended along the axis by the last columns or rows of the identity."""
     extra = size - x.shape[axis]
     if not extra:
         return x
@@ -139,7 +140,7 @@ class PivotsToPermutation(MatrixOperation):
         return array_type((*pivots.shape[:-1], self.size), _INT32)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Not: NumPy takes all matrices at once."""
+        """Never: NumPy takes all matrices at once."""
         return False
 
     def reference(self, pivots: np.ndarray) -> np.ndarray:
@@ -196,10 +197,10 @@ def _exchanged(i: Any, order: Any, pivots: Any) -> Any:
 
 
 class LuSolve(MatrixOperation):
-    """``x`` of ``op(a) x = b``, given the factors of ``a`` and their permutation as well.
+    """The solution ``x`` of ``op(a) x = b``, from the factors of ``a`` and their permutation.
 
-    Derivatives go by ``a``; the factors count as constant, so that they are found once for a value
-    and all its derivatives. ``form`` is ``N``, ``T`` or ``C``, as in ``TriangularSolve``.
+    Derivatives are by ``a``; the factors count as constant, so that they are computed once for a
+    value and all its derivatives. ``form`` is ``N``, ``T`` or ``C``, as in ``TriangularSolve``.
     """
 
     form: str
@@ -241,7 +242,7 @@ class LuSolve(MatrixOperation):
         return x, None if change is None else self(a, change, both, order)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """One matrix for all examples: their right-hand sides are more columns."""
+        """With one matrix for all examples, their right-hand sides become more columns."""
         a, b, both, order = args
         if a.ndim > 2 or axes[0] is not None or axes[2] is not None:
             return super().vmap(size, args, axes)
@@ -275,8 +276,8 @@ _STEPS = {
 def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """Factor matrices into two triangles, with partial pivoting.
 
-    In derivatives a pivot of a column that depends on those before, 0 or up to ``10 max(m, n) eps``
-    of that column of ``u``, counts as 0, and ``l`` stays as it is in that column.
+    Where a column depends on those before it, its pivot is 0, or at most ``10 max(m, n) eps`` of
+    that column of ``u``. In derivatives it counts as 0, and that column of ``l`` as constant.
 
     Args:
         x: matrices, ``[..., m, n]``.
@@ -331,7 +332,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
 
 def solve_factored(both: Any, order: Any, b: Any, form: str = "N") -> Any:
-    """``x`` of ``op(a) x = b`` from the factors and permutation of ``a``; see ``LuSolve``."""
+    """As ``LuSolve``, from the factors and permutation of ``a``, written with other operations."""
     first, second = _STEPS[form]
     if form == "N":
         b = rows(b, order)
@@ -346,7 +347,7 @@ def rows(x: Any, order: Any) -> Any:
 
 
 def solve(a: Any, b: Any, form: str = "N") -> Any:
-    """``x`` of ``op(a) x = b`` for arrays of matrices of one dtype, with leading axes broadcast.
+    """The solution ``x`` of ``op(a) x = b``, matrices of one dtype, with leading axes broadcast.
 
     Infinite or NaN where a matrix is singular. See ``LuSolve`` for ``form``.
     """

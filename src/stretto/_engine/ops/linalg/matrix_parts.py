@@ -1,6 +1,6 @@
 """Triangles, diagonals and adjoints of the matrices in the last two axes.
 
-Layer 2 (ops). What the rules of linear algebra are written with. Next, read ``family``.
+Layer 2 (ops). The rules of linear algebra are written with these. Next, read ``family``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _places(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
 
 
 def _near(k: Any, shape: tuple[int, ...]) -> Any:
-    """A diagonal's number, perhaps traced, in 32 bits; of those past a corner, the first."""
+    """A diagonal's number, perhaps traced, as int32, with those past a corner clamped to it."""
     rows, columns = shape
     if not isinstance(k, Value):
         return min(max(integer(k, "a diagonal", "k"), -rows), columns)

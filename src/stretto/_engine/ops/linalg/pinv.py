@@ -29,9 +29,9 @@ __all__ = ["Pinv"]
 
 
 class Pinv(MatrixOperation):
-    """The pseudo-inverse, with singular values up to a part of the greatest taken as zero.
+    """The pseudo-inverse, with singular values up to a fraction of the greatest taken as zero.
 
-    That part is the second operand. If ``hermitian``, by eigenvalues of the lower triangle.
+    The fraction is the second operand. If ``hermitian``, by eigenvalues of the lower triangle.
     """
 
     hermitian: bool

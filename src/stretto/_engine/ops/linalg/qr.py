@@ -63,7 +63,7 @@ _USE_QR: Any = Refused("reflections are an intermediate result; use qr, which ha
 
 
 class Geqrf(MatrixOperation):
-    """``r`` in the upper triangle, below it the reflections ``1 - tau v v^H``, and the ``tau``."""
+    """``r`` in the upper triangle, the reflections ``1 - tau v v^H`` below it, and the ``tau``."""
 
     multiple = True
     jvp = _USE_QR
@@ -85,7 +85,7 @@ class Geqrf(MatrixOperation):
 
 
 class Geqp3(MatrixOperation):
-    """As ``Geqrf``, and last the order of columns, so chosen that ``r``'s diagonal falls."""
+    """As ``Geqrf``, then the order of columns, chosen so that ``r``'s diagonal falls."""
 
     multiple = True
     jvp = _USE_QR
@@ -105,8 +105,9 @@ class Geqp3(MatrixOperation):
             line = f"iota_dimension = {order.ndim - 1} : i64"
             return [x, b.splat(0, taus), b.emit("iota", attributes=line, out=order)]
         free = b.splat(0, order)
-        found = lapack(b, "geqp3", (x, free), (both, order, taus), None, {0: 0, 1: 1})
-        return [found[0], found[2], b.emit("subtract", found[1], b.splat(1, order), out=order)]
+        types = (both, order, taus)
+        both, order_from_one, taus = lapack(b, "geqp3", (x, free), types, None, {0: 0, 1: 1})
+        return [both, taus, b.emit("subtract", order_from_one, b.splat(1, order), out=order)]
 
 
 class HouseholderProduct(MatrixOperation):
@@ -154,9 +155,8 @@ class Ormqr(MatrixOperation):
         fits = taus.shape[:-1] == c.shape[:-2] == tuple(batch) and taus.shape[-1] <= min(m, n)
         if not (fits and x.dtype == taus.dtype == c.dtype and size == m):
             raise ValueError(
-                f"ormqr: expected reflections a of {size} rows, as c has them for q, no more taus "
-                f"than a has rows or columns, equal leading axes and one dtype; got {x}, {taus} "
-                f"and c: {c}"
+                f"ormqr: expected reflections a with {size} rows, to match c, no more taus than a "
+                f"has rows or columns, equal leading axes and one dtype; got {x}, {taus} and c: {c}"
             )
         return array_type(c.shape, c.dtype)
 
@@ -227,7 +227,7 @@ class Qr(MatrixOperation):
 
 
 class PivotedQr(MatrixOperation):
-    """``q``, ``r``, and the order ``p`` of columns for which ``q r = x[:, p]``; else as ``Qr``."""
+    """``q``, ``r``, and the order ``p`` of columns for which ``q r = x[:, p]``; as ``Qr``."""
 
     full: bool
     multiple = True
@@ -288,10 +288,11 @@ def _factors(both: Any, taus: Any, full: bool) -> list[Any]:
 
 def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
     """The tangents of ``q`` and ``r``."""
-    # q^H dx = w r + dr, with w = q^H dq skew-Hermitian. Of the first columns of x and r, so
-    # many that r_1 is square: c = q^H dx_1 r_1^-1 is w plus an upper triangle of real diagonal.
-    # That gives w, dr = q^H dx - w r, and dq = dx_1 r_1^-1 + q (w - c), or q w where q is square.
-    # A column k of x that depends on those before has r_kk = 0, and turns q no way: c_k = 0.
+    # q^H dx = w r + dr, with w = q^H dq skew-Hermitian. With x_1 and
+    # r_1 as many first columns as make r_1 square, c = q^H dx_1 r_1^-1 is w plus an upper triangle
+    # with a real diagonal. That gives w, dr = q^H dx - w r, and dq = dx_1 r_1^-1 + q (w - c), or
+    # q w where q is square. A column k of x that depends on those before it has r_kk = 0, and
+    # does not turn q: c_k = 0.
     *_, m, n = dx.shape
     if full and m > n:
         raise MissingRuleError(
@@ -300,9 +301,9 @@ def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
         )
     k, last = min(m, n), dx.ndim - 1
     first = slice_in_dim(r, 0, k, 1, last)
-    free = dependent_columns(first, max(m, n))
-    moved = without_columns(slice_in_dim(dx, 0, k, 1, last), free)
-    moved = TriangularSolve(False, False, "N", False)(with_unit_columns(first, free), moved)
+    dependent = dependent_columns(first, max(m, n))
+    moved = without_columns(slice_in_dim(dx, 0, k, 1, last), dependent)
+    moved = TriangularSolve(False, False, "N", False)(with_unit_columns(first, dependent), moved)
     c = matmul(adjoint(q), moved)
     strict = lower_part(c, -1)
     w = strict - adjoint(strict)
@@ -422,16 +423,15 @@ def qr(
     """Factor matrices into orthonormal columns and an upper triangle: ``q r = x``.
 
     A column that depends on those before it has no direction of its own, and its diagonal element
-    of ``r`` is 0 or what rounding leaves, up to ``10 max(m, n) eps`` of the column: in derivatives
-    it counts as 0, and as turning ``q`` no way, so that they are finite, and those of
-    ``sum(abs(r)**2)`` are ``2 x``.
+    of ``r`` is 0, or at most ``10 max(m, n) eps`` of the column. In derivatives it counts as 0, and
+    does not turn ``q``: so they are finite, and those of ``sum(abs(r)**2)`` are ``2 x``.
 
     Args:
         x: matrices, ``[..., m, n]``.
         pivoting: whether to choose an order ``p`` of the columns, ``q r = x[:, p]``, so that the
             magnitudes on the diagonal of ``r`` fall.
-        full_matrices: whether ``q`` is square; of more rows than columns, it has no derivative.
-        use_magma: has no effect; it is about GPUs.
+        full_matrices: whether ``q`` is square; with more rows than columns, it has no derivative.
+        use_magma: has no effect; it concerns GPUs.
 
     Returns:
         ``(q, r)``, or ``(q, r, p)`` with int32 ``p``, ``[..., n]``; the diagonal of ``r`` is real.

@@ -41,15 +41,15 @@ def _each(
     arrays: Sequence[np.ndarray],
     outs: Sequence[tuple[tuple[int, ...], Any]],
 ) -> tuple[np.ndarray, ...]:
-    """For each matrix the function's results, of these shapes and dtypes; then LAPACK's report."""
+    """The function's results for each matrix, of these shapes and dtypes; its last is a report."""
     batch = arrays[0].shape[:-2]
-    made = tuple([np.zeros((*batch, *shape), dtype) for shape, dtype in outs])
+    results = tuple([np.zeros((*batch, *shape), dtype) for shape, dtype in outs])
     if arrays[0].size:
         for place in np.ndindex(*batch):
             *parts, info = function(*[x[place] for x in arrays])
-            for out, part in zip(made, parts, strict=True):
+            for out, part in zip(results, parts, strict=True):
                 out[place] = part if info == 0 else np.nan
-    return made
+    return results
 
 
 @functools.cache
@@ -60,7 +60,7 @@ def _routine(name: str, dtype: np.dtype) -> Any:
 
 
 def _size(work: Any) -> int:
-    """The size of workspace that a query gave: a number that float32 may have rounded down."""
+    """The size of workspace that a query returned, which float32 may have rounded down."""
     return int(np.nextafter(np.float32(np.real(work)), np.float32(np.inf)))
 
 
@@ -76,7 +76,7 @@ def trsm(a: np.ndarray, b: np.ndarray, left: bool, lower: bool, form: str, unit:
 
 
 def potrf(x: np.ndarray) -> np.ndarray:
-    """The Cholesky factor: of failed ones, and where the last element is, the triangle is NaN."""
+    """The Cholesky factor; its triangle is NaN where LAPACK fails or the last element is NaN."""
     if x.ndim > 2:
         try:  # at once, in 64 bits
             return np.linalg.cholesky(x).astype(x.dtype, copy=False)
@@ -155,8 +155,8 @@ def multiply_by_reflections(
     work = _size(query[1][0])
     out = np.zeros_like(c)
     for place in np.ndindex(*c.shape[:-2]):
-        given = x[place][:, :count]
-        out[place] = function(side, form, given, taus[place], c[place], work)[0]
+        reflections = x[place][:, :count]
+        out[place] = function(side, form, reflections, taus[place], c[place], work)[0]
     return out
 
 
@@ -176,8 +176,8 @@ def sytrd(x: np.ndarray, lower: bool) -> tuple[np.ndarray, ...]:
     name = "hetrd" if x.dtype.kind == "c" else "sytrd"
     function, query = _routine(name, x.dtype), _routine(f"{name}_lwork", x.dtype)
     n, part = x.shape[-1], real_dtype(x.dtype)
-    less = (max(n - 1, 0),)
-    outs = [((n, n), x.dtype), ((n,), part), (less, part), (less, x.dtype)]
+    beside = (max(n - 1, 0),)
+    outs = [((n, n), x.dtype), ((n,), part), (beside, part), (beside, x.dtype)]
     if not x.size:
         return _each(function, (x,), outs)
     work = _size(query(n, lower=int(lower))[0])
@@ -185,7 +185,7 @@ def sytrd(x: np.ndarray, lower: bool) -> tuple[np.ndarray, ...]:
 
 
 def gees(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
-    """The Schur form, and vectors if asked for."""
+    """The Schur form, and vectors if requested."""
     function, n = _routine("gees", x.dtype), x.shape[-1]
     outs = [((n, n), x.dtype)] * (1 + vectors)
     if not x.size:
@@ -197,8 +197,8 @@ def gees(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
     def decompose(matrix: np.ndarray) -> tuple[Any, ...]:
         if not np.isfinite(matrix).all():  # gees may not end
             return (*[np.nan] * len(outs), 1)
-        found = function(unsorted, matrix, compute_v=int(vectors), lwork=work)
-        return (*[found[0], found[-3]][: len(outs)], found[-1])
+        t, *_, z, _, info = function(unsorted, matrix, compute_v=int(vectors), lwork=work)
+        return (*[t, z][: len(outs)], info)
 
     return _each(decompose, (x,), outs)
 
@@ -217,7 +217,7 @@ def gtsv(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.nda
 
 
 def eigh(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
-    """Eigenvectors, if asked for, and values, from the lower triangle."""
+    """Eigenvectors, if requested, and values, from the lower triangle."""
     name = "heevd" if x.dtype.kind == "c" else "syevd"
     function, query = _routine(name, x.dtype), _routine(f"{name}_lwork", x.dtype)
     n = x.shape[-1]
@@ -244,9 +244,9 @@ def svd(x: np.ndarray, full: bool, vectors: bool, routine: str = "gesdd") -> tup
     sides = (m, n) if full else (k, k)
     outs = [((m, sides[0]), x.dtype), *values, ((sides[1], n), x.dtype)] if vectors else values
     if not x.size:
-        made = _each(function, (x,), outs)
+        empty = _each(function, (x,), outs)
         return tuple(
-            [o + np.eye(*o.shape[-2:], dtype=o.dtype) if o.ndim == x.ndim else o for o in made]
+            [o + np.eye(*o.shape[-2:], dtype=o.dtype) if o.ndim == x.ndim else o for o in empty]
         )
     options = {"compute_uv": int(vectors), "full_matrices": int(full)}
     work = _size(query(m, n, **options)[0])
@@ -259,7 +259,7 @@ def svd(x: np.ndarray, full: bool, vectors: bool, routine: str = "gesdd") -> tup
 
 
 def eig(x: np.ndarray, left: bool, right: bool) -> tuple[np.ndarray, ...]:
-    """Values, and left and right vectors if asked for, all complex."""
+    """Values, and left and right vectors if requested, all complex."""
     function, query = _routine("geev", x.dtype), _routine("geev_lwork", x.dtype)
     n, dtype = x.shape[-1], np.result_type(x.dtype, np.complex64)
     outs = [((n,), dtype)] + [((n, n), dtype)] * (left + right)

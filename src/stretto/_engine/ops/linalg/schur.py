@@ -39,9 +39,9 @@ _NO_DERIVATIVE: Any = Refused(
 class Schur(MatrixOperation):
     """``t``, and the unitary ``z`` if ``vectors``, of ``z t z^H = x``.
 
-    ``t`` is upper triangular; of a real ``x`` it has blocks of two rows on the diagonal, for pairs
+    ``t`` is upper triangular; for a real ``x`` it has blocks of two rows on the diagonal, for pairs
     of complex eigenvalues. Complex ones have derivatives if ``differentiable``, for functions whose
-    results leave the phases of ``z`` aside.
+    results do not depend on the phases of ``z``.
     """
 
     vectors: bool
@@ -64,8 +64,8 @@ class Schur(MatrixOperation):
             return [b.splat(0, t) for t in outs]
         values = array_type(x.type.shape[:-1], x.type.dtype)
         count = info_type(x.type)
-        several = [values] if is_complex(x.type.dtype) else [values, values]
-        types = (x.type, x.type, *several, count, count)
+        eigenvalues = [values] if is_complex(x.type.dtype) else [values, values]
+        types = (x.type, x.type, *eigenvalues, count, count)
         config = {"mode": "V" if self.vectors else "N", "sort": "N"}
         t, z, *_, info = lapack(b, "gees", (x,), types, config, {0: 0})
         return [nan_where(b, info, o) for o in (t, z)[: len(outs)]]
@@ -96,7 +96,7 @@ class Hessenberg(MatrixOperation):
     jvp = _NO_DERIVATIVE
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """The operand's type, and one number less than rows."""
+        """The operand's type, and one number fewer than rows."""
         n = check_matrix("hessenberg", x, square=True)[-1]
         return result_types(x, ((n, n), x.dtype), ((max(n - 1, 0),), x.dtype))
 
@@ -110,8 +110,8 @@ class Hessenberg(MatrixOperation):
         if not x.type.size:
             return [b.splat(0, t) for t in outs]
         config = {"low": 1, "high": x.type.shape[-1]}
-        *found, info = lapack(b, "gehrd", (x,), (*outs, info_type(x.type)), config, {0: 0})
-        return [nan_where(b, info, o) for o in found]
+        *results, info = lapack(b, "gehrd", (x,), (*outs, info_type(x.type)), config, {0: 0})
+        return [nan_where(b, info, o) for o in results]
 
 
 # Functions

@@ -65,7 +65,7 @@ _ROUTINES = {
 
 
 class Svd(MatrixOperation):
-    """``u s v^H = x``: singular values, falling; and ``u`` and ``v^H`` if ``vectors``.
+    """``u s v^H = x``: singular values, descending; and ``u`` and ``v^H`` if ``vectors``.
 
     Their sizes are those of ``x`` if ``full``, else the smaller of the two.
     """
@@ -106,7 +106,7 @@ class Svd(MatrixOperation):
         # p = u^H dx v = a s + ds - s c, with a = u^H du and c = v^H dv skew-Hermitian. So
         # ds = Re diag p, a (s_j^2 - s_i^2) = p s + s p^H, and c (s_j^2 - s_i^2) = s p + p^H s.
         # Of the diagonals only s (a - c) = i Im diag p is determined: c has none. The vectors of
-        # values that are zero, to rounding, turn no way: 1 / s counts as 0 for these, and
+        # values that are zero, up to rounding, do not turn: 1 / s counts as 0 for these, and
         # 1 / (s_j^2 - s_i^2) for two of them.
         (x,), (dx,) = primals, tangents
         *_, m, n = x.shape
@@ -145,7 +145,7 @@ class Svd(MatrixOperation):
 
 
 def _zeros(s: Any, size: int) -> Any:
-    """Which singular values are zero, or what rounding leaves: up to ``size eps`` of the first."""
+    """Which singular values are zero up to rounding: at most ``size eps`` times the first."""
     least = slice_in_dim(s, 0, 1, 1, s.ndim - 1) * (size * float(ml_dtypes.finfo(s.dtype).eps))
     return le(s, broadcast_to(least, s.shape))
 
@@ -162,11 +162,11 @@ def svd(
 
     Where singular values are equal, the derivatives of the vectors, and second derivatives of the
     values, are infinite or NaN; but vectors of values that are zero, up to ``max(m, n) eps`` of the
-    greatest, count as turning no way, so that what is computed with the others has derivatives.
+    greatest, count as constant, so that what is computed with the others has derivatives.
 
     Args:
         x: matrices, ``[..., m, n]``.
-        full_matrices: whether ``u`` and ``vh`` are square; of matrices that are not, they have no
+        full_matrices: whether ``u`` and ``vh`` are square; for matrices that are not, they have no
             derivative.
         compute_uv: whether to return more than ``s``.
         subset_by_index: the places ``(start, end)`` of the values to return, ``start`` included; by
@@ -174,7 +174,7 @@ def svd(
         algorithm: LAPACK's routine; None for its default.
 
     Returns:
-        ``(u, s, vh)``, or ``s`` alone, ``[..., min(m, n)]``, falling. NaN for each matrix with
+        ``(u, s, vh)``, or ``s`` alone, ``[..., min(m, n)]``, descending. NaN for each matrix with
             which LAPACK fails.
 
     Raises:
@@ -196,12 +196,12 @@ def svd(
         )
     value = as_matrices("svd", x)
     full = bool(full_matrices and compute_uv)
-    found = Svd(full, bool(compute_uv), _ROUTINES[algorithm])(value)
+    parts = Svd(full, bool(compute_uv), _ROUTINES[algorithm])(value)
     if subset_by_index is not None:
         if full:
             raise ValueError("svd: subset_by_index needs full_matrices=False")
         start, end = subset_of("svd", subset_by_index, min(value.shape[-2:]))
         last = value.ndim - 1
         axes = (last, last - 1, last - 1) if compute_uv else (last - 1,)
-        found = [slice_in_dim(o, start, end, 1, d) for o, d in zip(found, axes, strict=True)]
-    return tuple(found) if compute_uv else found[0]
+        parts = [slice_in_dim(o, start, end, 1, d) for o, d in zip(parts, axes, strict=True)]
+    return tuple(parts) if compute_uv else parts[0]

@@ -29,11 +29,11 @@ _OTHER = {"all": "all", "lower": "upper", "upper": "lower"}
 
 
 class TriangularSylvester(MatrixOperation):
-    """``y`` of ``r y + y s = f``, for upper triangles ``r`` and ``s``.
+    """The solution ``y`` of ``r y + y s = f``, for upper triangles ``r`` and ``s``.
 
-    Or of a square ``y`` that is zero but for its strictly ``lower`` (or ``upper``) part, such that
-    the equations there hold. A sum of elements of the diagonals that is zero gives infinities and
-    NaN.
+    With a ``part`` other than ``all``, it is a square ``y`` that is zero outside its strictly
+    ``lower`` (or ``upper``) part, and solves the equations there. If elements of the diagonals add
+    up to zero, there are infinities and NaN.
     """
 
     part: str
@@ -122,5 +122,5 @@ class TriangularSylvester(MatrixOperation):
 
     def transpose(self, ct: Any, r: Any, s: Any, f: Linear) -> tuple[Any, ...]:
         """The solution g of r^T g + g s^T = ct: transposed, s g^T + g^T r = ct^T."""
-        found = TriangularSylvester(_OTHER[self.part])(s, r, matrix_transpose(ct))
-        return None, None, matrix_transpose(found)
+        solution = TriangularSylvester(_OTHER[self.part])(s, r, matrix_transpose(ct))
+        return None, None, matrix_transpose(solution)

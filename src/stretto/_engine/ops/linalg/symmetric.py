@@ -1,6 +1,6 @@
 """The product of a matrix and its own transpose.
 
-Layer 2 (ops).
+Layer 2 (ops). It is written with ``matmul``.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ __all__ = ["TriangularSolve", "as_columns", "solve_triangles", "triangular_solve
 
 
 class TriangularSolve(MatrixOperation):
-    """``x`` of ``op(a) x = b``, or of ``x op(a) = b`` unless ``left``, for a triangular ``a``.
+    """The ``x`` of ``op(a) x = b``, or of ``x op(a) = b`` unless ``left``, for a triangle ``a``.
 
-    Only that triangle is read, without its diagonal where that counts as ones. ``form`` is ``N``
+    Only that triangle is read, without its diagonal if that counts as ones. ``form`` is ``N``
     for ``a`` itself, ``T`` for its transpose, ``C`` for its adjoint.
     """
 
@@ -102,7 +102,7 @@ class TriangularSolve(MatrixOperation):
         )
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """One matrix for all examples: their right-hand sides are more columns. Else as others."""
+        """With one matrix for all examples, their right-hand sides become more columns."""
         (a, b), (axis_a, axis_b) = args, axes
         if axis_a is not None or a.ndim > 2:
             return super().vmap(size, args, axes)

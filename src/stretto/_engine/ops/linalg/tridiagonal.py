@@ -39,7 +39,7 @@ _USE_EIGH: Any = Refused("reflections are an intermediate result; use eigh, whic
 
 
 class TridiagonalSolve(MatrixOperation):
-    """``x`` of ``a x = b``, for ``a`` of the diagonals ``dl``, ``d`` and ``du``.
+    """The solution ``x`` of ``a x = b``, for ``a`` with diagonals ``dl``, ``d`` and ``du``.
 
     ``dl[i]`` and ``du[i]`` stand beside ``d[i]``; ``dl[0]`` and ``du[-1]`` are not read. If
     ``perturb``, pivots near zero are moved away from it.
@@ -71,7 +71,7 @@ class TridiagonalSolve(MatrixOperation):
         return linalg_reference.gtsv(dl, d, du, b)
 
     def lower(self, b: Any, dl: Any, d: Any, du: Any, y: Any) -> Any:
-        """LAPACK ``gtsv``, or what jaxlib brings for perturbed pivots."""
+        """LAPACK ``gtsv``, or jaxlib's own routine for perturbed pivots."""
         if not y.type.size:
             return y
         operands = (dl, d, du, y)
@@ -114,7 +114,7 @@ def _neighbours(x: Any, offset: int) -> Any:
 
 
 class TridiagonalReduction(MatrixOperation):
-    """A Hermitian matrix turned by reflections to tridiagonal form.
+    """A Hermitian matrix reduced to tridiagonal form by reflections.
 
     The form in the diagonals, the reflections' vectors beside them; the main diagonal, the one
     next to it, and the reflections' factors. Only one triangle is read.
@@ -127,8 +127,8 @@ class TridiagonalReduction(MatrixOperation):
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
         """The operand's type; real diagonals; the factors."""
         n = check_matrix("tridiagonal", x, square=True)[-1]
-        part, less = real_dtype(x.dtype), (max(n - 1, 0),)
-        return result_types(x, ((n, n), x.dtype), ((n,), part), (less, part), (less, x.dtype))
+        part, beside = real_dtype(x.dtype), (max(n - 1, 0),)
+        return result_types(x, ((n, n), x.dtype), ((n,), part), (beside, part), (beside, x.dtype))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """LAPACK ``sytrd`` or ``hetrd``."""
@@ -141,8 +141,8 @@ class TridiagonalReduction(MatrixOperation):
             return [b.splat(0, t) for t in outs]
         routine = "hetrd" if is_complex(x.type.dtype) else "sytrd"
         config = {"uplo": "L" if self.lower_triangle else "U"}
-        *found, info = lapack(b, routine, (x,), (*outs, info_type(x.type)), config, {0: 0})
-        return [nan_where(b, info, o) for o in found]
+        *results, info = lapack(b, routine, (x,), (*outs, info_type(x.type)), config, {0: 0})
+        return [nan_where(b, info, o) for o in results]
 
 
 # Functions
@@ -198,7 +198,7 @@ def tridiagonal_solve(
 
 
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
-    """Turn Hermitian matrices by reflections to tridiagonal form.
+    """Reduce Hermitian matrices to tridiagonal form by reflections.
 
     Args:
         a: Hermitian matrices, ``[..., n, n]``.

@@ -1,7 +1,8 @@
 """Random bits from a key: the Threefry-2x32 block cipher, and the counters it encrypts.
 
 Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
-2011; 20 rounds, rotations from its table 2. The two layouts of counters are JAX's.
+2011; 20 rounds, rotations from its table 2. The two layouts of counters are JAX's. Next, read
+``numbers``.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Threefry2x32(Primitive):
         return types[0].size >= 1 << 22
 
     def lower(self, b: Any, k0: Any, k1: Any, c0: Any, c1: Any) -> list[Any]:
-        """A call of a function that holds the rounds, written once a shape, and left apart."""
+        """A call of a function that holds the rounds, written once a shape, and kept apart."""
         if not c0.type.size:
             return [b.splat(0, out) for out in b.outs]
         operands = (k0, k1, c0, c1)
@@ -83,7 +84,7 @@ class Threefry2x32(Primitive):
     transpose = NOT_LINEAR
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Mapped axes to one place."""
+        """The mapped axes are moved to one place."""
         values, axis = align_mapped(size, args, axes)
         return self(*values), (axis, axis)
 
@@ -92,12 +93,12 @@ THREEFRY2X32 = Threefry2x32()
 
 
 def _scalar_or_flat(x: np.ndarray) -> np.ndarray:
-    """One element where all are that one (a broadcast view), else the elements in a row."""
+    """The element that a broadcast view repeats, else the elements in a row."""
     return x.reshape(-1) if any(x.strides) or not x.size else x[(0,) * x.ndim]
 
 
 def _encrypt(k0: Any, k1: Any, c0: np.ndarray, c1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cipher of rows of words; a key's may be one for all."""
+    """The cipher of rows of words; those of a key may be one for all."""
     operands, size = (k0, k1, c0, c1), c0.size
     if size <= _FEW:
         lists = [x.tolist() if x.ndim else [int(x)] * size for x in operands]
@@ -151,8 +152,8 @@ def _rounds(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
     for group in range(5):
         for r in _ROTATIONS[group % 2]:
             x0 = ADD(x0, x1)
-            turned = OR(SHIFT_LEFT(x1, word(r)), SHIFT_RIGHT_LOGICAL(x1, word(32 - r)))
-            x1 = XOR(x0, turned)
+            rotated = OR(SHIFT_LEFT(x1, word(r)), SHIFT_RIGHT_LOGICAL(x1, word(32 - r)))
+            x1 = XOR(x0, rotated)
         x0 = ADD(x0, keys[(group + 1) % 3])
         x1 = ADD(x1, ADD(keys[(group + 2) % 3], word(group + 1)))
     return x0, x1
@@ -160,13 +161,13 @@ def _rounds(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
 
 @functools.lru_cache(256)
 def _program(primitive: Primitive, types: tuple[ArrayType, ...]) -> Program:
-    """What a primitive is written out as, without the position of whoever asked first.
+    """What a primitive is written out as, without the positions of its first caller.
 
     It is called, and the compiler must leave it a call: fused with what reads the bits, the rounds
     would be computed once for each reader, and take many times as long to compile.
     """
-    written: Any = primitive
-    program, _, _ = record(lambda *xs: (written.written_out(*xs), None), types)
+    source: Any = primitive
+    program, _, _ = record(lambda *xs: (source.written_out(*xs), None), types)
     equations = [Equation(e.primitive, e.inputs, e.outputs) for e in program.equations]
     return Program(program.inputs, equations, program.outputs, primitive.name)
 
@@ -188,7 +189,7 @@ class RandomBits(Primitive):
     layout: str
 
     def infer(self, key: ArrayType) -> ArrayType:
-        """The keys' leading axes, then the shape asked for."""
+        """The keys' leading axes, then the shape requested."""
         if key.dtype != _UINT32 or not key.ndim or key.shape[-1] != 2:
             raise TypeError(f"random_bits: expected keys, uint32[..., 2], got {key}")
         pair = (2,) if self.layout == "pairs" else ()
@@ -239,7 +240,7 @@ class RandomBits(Primitive):
         return types[0].size * self.count >= 1 << 24
 
     def lower(self, b: Any, key: Any) -> Any:
-        """A call of a function that holds counters and rounds, left apart."""
+        """A call of a function that holds counters and rounds, kept apart."""
         (out,) = b.outs
         if not out.size:
             return b.splat(0, out)

@@ -1,7 +1,7 @@
 """Random bits as numbers: floats in [0, 1), and integers below a bound.
 
-Layer 2 (ops). Both treat each element alone; as primitives they cost one step where nothing is
-compiled.
+Layer 2 (ops). Both treat each element alone; as primitives they are one step where nothing is
+compiled. Next, read ``rng_bit_generator``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class UnitFloat(Elementwise):
     dtype: np.dtype
 
     def infer(self, *types: ArrayType) -> ArrayType:
-        """The floating dtype; refuses another number of bits."""
+        """The floating dtype; refuses other numbers of bits."""
         (x,) = types
         if kind_of(x.dtype) != "uint" or 8 * x.dtype.itemsize != bits_width(self.dtype):
             raise TypeError(

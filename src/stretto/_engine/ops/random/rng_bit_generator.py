@@ -2,8 +2,8 @@
 
 Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
 2011: Threefry-2x32 with 20 rounds, Philox-4x32 with 10. Which counters are encrypted, and where
-their words go, is XLA's choice for CPUs; here it is written with other operations, so that the bits
-are the same on every device and under ``vmap``. Next, read ``bits``.
+their words go, is as in XLA on CPUs. It is written with other operations here, so that the bits are
+the same on every device and under ``vmap``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from stretto._engine.core.config import enable_x64
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto._engine.core.types import ArrayType, array_type, as_dtype
+from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bitcast import BitcastConvertType
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.iota import Iota
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.random.bits import THREEFRY2X32
@@ -58,8 +58,8 @@ def _philox(counter: Sequence[Any], key: Any) -> list[Any]:
     """Ten rounds on four words under a key of 64 bits: uint64 (traced or not), or Python's."""
     a, b, c, d = counter
     k, m = key & _WORD, key >> 32
-    for turn in range(10):
-        if turn:
+    for step in range(10):
+        if step:
             k, m = (k + _WEYL[0]) & _WORD, (m + _WEYL[1]) & _WORD
         first, second = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
         a, b, c, d = (second >> 32) ^ b ^ k, second & _WORD, (first >> 32) ^ d ^ m, first & _WORD
@@ -91,7 +91,7 @@ class RngBitGenerator(Primitive):
     algorithm: RandomAlgorithm
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ArrayType]:
-        """The state's type, and the bits: the states' leading axes, then the shape asked for."""
+        """The state's type, and the bits: the states' leading axes, then the shape requested."""
         (state,) = types
         if (state.dtype, state.shape[-1:]) not in ((_UINT32, (4,)), (_UINT64, (2,))):
             raise TypeError(
@@ -127,7 +127,7 @@ class RngBitGenerator(Primitive):
 
     @functools.cached_property
     def counters(self) -> tuple[int, int, int]:
-        """The counters' sizes; a last one of which too few numbers are asked for is whole."""
+        """The sizes of the counters; a last one whose numbers are not all needed counts as well."""
         before, along, after = self.extents
         return before, -(-along // self.each), after
 
@@ -231,7 +231,7 @@ def rng_bit_generator(
         The next key, and the bits: those that XLA gives on a CPU, on every device.
 
     Raises:
-        TypeError: the key or the dtype is another.
+        TypeError: the key is not one of these, or the dtype is not unsigned.
         ValueError: there is no such algorithm.
         NotImplementedError: ``out_sharding`` is not None.
 
@@ -244,14 +244,14 @@ def rng_bit_generator(
     """
     refuse_sharding("rng_bit_generator", out_sharding=out_sharding)
     try:
-        chosen = RandomAlgorithm(algorithm)
+        generator = RandomAlgorithm(algorithm)
     except ValueError:
         raise ValueError(
             f"rng_bit_generator: algorithm must be one of {[a.name for a in RandomAlgorithm]}, got "
             f"{algorithm!r}"
         ) from None
-    if chosen is RandomAlgorithm.RNG_DEFAULT:
-        chosen = RandomAlgorithm.RNG_PHILOX
+    if generator is RandomAlgorithm.RNG_DEFAULT:
+        generator = RandomAlgorithm.RNG_PHILOX
     sizes = sizes_of(shape, "rng_bit_generator")
     state = as_value(key, "rng_bit_generator", "key")
-    return RngBitGenerator(sizes, as_dtype(dtype), chosen)(state)
+    return RngBitGenerator(sizes, dtype_argument(dtype, "rng_bit_generator"), generator)(state)

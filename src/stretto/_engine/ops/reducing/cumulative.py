@@ -73,7 +73,7 @@ class Cumulative(Primitive, abstract=True):
         return out.astype(x.dtype, copy=False)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """A window from the first element to each, which XLA makes a scan in blocks."""
+        """A window from the first element to each, which XLA turns into a scan in blocks."""
         if not x.type.size:
             return x
         n = x.type.shape[self.axis]
@@ -84,7 +84,7 @@ class Cumulative(Primitive, abstract=True):
         return b.convert(out, x.type.dtype)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         (axis,) = axes
         assert axis is not None
         return type(self)(self.axis + (axis <= self.axis), self.reverse)(args[0]), axis
@@ -132,7 +132,7 @@ class Cumprod(Cumulative):
         return 1
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """dp[i] = x[i] dp[i-1] + p[i-1] dx[i]: no division, so zeros are no exception."""
+        """dp[i] = x[i] dp[i-1] + p[i-1] dx[i]: without division, so zeros are no special case."""
         (x,), (dx,) = primals, tangents
         out = self(x)
         return out, self.recur(x, self.before(out, 1) * dx)
@@ -146,7 +146,7 @@ class RunningChooser(Cumulative, abstract=True):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The mean of the tangents of the elements so far that equal the extremum.
 
-        Their sum and their number start anew where the extremum changes; NaN equals NaN.
+        Their sum and their number restart where the extremum changes; NaN equals NaN.
         """
         (x,), (dx,) = primals, tangents
         out = self(x)
@@ -205,7 +205,7 @@ class Cumlogsumexp(Cumulative):
 
 
 def _weight(x: Any, total: Any) -> Any:
-    """exp(x - total) for x <= total: of infinite totals 1 to x = inf, 0 to the others."""
+    """exp(x - total) for x <= total; for infinite totals, 1 where x = inf, else 0."""
     infinite = eq(absolute(total), full_like(total, np.inf))
     there = select(eq(x, full_like(x, np.inf)), zeros_like(x), full_like(x, -np.inf))
     return exp(select(infinite, there, x - select(infinite, zeros_like(total), total)))
@@ -225,7 +225,7 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     Args:
         operand: an array.
         axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result is of the elements from there on.
+        reverse: whether to go from the end, so that each result covers the elements from there on.
 
     Returns:
         The running sums, of the shape and dtype of ``operand``.
@@ -247,7 +247,7 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     Args:
         operand: an array.
         axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result is of the elements from there on.
+        reverse: whether to go from the end, so that each result covers the elements from there on.
 
     Returns:
         The running products, of the shape and dtype of ``operand``.
@@ -271,7 +271,7 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     Args:
         operand: an array.
         axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result is of the elements from there on.
+        reverse: whether to go from the end, so that each result covers the elements from there on.
 
     Returns:
         The running maxima, of the shape and dtype of ``operand``.
@@ -294,7 +294,7 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     Args:
         operand: an array.
         axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result is of the elements from there on.
+        reverse: whether to go from the end, so that each result covers the elements from there on.
 
     Returns:
         The running minima, of the shape and dtype of ``operand``.
@@ -315,7 +315,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     Args:
         operand: an array.
         axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result is of the elements from there on.
+        reverse: whether to go from the end, so that each result covers the elements from there on.
 
     Returns:
         The logarithms of the running sums, of the shape and dtype of ``operand``.

@@ -12,11 +12,11 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto._engine.core.types import ArrayType, array_type, as_dtype, is_inexact, kind_of
+from stretto._engine.core.types import ArrayType, array_type, is_inexact, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import eq, full_like, ne, select
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.elementwise import INTEGRAL
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, check_axes
@@ -59,12 +59,12 @@ class Place(Primitive, abstract=True):
         return np.asarray(search(x.astype(widened(x.dtype), copy=False), axis=self.axis))
 
     def lower(self, b: Any, x: Any) -> Any:
-        """The least index at which the element is the one chosen, or NaN as that is."""
+        """The least index of an element that equals the one chosen, or is NaN if that is."""
         out = b.outs[0]
         return b.inline(self.composed, x) if out.size else b.splat(0, out)
 
     def composed(self, x: Any) -> Any:
-        """By other operations."""
+        """Written with other operations."""
         kept = tuple(d for d in range(x.ndim) if d != self.axis)
         chosen = self.chooser((self.axis,))(x)
         there = eq(x, broadcast_in_dim(chosen, x.shape, kept))
@@ -75,7 +75,7 @@ class Place(Primitive, abstract=True):
         return convert(ReduceMin((self.axis,))(index), self.index_dtype)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         (axis,) = axes
         assert axis is not None
         shifted = self.axis + (axis <= self.axis)
@@ -113,8 +113,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int32) -> 
     >>> st.lax.argmax(st.numpy.array([1.0, 5.0, 5.0]), 0)
     Array(1, dtype=int32)
     """
-    x = as_value(operand, "argmax", "operand")
-    return Argmax(canonical_axis(axis, x.ndim, "argmax"), as_dtype(index_dtype))(x)
+    return _place(Argmax, operand, axis, index_dtype, "argmax")
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int32) -> Array:
@@ -136,5 +135,12 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int32) -> 
     >>> st.lax.argmin(st.numpy.array([5.0, 1.0, 1.0]), 0)
     Array(1, dtype=int32)
     """
-    x = as_value(operand, "argmin", "operand")
-    return Argmin(canonical_axis(axis, x.ndim, "argmin"), as_dtype(index_dtype))(x)
+    return _place(Argmin, operand, axis, index_dtype, "argmin")
+
+
+def _place(
+    family: type[Place], operand: ArrayLike, axis: int, index_dtype: DTypeLike, caller: str
+) -> Array:
+    x = as_value(operand, caller, "operand")
+    dtype = dtype_argument(index_dtype, caller, "index_dtype")
+    return family(canonical_axis(axis, x.ndim, caller), dtype)(x)

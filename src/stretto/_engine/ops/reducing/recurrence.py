@@ -1,7 +1,8 @@
 """The linear recurrence ``y[i] = a[i] y[i-1] + b[i]`` along an axis.
 
 Layer 2 (ops). What the derivatives of running reductions are made of. Its own derivative and
-transpose are recurrences again. Source: Blelloch, Prefix Sums and Their Applications, 1990.
+transpose are recurrences again. Source: Blelloch, Prefix Sums and Their Applications, 1990. Next,
+read ``cumulative``.
 """
 
 from __future__ import annotations
@@ -11,20 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.elementwise import INEXACT, align_mapped
-from stretto._engine.ops.layout import canonical_axis, reshape
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.shape import pad, rev, slice_in_dim
 
-__all__ = ["linear_recurrence"]
+__all__ = ["LinearRecurrence", "shifted"]
 
 
 def shifted(x: Any, axis: int, reverse: bool, first: Any, by: int = 1) -> Any:
-    """The element ``by`` places before each (after, if ``reverse``); ``first`` where none is."""
+    """The element ``by`` places before each, or after if ``reverse``; else ``first``."""
     low, high = (-by, by) if reverse else (by, -by)
     config = [(0, 0, 0)] * x.ndim
     config[axis] = (low, high, 0)
@@ -72,7 +72,7 @@ class LinearRecurrence(Primitive):
         return b.convert(out, x.type.dtype)
 
     def composed(self, a: Any, b: Any) -> Any:
-        """By other operations: a scan in blocks."""
+        """Written with other operations: a scan in blocks."""
         if not self.reverse:
             return _scan(a, b, self.axis)[1]
         return rev(_scan(rev(a, (self.axis,)), rev(b, (self.axis,)), self.axis)[1], (self.axis,))
@@ -93,7 +93,7 @@ class LinearRecurrence(Primitive):
         return None, LinearRecurrence(self.axis, not self.reverse)(after, ct)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         values, axis = align_mapped(size, args, axes)
         return LinearRecurrence(self.axis + (axis <= self.axis), self.reverse)(*values), axis
 
@@ -137,18 +137,3 @@ def _scan(a: Any, b: Any, axis: int) -> tuple[Any, Any]:
     a, b = a * before_a, b + a * before_b
     a, b = (slice_in_dim(reshape(v, whole), 0, n, axis=axis) for v in (a, b))
     return a, b
-
-
-def linear_recurrence(a: Any, b: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """``y[i] = a[i] y[i-1] + b[i]`` along ``axis``, from zero; from the end if ``reverse``.
-
-    ``a`` and ``b`` are of one inexact type, which is the result's. In logarithmic depth. Source:
-    Blelloch, Prefix Sums and Their Applications, 1990.
-
-    >>> import stretto.numpy as snp
-    >>> from stretto._engine.ops.reducing.recurrence import linear_recurrence
-    >>> linear_recurrence(snp.array([0.5, 0.5]), snp.array([1.0, 1.0]))
-    Array([1. , 1.5], dtype=float32)
-    """
-    a, b = as_value(a, "linear_recurrence", "a"), as_value(b, "linear_recurrence", "b")
-    return LinearRecurrence(canonical_axis(axis, a.ndim, "linear_recurrence"), bool(reverse))(a, b)

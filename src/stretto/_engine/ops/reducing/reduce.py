@@ -1,7 +1,7 @@
 """Reductions: greatest, least, product, bitwise and logical.
 
-Layer 2 (ops). The sum is in ``broadcast``, beside its transpose; where the greatest is, in
-``places``; the running forms are in ``cumulative``.
+Layer 2 (ops). The sum is in ``broadcast``, beside its transpose; the running forms are in
+``cumulative``. Next, read ``places``, for where the greatest element is.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Reduction(Primitive, abstract=True):
         return b.reduce(self.op, x, self.axes, self.identity(x.type.dtype))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         return reduce_vmap(type(self), self.axes, args[0], axes[0])
 
 
@@ -125,7 +125,7 @@ class Chooser(Reduction, abstract=True):
     accepts = COMPARABLE | {"bool"}
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The mean of the tangents of the elements that equal the one chosen, or are NaN as it."""
+        """The mean of the tangents of the elements that equal the one chosen; NaN equals NaN."""
         (x,), (dx,) = primals, tangents
         out = self(x)
         kept = tuple(d for d in range(x.ndim) if d not in self.axes)
@@ -135,7 +135,7 @@ class Chooser(Reduction, abstract=True):
 
 
 class ReduceMax(Chooser):
-    """The greatest; NaN where there is one."""
+    """The greatest; NaN where any is."""
 
     op = "maximum"
     ufunc = np.maximum
@@ -143,7 +143,7 @@ class ReduceMax(Chooser):
 
 
 class ReduceMin(Chooser):
-    """The least; NaN where there is one."""
+    """The least; NaN where any is."""
 
     op = "minimum"
     ufunc = np.minimum
@@ -252,7 +252,7 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> A
         axes: the axes to reduce, negative from the end; all by default.
 
     Returns:
-        The greatest elements; NaN where there is one. Of no elements, minus infinity or the least
+        The greatest elements; NaN where any is. Of no elements, minus infinity or the least
             integer.
 
     Raises:
@@ -278,8 +278,7 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> A
         axes: the axes to reduce, negative from the end; all by default.
 
     Returns:
-        The least elements; NaN where there is one. Of no elements, infinity or the greatest
-            integer.
+        The least elements; NaN where any is. Of no elements, infinity or the greatest integer.
 
     Raises:
         TypeError: ``operand`` is complex.

@@ -1,7 +1,7 @@
 """Reductions over windows: sum, product, greatest, least, bits and truth.
 
 Layer 2 (ops). The function in front of these is in ``control/window``, beside the operation for
-reductions that are none of these. Next, read ``window_select``.
+other reductions. Next, read ``window_select``.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ __all__ = [
 ]
 
 _FEW = 32
-"""Up to so many elements of a window are combined in a loop, one call each."""
+"""Windows of up to this many elements are combined in a loop, one call for each."""
 
 
 def _combined(ufunc: np.ufunc, lines: np.ndarray) -> np.ndarray:
-    """The lines of the first axis combined; strided ones ``reduce`` takes element by element."""
+    """The lines of the first axis combined; ``reduce`` would go through strided ones singly."""
     if not 1 < len(lines) <= _FEW:
         return np.asarray(ufunc.reduce(lines, axis=0, dtype=lines.dtype))
     out = np.asarray(ufunc(lines[0], lines[1]))
@@ -122,7 +122,7 @@ class WindowReduction(Primitive, abstract=True):
         return b.convert(reduce_windows(b, self.op, x, self.windows, self.identity), out.dtype)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         (axis,) = axes
         assert axis is not None
         return type(self)((*self.windows[:axis], PLAIN, *self.windows[axis:]))(args[0]), axis
@@ -162,7 +162,7 @@ class WindowChooser(WindowReduction, abstract=True):
     greatest: ClassVar[bool]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The tangent of the element chosen: axis by axis, so of equals the first in the window."""
+        """The tangent of the element chosen, axis by axis: of equals the first in the window."""
         (x,), (dx,) = primals, tangents
         out = self(x)
         for axis in reversed(range(x.ndim)):
@@ -175,13 +175,13 @@ class WindowChooser(WindowReduction, abstract=True):
 
 
 class ReduceWindowMax(WindowChooser, whole=ReduceMax):
-    """The greatest of each window; NaN where there is one."""
+    """The greatest of each window; NaN where any is."""
 
     greatest = True
 
 
 class ReduceWindowMin(WindowChooser, whole=ReduceMin):
-    """The least of each window; NaN where there is one."""
+    """The least of each window; NaN where any is."""
 
     greatest = False
 

@@ -33,7 +33,7 @@ __all__ = [
 class AxisWindow(NamedTuple):
     """Windows of ``size`` elements along one axis, their starts ``stride`` apart.
 
-    The operand first gets ``low`` and ``high`` elements of padding at its ends (taken away where
+    The operand first gets ``low`` and ``high`` elements of padding at its ends (removed where
     negative), and ``base_dilation - 1`` between neighbours; the elements of a window are
     ``dilation`` apart in that.
     """
@@ -52,11 +52,11 @@ class AxisWindow(NamedTuple):
 
     @property
     def config(self) -> tuple[int, int, int]:
-        """The padding, as ``Pad`` has it."""
+        """The padding, as ``Pad`` takes it."""
         return self.low, self.high, self.base_dilation - 1
 
     def padded(self, n: int) -> int:
-        """How many elements ``n`` are after padding."""
+        """How many elements there are after padding ``n``."""
         return self.low + dilated(n, self.base_dilation) + self.high
 
     def count(self, n: int) -> int:
@@ -93,9 +93,8 @@ def window_shape(caller: str, x: ArrayType, windows: Windows) -> tuple[int, ...]
     for d, (n, w) in enumerate(zip(x.shape, windows, strict=True)):
         if min(w.size, w.stride, w.base_dilation, w.dilation) < 1:
             raise ValueError(
-                f"{caller}: window sizes, strides and dilations must be positive; axis {d} of "
-                f"{x} has "
-                f"{w}"
+                f"{caller}: window sizes, strides and dilations must be positive; axis {d} of {x} "
+                f"has {w}"
             )
         if w.padded(n) < 0:
             raise ValueError(f"{caller}: padding takes away more than axis {d} of {x} has: {w}")
@@ -153,7 +152,7 @@ def reduce_windows(
     wide = b.convert(x, np.dtype(np.float32)) if narrow else x
     spread = [w for w in windows if w.base_dilation > 1]
     if spread and all(w.size <= w.base_dilation for w in spread):
-        # No two elements meet, which XLA sees where they are spread out beforehand.
+        # No window holds two elements, which XLA sees only if they are spread out beforehand.
         config = [w.config for w in windows]
         wide = b.inline(lambda v: pad(v, identity(x.type.dtype), config), wide)
         windows = tuple(AxisWindow(w.size, w.stride, dilation=w.dilation) for w in windows)

@@ -20,8 +20,8 @@ from stretto._engine.ops.comparison import eq, full, ge, gt, lt, ne, select, whe
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.elementwise import FLOAT, align_mapped
-from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, gather, scatter_add
-from stretto._engine.ops.index.geometry import GatherDimensionNumbers
+from stretto._engine.ops.index.gather_scatter import gather, scatter_add
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
@@ -53,7 +53,7 @@ class AxisSelection(Primitive, abstract=True):
     window: AxisWindow
 
     def windows_over(self, x: ArrayType) -> tuple[int, ...]:
-        """The shape of what there is one of for each window."""
+        """The shape of an array with one element for each window."""
         if not 0 <= self.axis < x.ndim or kind_of(x.dtype) not in FLOAT:
             raise TypeError(f"{self.name}: expected floats with an axis {self.axis}, got {x}")
         return window_shape(self.name, x, _along(x, self.axis, self.window, PLAIN))
@@ -75,7 +75,7 @@ class AxisSelection(Primitive, abstract=True):
         return [slice_in_dim(x, i, i + reach, w.stride, self.axis) for i in starts]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is stepped over."""
+        """The mapped axis is left as it is."""
         values, axis = align_mapped(size, args, axes)
         _, *settings = [value for _, value in self.parameters()]
         return type(self)(self.axis + (axis <= self.axis), *settings)(*values), axis
@@ -84,7 +84,7 @@ class AxisSelection(Primitive, abstract=True):
 class WindowPlace(AxisSelection):
     """The place in each window of its greatest element, or its least: of equals the first.
 
-    NaN goes before all numbers. Of a window that lies on padding, 0.
+    NaN goes before all numbers. The place is 0 in a window that lies on padding.
     """
 
     greatest: bool
@@ -107,7 +107,7 @@ class WindowPlace(AxisSelection):
         return (np.argmax if self.greatest else np.argmin)(lines, axis=0)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """By ``composed``; over long windows, of values that carry their indices along."""
+        """By ``composed``; over long windows, by a reduction of values with their indices."""
         if not b.outs[0].size:
             return b.splat(0, b.outs[0])
         return b.inline(self.composed, x) if self.window.size <= _SHORT else self._long(b, x)
@@ -127,7 +127,7 @@ class WindowPlace(AxisSelection):
         return place
 
     def _long(self, b: Any, x: Any) -> Any:
-        """Elements with their indices, of which the lesser wins among equals."""
+        """Elements with their indices, the lesser of which wins among equals."""
         unsigned = np.dtype(np.uint32)
         index = b.emit(
             "iota",
@@ -177,7 +177,7 @@ class SelectAndGatherAdd(AxisSelection):
         return b.inline(self.composed, x, place) if b.outs[0].size else b.splat(0, b.outs[0])
 
     def composed(self, x: Any, place: Any) -> Any:
-        """By other operations."""
+        """Written with other operations."""
         if self.window.size > _SHORT:
             n = x.shape[self.axis]
             index = _index(place, self.axis, self.window, n)
@@ -215,7 +215,7 @@ class SelectAndScatterAdd(AxisSelection):
         return out
 
     def reference(self, values: np.ndarray, place: np.ndarray) -> np.ndarray:
-        """Added at index arrays, what goes to padding to one element more; in wide floats."""
+        """Added at index arrays, in wide floats; what goes to padding to a spare element."""
         w, axis = self.window, self.axis
         at: list[Any] = list(np.indices(place.shape, sparse=True))
         i = at[axis] * w.stride + place * w.dilation - w.low
@@ -236,7 +236,7 @@ class SelectAndScatterAdd(AxisSelection):
         return b.convert(b.inline(self.composed, wide, place), out.dtype)
 
     def composed(self, values: Any, place: Any) -> Any:
-        """By other operations."""
+        """Written with other operations."""
         w, axis = self.window, self.axis
         shape = list(values.shape)
         if w.size > _SHORT:
@@ -269,7 +269,7 @@ def _check_place(caller: str, place: ArrayType, shape: tuple[int, ...]) -> None:
 
 
 def _numbers(x: Any, axis: int) -> GatherDimensionNumbers:
-    """Those of one element along the axis for each line of the others."""
+    """The numbers for one element along the axis for each line of the others."""
     others = tuple(d for d in range(x.ndim) if d != axis)
     return GatherDimensionNumbers((), (axis,), (axis,), others, others)
 

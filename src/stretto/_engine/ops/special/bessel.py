@@ -1,7 +1,7 @@
 """The modified Bessel functions of orders 0 and 1, and the same scaled exponentially.
 
 Layer 2 (ops). By Chebyshev series, whose coefficients were computed with fifty digits from the
-functions (DLMF 10.25.2).
+functions (DLMF 10.25.2). Next, read ``complex_gamma``.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ _I1_FAR = (
 
 
 def _scaled(near: tuple[float, ...], far: tuple[float, ...], x: Number) -> tuple[Number, Number]:
-    """Both series at |x|, each where it serves."""
+    """Both series at |x|, each where it holds."""
     size = absolute(x)
     small = size <= 8.0
     beyond = where(small, 8.0, size)

@@ -1,7 +1,7 @@
 """The gamma and the digamma function of complex numbers.
 
 Layer 2 (ops). Source: DLMF 5.5.1, 5.5.3 (recurrence and reflection), 5.11.1, 5.11.2 (Stirling's
-series). Next, read ``zeta``.
+series). Next, read ``error_functions``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["ComplexGamma", "complex_digamma", "complex_gamma"]
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _SHIFT = 10
 _FAR = 10.0
-"""An imaginary part from which on the series holds as it is."""
+"""From this imaginary part on, the series holds without the recurrence."""
 
 
 def _gamma_formula(z: Number) -> Number:

@@ -1,8 +1,8 @@
 """The inverse of the error function in float32, as compiled programs compute it.
 
 Layer 2 (ops). Source: Giles, "Approximating the erfinv function", GPU Computing Gems, 2010: two
-polynomials in ``w = -log(1 - x^2)``. Random numbers come of it, and must be the same compiled and
-not: an exact inverse differs from the approximation in the last digits.
+polynomials in ``w = -log(1 - x^2)``. Random numbers are computed with it, and must be the same
+eagerly and compiled: an exact inverse differs from the approximation in the last digits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The error function, its complement and its inverse.
 
-Layer 2 (ops). Next, read ``trigonometric``.
+Layer 2 (ops). Next, read ``erf_inv_reference``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Erf(Elementwise):
 
 
 class Erfc(Elementwise):
-    """One less the error function, exact in the tail."""
+    """One minus the error function, exact in the tail."""
 
     accepts = FLOAT
     kernel = Kernel.LONG

@@ -25,10 +25,10 @@ __all__ = ["digamma", "gamma", "lgamma"]
 special = LazyModule("scipy.special")
 
 
-def _put(out: np.ndarray, x: np.ndarray, there: np.ndarray, function: Any) -> None:
-    """Put the function of some elements, if there are any, into their places."""
-    if there.any():
-        out[there] = function(x[there])
+def _put(out: np.ndarray, x: np.ndarray, mask: np.ndarray, function: Any) -> None:
+    """Replace the selected elements, if there are any, by the function of them."""
+    if mask.any():
+        out[mask] = function(x[mask])
 
 
 class Lgamma(Written):

@@ -112,7 +112,7 @@ _DIGAMMA_FAR = (
 )
 
 _FAR = 8.0
-"""From where the asymptotic series serve."""
+"""From here on the asymptotic series hold."""
 
 
 def stirling_remainder(x: Number) -> Number:
@@ -152,8 +152,8 @@ def log_gamma_formula(x: Number) -> Number:
     out = where(z >= _FAR, far, near)
     # Γ(x) Γ(1 - x) = π / sin(πx)
     sine = absolute(sin(math.pi * _from_whole(x)))
-    turned = where((sine == 0.0) | (z == math.inf), math.inf, log(math.pi / sine) - out)
-    return where(mirrored, turned, out)
+    reflected = where((sine == 0.0) | (z == math.inf), math.inf, log(math.pi / sine) - out)
+    return where(mirrored, reflected, out)
 
 
 def gamma_formula(x: Number) -> Number:
@@ -169,8 +169,8 @@ def gamma_formula(x: Number) -> Number:
     nearest = floor(x + 0.5)
     odd = nearest - 2.0 * floor(0.5 * nearest)
     sine = sin(math.pi * (x - nearest)) * (1.0 - 2.0 * odd)
-    turned = where(sine == 0.0, math.nan, math.pi / (sine * out))
-    return where(mirrored, turned, out)
+    reflected = where(sine == 0.0, math.nan, math.pi / (sine * out))
+    return where(mirrored, reflected, out)
 
 
 def digamma_formula(x: Number) -> Number:
@@ -192,5 +192,5 @@ def digamma_formula(x: Number) -> Number:
     out = where(z >= _FAR, far, near)
     # ψ(1 - x) - ψ(x) = π cot(πx)
     part = _from_whole(x)
-    turned = where(part == 0.0, math.nan, out - math.pi / tangent(math.pi * part))
-    return where(mirrored, turned, out)
+    reflected = where(part == 0.0, math.nan, out - math.pi / tangent(math.pi * part))
+    return where(mirrored, reflected, out)

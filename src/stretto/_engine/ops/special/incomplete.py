@@ -35,7 +35,7 @@ def _log_slope(a: Any, x: Any) -> Any:
 
 
 def _exact(name: str) -> Any:
-    """The method ``exact``: SciPy's, and from where it loses digits (a = 200) the formula."""
+    """The method ``exact``: SciPy's, and the formula from a = 200, where SciPy's loses digits."""
 
     def exact(self: Written, a: np.ndarray, x: np.ndarray) -> np.ndarray:
         out = np.asarray(getattr(special, name)(a, x))
@@ -101,7 +101,7 @@ class Igamma(Written):
 
     @staticmethod
     def formula(a: Number, x: Number) -> Number:
-        """The first of both."""
+        """The first of the two."""
         return incomplete_gamma_formula(a, x)[0]
 
 
@@ -116,7 +116,7 @@ class Igammac(Written):
 
     @staticmethod
     def formula(a: Number, x: Number) -> Number:
-        """The second of both."""
+        """The second of the two."""
         return incomplete_gamma_formula(a, x)[1]
 
 

@@ -125,10 +125,10 @@ def _slope_in_a_formula(a: Number, b: Number, x: Number) -> Number:
     a_, b_ = where(inside, a, 1.0), where(inside, b, 1.0)
     logarithm = log(where(inside, x, 0.5)) - digamma_formula(a_) + digamma_formula(a_ + b_)
     direct = density * (slope + fraction * (logarithm - 1.0 / a_))
-    turned = -density * (slope + fraction * logarithm)
+    reflected = -density * (slope + fraction * logarithm)
     border = where((x == 0.0) | (x == 1.0), 0.0, math.nan)
     border = where((a > 0.0) & (b > 0.0), border, math.nan)
-    return where(inside, where(mirrored, turned, direct), border)
+    return where(inside, where(mirrored, reflected, direct), border)
 
 
 def _density_formula(a: Number, b: Number, x: Number) -> Number:

@@ -127,7 +127,7 @@ _TEMME = (
 _EPSILON = 2.0**-53
 _MOST = 20000
 _TRANSITION, _LARGE = 0.3, 200.0
-"""Temme's expansion serves from this parameter on, this close (relative) to x = a."""
+"""Temme's expansion is used from this parameter on, this close (relatively) to x = a."""
 
 
 def log_excess(x: Number, ratio: Number) -> Number:
@@ -164,7 +164,7 @@ def _inside(a: Number, x: Number) -> tuple[Number, Number, Number]:
 
 
 def _transition(a: Number, x: Number) -> tuple[Number, Number, Number, Number]:
-    """Whether Temme's expansion serves; λ - 1, η and a to expand with."""
+    """Whether Temme's expansion is used; λ - 1, η and a to expand with."""
     serves = (a >= _LARGE) & (absolute(x - a) <= _TRANSITION * a)
     a = where(serves, a, _LARGE)
     mu = where(serves, (x - a) / a, 0.0)
@@ -277,10 +277,10 @@ def incomplete_gamma_formula(a: Number, x: Number) -> tuple[Number, Number]:
     p = where(central, 0.5 * erfc(-u) - rest, where(summed, lower, 1.0 - upper))
     q = where(central, 0.5 * erfc(u) + rest, where(summed, 1.0 - lower, upper))
     # On the border: P is 0 at x = 0 and for a infinite, 1 for x infinite and at a = 0.
-    none = (a > 0.0) & (x == 0.0) | (a == math.inf) & (x >= 0.0) & (x < math.inf)
-    whole = (a == 0.0) & (x > 0.0) | (x == math.inf) & (a >= 0.0) & (a < math.inf)
-    p = where(inside, p, where(none, 0.0, where(whole, 1.0, math.nan)))
-    q = where(inside, q, where(none, 1.0, where(whole, 0.0, math.nan)))
+    is_zero = (a > 0.0) & (x == 0.0) | (a == math.inf) & (x >= 0.0) & (x < math.inf)
+    is_one = (a == 0.0) & (x > 0.0) | (x == math.inf) & (a >= 0.0) & (a < math.inf)
+    p = where(inside, p, where(is_zero, 0.0, where(is_one, 1.0, math.nan)))
+    q = where(inside, q, where(is_zero, 1.0, where(is_one, 0.0, math.nan)))
     return p, q
 
 
@@ -299,10 +299,10 @@ def random_gamma_grad_formula(a: Number, x: Number) -> tuple[Number, Number]:
     central, mu, eta, large = _transition(a_, x_)
     summed = ~central & ((x_ <= 1.1) | (x_ < a_))
     total, slope = _series_with_slope(summed, a_, where(summed, x_, 0.0))
-    fraction, inclined = _fraction_with_slope(~central & ~summed, a_, x_)
+    fraction, fraction_slope = _fraction_with_slope(~central & ~summed, a_, x_)
     logarithm = log(x_)
     by_sum = -((logarithm - digamma_formula(a_ + 1.0)) * total + slope) / a_
-    by_fraction = inclined + (logarithm - digamma_formula(a_)) * fraction
+    by_fraction = fraction_slope + (logarithm - digamma_formula(a_)) * fraction
     # Temme's, differentiated: ∂η/∂a = -(λ - 1) / (a η), ∂(η² a / 2)/∂a = -log λ
     level = eta == 0.0
     divisor = where(level, 1.0, eta)
@@ -316,6 +316,6 @@ def random_gamma_grad_formula(a: Number, x: Number) -> tuple[Number, Number]:
     bracket = bracket + inverse * (turn - 0.5 * terms)
     by_expansion = exp(stirling_remainder(large)) * inverse * bracket
     out = where(central, by_expansion, where(summed, by_sum, by_fraction))
-    none = (a > 0.0) & ((x == 0.0) | (x == math.inf)) & (a < math.inf)
-    slope = where(inside, _density(a_, x_) * out, where(none, 0.0, math.nan))
-    return where(inside, x_ * out, where(none, x, math.nan)), slope
+    at_border = (a > 0.0) & ((x == 0.0) | (x == math.inf)) & (a < math.inf)
+    slope = where(inside, _density(a_, x_) * out, where(at_border, 0.0, math.nan))
+    return where(inside, x_ * out, where(at_border, x, math.nan)), slope

@@ -49,17 +49,17 @@ _BERNOULLI = (
 _TERMS = 10
 
 LEAST_SUMMED = -0.25
-"""From here on ζ(s) is found by Euler and Maclaurin's formula, below from that of 1 - s.
+"""From here on ζ(s) is computed by Euler and Maclaurin's formula, below it from ζ(1 - s).
 
-Nearer to zero 1 - s is so near to the pole that its distance from it is lost.
+For s nearer to zero, 1 - s is so close to the pole that its distance from it loses its digits.
 """
 
 
-def refused_partial(what: str) -> Any:
-    """A partial derivative that is not given, and why, or what to use."""
+def refused_partial(reason: str) -> Any:
+    """A partial derivative that raises ``MissingRuleError`` for this reason."""
 
     def refuse(*_: Any) -> NoReturn:
-        raise MissingRuleError(what)
+        raise MissingRuleError(reason)
 
     return refuse
 
@@ -67,7 +67,7 @@ def refused_partial(what: str) -> Any:
 def euler_maclaurin(s: Number, q: Number, order: int = 0) -> Number:
     """Σ (q + k)^-s for q > 0: some terms, then Euler and Maclaurin's formula (DLMF 25.11.5).
 
-    Or a derivative in s of this order, by series in e for s + e: lists of coefficients.
+    With an ``order``, that derivative in s: by power series in e at s + e, lists of coefficients.
     """
     powers = [_power_series(q + float(k), s, order) for k in range(_TERMS)]
     total = [_sum(column) for column in zip(*powers, strict=True)]
@@ -142,7 +142,7 @@ class Zeta(Written):
     formula = staticmethod(zeta_formula)
 
     def exact(self, s: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """SciPy's for q >= 0; below it would add up as many terms as -q has units."""
+        """SciPy's for q >= 0; for q < 0 that would add up about -q terms."""
         below = q < 0
         out = special.zeta(s, np.where(below, 1, q))
         out = np.where(below, zeta_formula(s, q), out) if np.any(below) else out
