@@ -21,7 +21,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.layout import canonical_axes, move_axis, reshape, transpose
-from stretto._engine.ops.rounding import floor
+from stretto._engine.ops.rounding import ceil, floor, round_
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import argsort, sort
@@ -99,8 +99,8 @@ class _OfValues:
     """The functions that ``_places`` needs, of values."""
 
     floor = staticmethod(floor)
-    ceil = staticmethod(ops.ceil)
-    round = staticmethod(ops.round_)
+    ceil = staticmethod(ceil)
+    round = staticmethod(round_)
     where = staticmethod(choose)
     remainder = staticmethod(remainder)
 
