@@ -289,6 +289,7 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int = 0) -> Array:
         The joined array.
 
     Raises:
+        TypeError: ``operands`` is not a sequence of arrays.
         ValueError: there are no arrays, they differ in another axis, or the axis is out of bounds.
 
     Source: StableHLO, ``concatenate``.
