@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
@@ -137,7 +138,8 @@ def _view(host: np.ndarray, index: Tree) -> np.ndarray | None:
     try:
         parts = for_numpy(index, True)
         return None if parts is None else host[parts]
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, TypeError, ValueError) as error:
+        reraise_foreign(error)
         return None
 
 

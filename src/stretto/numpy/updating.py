@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.errors import BooleanIndexError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Value, as_value, state
@@ -298,7 +299,8 @@ def _write_view(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> Arr
         part = out[parts]
         new = quiet.run(np.asarray, new, out.dtype)
         part[...] = new if kind == "set" else quiet.run(_HOST[kind], part, new)
-    except (IndexError, TypeError, ValueError, OverflowError):
+    except (IndexError, TypeError, ValueError, OverflowError) as error:
+        reraise_foreign(error)
         return None  # out of bounds, or an error that is worded elsewhere
     return Array(out, x.type)
 
@@ -331,7 +333,8 @@ def _write_places(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> A
             out[at] = new
         else:
             quiet.run(_HOST[kind].at, out, at, new)
-    except (IndexError, ValueError, TypeError, OverflowError):
+    except (IndexError, ValueError, TypeError, OverflowError) as error:
+        reraise_foreign(error)
         return None  # out of bounds, or an error that is worded elsewhere
     return Array(out, x.type)
 

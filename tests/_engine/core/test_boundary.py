@@ -192,7 +192,7 @@ SHAPES = {
     "matmul": (lambda x: x @ snp.ones((7, 2)), r"x: float32\[2,3\]"),
     "concatenate": (
         lambda x: snp.concatenate([x, snp.ones((4, 5))]),
-        r"but for axis 0; got float32\[2,3\] \(array 0\) and float32\[4,5\]",
+        r"except along axis 0; got float32\[2,3\] \(array 0\) and float32\[4,5\]",
     ),
     "pad": (lambda x: st.lax.pad(x, 0.0, [(1, 1, 0)]), r"each axis of float32\[2,3\]"),
     "dot_general": (
