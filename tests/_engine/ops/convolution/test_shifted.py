@@ -42,7 +42,7 @@ def convolutions(draw, kind):
         dilations,
         dims,
         groups if kind == "features" else 1,
-        groups if kind == "batch" else 1,
+        groups if kind != "features" else 1,
     )
     place = lambda shape, spec: tuple(shape[spec.index(a)] for a in range(len(shape)))
     return op, place(lhs, dims.lhs_spec), place(rhs, dims.rhs_spec)
@@ -53,7 +53,11 @@ def whole(seed, shape, dtype=np.float32):
     return as_value(np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype))
 
 
-FORMS = {"features": shifted.of_feature_groups, "batch": shifted.of_batch_groups}
+FORMS = {
+    "features": shifted.of_feature_groups,
+    "batch": shifted.of_batch_groups,
+    "diagonals": shifted.of_diagonals,
+}
 
 
 @pytest.mark.parametrize("kind", FORMS)
@@ -139,3 +143,21 @@ def test_lowered_so_where_that_suits():
     assert convolutions(8, 1, (3, 3)) == (1, 3)
     assert convolutions(64, 4, (3, 3)) == (4, 12)  # of many features each
     assert convolutions(8, 8, (9, 9)) == (0, 0)
+
+
+def test_convolutions_of_one_geometry_share_a_function():
+    x, w = snp.ones((2, 3, 12, 12)), snp.ones((3, 1, 3, 3))
+    conv = lambda x: lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=3)
+    text = st.jit(lambda x: conv(snp.tanh(conv(x)))).lower(x).as_text()
+    assert text.count("func.call") == 2
+    assert text.count("func.func private") == 1
+
+
+def test_slopes_of_a_wide_window_by_diagonals():
+    x, w = snp.ones((2, 3, 12, 12)), snp.ones((3, 1, 7, 7))
+    conv = lambda x, w: lax.conv_general_dilated(
+        x, w, (1, 1), [(3, 3), (3, 3)], feature_group_count=3
+    )
+    slope = st.jit(st.grad(lambda w: (conv(x, w) ** 2).sum()))
+    assert slope.lower(w).as_text().count("stablehlo.dot_general") == 7
+    np.testing.assert_allclose(slope(w), st.grad(lambda w: (conv(x, w) ** 2).sum())(w), rtol=1e-5)

@@ -126,8 +126,8 @@ class ConvGeneralDilated(Bilinear):
         if not (lhs.type.size and rhs.type.size and out.size):
             return b.splat(0, out)
         if shifted.suits(self, lhs.type, rhs.type, out):
-            form = shifted.of_feature_groups if self.feature_groups > 1 else shifted.of_batch_groups
-            return b.inline(lambda lhs, rhs: form(self, lhs, rhs, out), lhs, rhs)
+            # Apart: the compiler would do the sum again in each operation that reads its elements.
+            return b.call(shifted.program(self, lhs.type, rhs.type, out), (lhs, rhs), apart=True)[0]
         if windows.suits(self, lhs.type, rhs.type, out):
             return b.inline(lambda lhs, rhs: windows.as_product(self, lhs, rhs, out), lhs, rhs)
         groups, inner = max(self.feature_groups, self.batch_groups), self.dims.rhs_spec[1]

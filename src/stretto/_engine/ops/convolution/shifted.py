@@ -15,17 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
+from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import split_axis
 from stretto._engine.ops.convolution.slices import cut, spread
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import concatenate
 
-__all__ = ["MOST_TERMS", "of_batch_groups", "of_feature_groups", "suits"]
+__all__ = ["of_batch_groups", "of_diagonals", "of_feature_groups", "program", "suits"]
 
-MOST_TERMS = 128
+_MOST_TERMS = 128
 """The most products in the sum of one element: the compiler takes its time over each."""
 
 _MOST_PAIRS = 4
@@ -36,12 +39,26 @@ def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
     """Whether the sum has so few terms that it is faster than other forms."""
     if op.feature_groups > 1:
         inputs, *window = [rhs.shape[a] for a in op.dims.rhs_spec[1:]]
-        return inputs <= _MOST_PAIRS and inputs * math.prod(window) <= MOST_TERMS
+        return inputs <= _MOST_PAIRS and inputs * math.prod(window) <= _MOST_TERMS
     if op.batch_groups > 1:
         pairs = out.shape[op.dims.out_spec[0]] * (out.shape[op.dims.out_spec[1]] // op.batch_groups)
         positions = math.prod([out.shape[a] for a in op.dims.out_spec[2:]])
-        return pairs <= _MOST_PAIRS and positions <= MOST_TERMS
+        return pairs <= _MOST_PAIRS and positions <= _MOST_TERMS
     return False
+
+
+def program(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Program:
+    """The convolution as a program, in the form that is fastest."""
+    if op.feature_groups > 1:
+        form = of_feature_groups
+    else:
+        last, positions = rhs.shape[op.dims.rhs_spec[-1]], out.shape[op.dims.out_spec[-1]]
+        wide = len(op.strides) > 0 and positions >= 5 and last <= 16 * positions
+        form = of_diagonals if wide and kind_of(out.dtype) == "float" else of_batch_groups
+    traced, _, _ = record(lambda x, y: ([form(op, x, y, out)], None), (lhs, rhs))
+    # Without positions in the source: convolutions of one geometry share it.
+    equations = [Equation(e.primitive, e.inputs, e.outputs) for e in traced.equations]
+    return Program(traced.inputs, equations, traced.outputs, "convolution")
 
 
 def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
@@ -110,6 +127,49 @@ def of_batch_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     n = len(counts)
     total = transpose(total, (n + 1, n, n + 2, *range(n)))  # own, groups, others, positions
     total = reshape(total, (own, groups * others, *counts))
+    place = {a: i for i, a in enumerate(dims.out_spec)}
+    return convert(transpose(total, tuple(place[a] for a in range(out.ndim))), out.dtype)
+
+
+def of_diagonals(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution of a batch in groups, by products whose diagonals are the sums.
+
+    Along the last axis, the product of kernel and image has each element of the one times each of
+    the other; those that meet at a position lie on a diagonal. That is more arithmetic than the
+    sums alone, by the size of the image over the number of positions, and much faster arithmetic.
+    """
+    groups, dims, sums = op.batch_groups, op.dims, _dtype_of_sums(lhs, out)
+    *window, last = [rhs.shape[a] for a in dims.rhs_spec[2:]]
+    *counts, positions = [out.shape[a] for a in dims.out_spec[2:]]
+    n = len(window)
+    # The image: groups, summed features, the axes but the last, features within, the last.
+    axes = (dims.lhs_spec[1], *dims.lhs_spec[2:-1], dims.lhs_spec[0], dims.lhs_spec[-1])
+    image = transpose(spread(op, convert(lhs, sums)), axes)
+    image = split_axis(image, n + 1, groups)
+    image = transpose(image, (n + 1, *range(n + 1), n + 2, n + 3))
+    # The kernel: groups, features within, its last axis, and what is summed.
+    axes = (dims.rhs_spec[0], dims.rhs_spec[-1], *dims.rhs_spec[1:-1])
+    kernel = split_axis(transpose(convert(rhs, sums), axes), 0, groups)
+    others, depth = kernel.shape[1], math.prod(kernel.shape[3:])
+    rows = reshape(kernel, (groups, others * last, depth))
+    own, length = image.shape[n + 2], image.shape[n + 3]
+    product = DotGeneral(((2,), (1,)), ((0,), (0,)), op.precision, None)
+    parts = []
+    for position in itertools.product(*map(range, counts)):
+        starts = [o * s for o, s in zip(position, op.strides[:-1], strict=True)]
+        part = cut(image, range(2, n + 2), starts, window, op.rhs_dilation[:-1])
+        pairs = product(rows, reshape(part, (groups, depth, own * length)))
+        pairs = transpose(reshape(pairs, (groups, others, last, own, length)), (0, 1, 3, 2, 4))
+        pairs = reshape(pairs, (groups, others, own, last * length))
+        for o in range(positions):
+            # The element t meets that at o * stride + t * dilation.
+            step = length + op.rhs_dilation[-1]
+            met = cut(pairs, [3], [o * op.strides[-1]], [last], [step])
+            parts.append(reduce_sum(met, (3,)))
+    total = concatenate([reshape(part, (1, groups, others, own)) for part in parts], 0)
+    total = reshape(total, (*counts, positions, groups, others, own))
+    total = transpose(total, (n + 3, n + 1, n + 2, *range(n + 1)))  # own, groups, others, positions
+    total = reshape(total, (own, groups * others, *counts, positions))
     place = {a: i for i, a in enumerate(dims.out_spec)}
     return convert(transpose(total, tuple(place[a] for a in range(out.ndim))), out.dtype)
 
