@@ -7,7 +7,7 @@ import stretto as st
 from examples.fashion import __main__ as fashion
 from examples.fashion import data, models, scoring, training
 from stretto import nn
-from stretto.demo.data import Labelled
+from stretto.demo.data import Labeled
 
 
 def bands(count, seed):
@@ -17,7 +17,7 @@ def bands(count, seed):
     images = draw.integers(60, size=(count, 28, 28))
     for image, label in zip(images, labels):
         image[2 * label + 3 : 2 * label + 6] += 150
-    return Labelled(images.astype(np.uint8).reshape(count, -1), labels)
+    return Labeled(images.astype(np.uint8).reshape(count, -1), labels)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def given():
 
 def tiny():
     return nn.Sequential(
-        *models.normalised(1, 4, 4, stride=4),
+        *models.normalized(1, 4, 4, stride=4),
         nn.ReLU(),
         nn.Flatten(),
         nn.Dropout(0.1),

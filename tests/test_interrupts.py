@@ -85,7 +85,7 @@ def dropped(x):
         return st.nn.Dropout(0.5)(x)
 
 
-def normalised(x):
+def normalized(x):
     return st.nn.stateful_call(st.nn.BatchNorm1d(1), x.reshape(3, 1))[0]
 
 
@@ -126,7 +126,7 @@ BLOCKS = {
     "a scope": (lambda: in_a_scope, X, ("core/scope", "core/holding")),
     "settings": (lambda: set_and_run, X, ("core/config", "core/holding")),
     "a stream of keys": (lambda: dropped, X, ("random/streams",)),
-    "buffers": (lambda: normalised, X, ("nn/updating",)),
+    "buffers": (lambda: normalized, X, ("nn/updating",)),
     "grad of vmap of jit": (
         lambda: st.grad(lambda x: st.vmap(nested_jit())(x).sum()),
         X,

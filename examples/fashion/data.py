@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.ndimage
 
-from stretto.demo.data import Labelled, digits, from_idx
+from stretto.demo.data import Labeled, digits, from_idx
 from stretto.demo.options import DEFAULT_DATA
 
 __all__ = ["Data", "Part", "load", "prepare"]
@@ -48,7 +48,7 @@ def load(directory: Path | None, digits_from: Path | None, on: str) -> Data:
     fit, judge = sets.validation, sets.test
     if on == "validation":
         half = len(fit.labels) // 2
-        fit, judge = (Labelled(fit.images[s], fit.labels[s]) for s in _halves(half))
+        fit, judge = (Labeled(fit.images[s], fit.labels[s]) for s in _halves(half))
     unknown = (
         small_digits()
         if digits_from is None
@@ -61,7 +61,7 @@ def _halves(half):
     return slice(half), slice(half, None)
 
 
-def prepare(train: Labelled, fit: Labelled, judge: Labelled, unknown: np.ndarray) -> Data:
+def prepare(train: Labeled, fit: Labeled, judge: Labeled, unknown: np.ndarray) -> Data:
     """Images of 0 to 255 with mean 0 and deviation 1 over the training images."""
     mean, deviation = train.images.mean(), train.images.std()
 

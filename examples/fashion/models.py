@@ -13,7 +13,7 @@ __all__ = ["ARCHITECTURES", "Block", "make", "plain", "residual", "strided"]
 CLASSES = 10
 
 
-def normalised(*sizes: int, **options: Any) -> list[nn.Module]:
+def normalized(*sizes: int, **options: Any) -> list[nn.Module]:
     """A convolution without bias, and BatchNorm, which has one."""
     return [nn.Conv2d(*sizes, bias=False, **options), nn.BatchNorm2d(sizes[1])]
 
@@ -21,8 +21,8 @@ def normalised(*sizes: int, **options: Any) -> list[nn.Module]:
 def plain() -> nn.Module:
     """Two convolutions, each followed by max pooling; one linear layer."""
     return nn.Sequential(
-        *normalised(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        *normalised(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        *normalized(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        *normalized(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Dropout(0.25), nn.Linear(16 * 7 * 7, CLASSES),
     )  # fmt: skip
 
@@ -30,8 +30,8 @@ def plain() -> nn.Module:
 def strided() -> nn.Module:
     """Two convolutions with strides and larger windows, a hidden layer, and GELU."""
     return nn.Sequential(
-        *normalised(1, 12, 5, stride=2, padding=2), nn.GELU(),
-        *normalised(12, 24, 3, stride=2, padding=1), nn.GELU(), nn.Dropout2d(0.1),
+        *normalized(1, 12, 5, stride=2, padding=2), nn.GELU(),
+        *normalized(12, 24, 3, stride=2, padding=1), nn.GELU(), nn.Dropout2d(0.1),
         nn.Flatten(), nn.Linear(24 * 7 * 7, 48), nn.GELU(), nn.Dropout(0.25),
         nn.Linear(48, CLASSES),
     )  # fmt: skip
@@ -43,8 +43,8 @@ class Block(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.within = nn.Sequential(
-            *normalised(channels, channels, 3, padding=1), nn.ReLU(),
-            *normalised(channels, channels, 3, padding=1),
+            *normalized(channels, channels, 3, padding=1), nn.ReLU(),
+            *normalized(channels, channels, 3, padding=1),
         )  # fmt: skip
 
     def forward(self, x: Any) -> Any:
@@ -55,7 +55,7 @@ class Block(nn.Module):
 def residual() -> nn.Module:
     """Patches of 4×4 pixels, two residual blocks, and averages over their neighbourhoods."""
     return nn.Sequential(
-        *normalised(1, 24, 4, stride=4), nn.ReLU(),
+        *normalized(1, 24, 4, stride=4), nn.ReLU(),
         Block(24), Block(24),
         nn.AvgPool2d(2), nn.Flatten(), nn.Dropout(0.25), nn.Linear(24 * 3 * 3, CLASSES),
     )  # fmt: skip

@@ -110,7 +110,7 @@ with imports_on_demand(
         device_put as device_put,
         live_arrays as live_arrays,
     )
-    from stretto._engine.api.vectorise import vmap as vmap
+    from stretto._engine.api.vectorize import vmap as vmap
     from stretto._engine.api.waiting import block_until_ready as block_until_ready
     from stretto._engine.control.callback import (
         io_callback as io_callback,

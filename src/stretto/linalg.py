@@ -13,12 +13,12 @@ Array([0.5 , 0.25], dtype=float32)
 
 from numpy.linalg import LinAlgError
 
-from stretto.numpy.linalg.factorisations import *
+from stretto.numpy.linalg.factorizations import *
 from stretto.numpy.linalg.norms import *
 from stretto.numpy.linalg.products import *
 from stretto.numpy.linalg.systems import *
 from stretto.scipy.linalg.eigenvalues import eigh_tridiagonal, hessenberg, rsf2csf, schur
-from stretto.scipy.linalg.factorisations import cho_factor, lu, lu_factor, polar, qr_multiply
+from stretto.scipy.linalg.factorizations import cho_factor, lu, lu_factor, polar, qr_multiply
 from stretto.scipy.linalg.functions import *
 from stretto.scipy.linalg.matrices import *
 from stretto.scipy.linalg.named_matrices import *

@@ -5,26 +5,26 @@ import pytest
 
 import stretto as st
 from stretto.demo import scoring, timing, training
-from stretto.demo.data import Dataset, Labelled, Recipe
+from stretto.demo.data import Dataset, Labeled, Recipe
 
 RECIPE = Recipe(draws=64, epochs=4, batch=16, rates=(1e-3, 1e-2))
 
 
-def labelled(examples, seed):
+def labeled(examples, seed):
     """Ten classes of images, each bright in one block of pixels."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 10, examples).astype(np.int32)
     bright = np.repeat(np.eye(10, dtype=np.uint8)[labels], 2, axis=1) * 150
-    return Labelled(bright + rng.integers(0, 100, bright.shape).astype(np.uint8), labels)
+    return Labeled(bright + rng.integers(0, 100, bright.shape).astype(np.uint8), labels)
 
 
 DATA = Dataset(
     "blocks",
     (4, 5),
     tuple("0123456789"),
-    labelled(200, 0),
-    labelled(50, 1),
-    labelled(100, 2),
+    labeled(200, 0),
+    labeled(50, 1),
+    labeled(100, 2),
     RECIPE,
 )
 

@@ -17,7 +17,7 @@ SHARES = WEIGHTS.astype(np.float64) / WEIGHTS.sum()
 OWN = RNG.uniform(0.1, 1, (MEMBERS, CLASSES)).astype(np.float32)
 
 
-def normalised(x):
+def normalized(x):
     return x / x.sum(-1, keepdims=True)
 
 
@@ -41,12 +41,12 @@ PAIRS = {
     ),
     "own_weights_normalised": (
         lambda p: combination.weighted_mean(p, OWN, normalise=True),
-        lambda p: normalised((p * OWN[:, None]).sum(0) / OWN.sum(0)),
+        lambda p: normalized((p * OWN[:, None]).sum(0) / OWN.sum(0)),
     ),
     "median": (combination.median, lambda p: np.median(p, axis=0)),
     "median_normalised": (
         lambda p: combination.median(p, normalise=True),
-        lambda p: normalised(np.median(p, axis=0)),
+        lambda p: normalized(np.median(p, axis=0)),
     ),
     "trimmed_mean": (
         lambda p: combination.trimmed_mean(p, 0.25),
@@ -55,16 +55,16 @@ PAIRS = {
     "maximum": (combination.maximum, lambda p: p.max(0)),
     "geometric_mean": (
         combination.geometric_mean,
-        lambda p: normalised(stats.gmean(p, axis=0)),
+        lambda p: normalized(stats.gmean(p, axis=0)),
     ),
     "weighted_geometric_mean": (
         lambda p: combination.geometric_mean(p, WEIGHTS),
-        lambda p: normalised(stats.gmean(p, axis=0, weights=WEIGHTS[:, None, None])),
+        lambda p: normalized(stats.gmean(p, axis=0, weights=WEIGHTS[:, None, None])),
     ),
-    "product_of_experts": (combination.product_of_experts, lambda p: normalised(p.prod(0))),
+    "product_of_experts": (combination.product_of_experts, lambda p: normalized(p.prod(0))),
     "logit_mean": (
         lambda p: combination.logit_mean(snp.log(p) + 3, WEIGHTS),
-        lambda p: normalised(stats.gmean(p, axis=0, weights=WEIGHTS[:, None, None])),
+        lambda p: normalized(stats.gmean(p, axis=0, weights=WEIGHTS[:, None, None])),
     ),
     "log_mean": (
         lambda p: combination.log_mean(snp.log(p) - 3, WEIGHTS),

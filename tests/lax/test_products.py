@@ -5,7 +5,7 @@ import pytest
 
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto.lax import products as lax
 
 RNG = np.random.default_rng(0)

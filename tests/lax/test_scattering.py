@@ -5,7 +5,7 @@ import pytest
 
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto.lax.scattering import scatter_apply
 

@@ -7,9 +7,9 @@ import pytest
 
 import stretto.numpy as snp
 from stretto import optim
-from stretto.optim import adams, optimisers
+from stretto.optim import adams, optimizers
 
-OPTIMISERS = [*adams.__all__, *optimisers.__all__]
+OPTIMISERS = [*adams.__all__, *optimizers.__all__]
 NUMBERS = [
     (name, argument)
     for name in OPTIMISERS

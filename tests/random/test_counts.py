@@ -8,7 +8,7 @@ from scipy import stats
 
 from stretto import random as R
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 
 INF, NAN = np.inf, np.nan

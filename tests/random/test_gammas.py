@@ -7,7 +7,7 @@ from scipy import special, stats
 from stretto import random as R
 from stretto._engine.api.derivatives import grad, jvp
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.scan import scan
 from stretto._engine.core.config import config
 

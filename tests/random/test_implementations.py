@@ -5,7 +5,7 @@ import pytest
 
 from stretto import random as R
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 
 # Each implementation and draw, and what JAX 0.10.2 gives on a CPU for the same expression with

@@ -6,7 +6,7 @@ from scipy import stats
 
 from stretto import random as R
 from stretto._engine.api.derivatives import grad, jvp
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.errors import TypePromotionError
 
 

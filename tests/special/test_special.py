@@ -59,7 +59,7 @@ LAWS = [
     law(betas.Binomial, special.comb, *TWO, **ONCE),
     law(bessel.BesselJ, lambda x: special.bessel_jn(x, v=1), *ONE, **ONCE),
     law(owens.OwensT, special.owens_t, *TWO, mapped=False),
-    law(harmonics.NormalisedLegendre, third_harmonic, *ONE, mapped=False),
+    law(harmonics.NormalizedLegendre, third_harmonic, *ONE, mapped=False),
     law(hypergeometric.Hyp1f1, special.hyp1f1, *THREE, **ONCE),
     law(hypergeometric.Hyp1f1Slope, hypergeometric.Hyp1f1Slope(1), *THREE, **ONCE),
     law(hypergeometric.Hyp2f1, lambda a, b, x: special.hyp2f1(a, b, a + 0.7, x), *THREE, **ONCE),

@@ -13,7 +13,7 @@ from stretto.demo.extras import require
 from stretto.demo.idx import read_idx
 from stretto.demo.options import DEFAULT_DATA
 
-__all__ = ["CLASSES", "Dataset", "Labelled", "Recipe", "digits", "from_idx", "load"]
+__all__ = ["CLASSES", "Dataset", "Labeled", "Recipe", "digits", "from_idx", "load"]
 
 CLASSES = 10
 _SPLIT_SEED = 0  # the splits stay the same whatever the seed of the members
@@ -26,7 +26,7 @@ _CLOTHES = (
 _DIGITS_TEST, _DIGITS_VALIDATION = 797, 200
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """Images, each a row of pixels, and their labels."""
 
     images: np.ndarray
@@ -60,9 +60,9 @@ class Dataset:
     name: str
     image_shape: tuple[int, int]
     class_names: tuple[str, ...]
-    train: Labelled
-    validation: Labelled
-    test: Labelled
+    train: Labeled
+    validation: Labeled
+    test: Labeled
     recipe: Recipe
 
 
@@ -111,23 +111,23 @@ def digits() -> Dataset:
     """
     bunch = require("sklearn.datasets", "scikit-learn", "reading the digits").load_digits()
     images = np.rint(bunch.data * (255 / 16)).astype(np.uint8)  # 0 to 16 becomes 0 to 255
-    test, rest = _split(Labelled(images, bunch.target.astype(np.int32)), _DIGITS_TEST)
+    test, rest = _split(Labeled(images, bunch.target.astype(np.int32)), _DIGITS_TEST)
     validation, train = _split(rest, _DIGITS_VALIDATION)
     recipe = Recipe(len(train.labels), epochs=60, batch=32, rates=(1e-3, 1e-2))
     return Dataset("scikit-learn's digits", (8, 8), _NUMERALS, train, validation, test, recipe)
 
 
-def _split(data: Labelled, first: int) -> tuple[Labelled, Labelled]:
+def _split(data: Labeled, first: int) -> tuple[Labeled, Labeled]:
     """So many examples at random, and the others."""
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(data.labels))
     chosen, others = order[:first], order[first:]
     return (
-        Labelled(data.images[chosen], data.labels[chosen]),
-        Labelled(data.images[others], data.labels[others]),
+        Labeled(data.images[chosen], data.labels[chosen]),
+        Labeled(data.images[others], data.labels[others]),
     )
 
 
-def _read_pair(directory: Path, prefix: str) -> tuple[Labelled, tuple[int, int]]:
+def _read_pair(directory: Path, prefix: str) -> tuple[Labeled, tuple[int, int]]:
     """Images with their labels, and the shape of an image."""
     images_path = _find(directory, f"{prefix}-images-idx3-ubyte")
     labels_path = _find(directory, f"{prefix}-labels-idx1-ubyte")
@@ -138,7 +138,7 @@ def _read_pair(directory: Path, prefix: str) -> tuple[Labelled, tuple[int, int]]
         raise DemoError(f"{labels_path}: expected labels from 0 to 9, got {labels.max()}")
     count, height, width = images.shape
     flat = images.reshape(count, height * width)
-    return Labelled(flat, labels.astype(np.int32)), (height, width)
+    return Labeled(flat, labels.astype(np.int32)), (height, width)
 
 
 def _find(directory: Path, name: str) -> Path:

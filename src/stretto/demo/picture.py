@@ -24,7 +24,7 @@ __all__ = ["check_picture", "draw"]
 
 _ROWS, _COLUMNS = 3, 4
 _LEAST_IN_BIN = 10  # with fewer, the accuracy in a bin is mostly chance
-_MEMBER_COLOUR, _ENSEMBLE_COLOUR = "#c7602a", "#1f5f8b"
+_MEMBER_COLOR, _ENSEMBLE_COLOR = "#c7602a", "#1f5f8b"
 
 
 def check_picture(path: Path) -> None:
@@ -79,10 +79,10 @@ def _draw_reliability(figure: SubFigure, comparison: Comparison, labels: np.ndar
     above.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--", label="calibrated")
     probs = comparison.member_probs
     curves = (
-        ("mean member", _MEMBER_COLOUR, probs, comparison.mean_member),
-        ("ensemble mean", _ENSEMBLE_COLOUR, probs.mean(axis=0)[None], comparison.ensemble),
+        ("mean member", _MEMBER_COLOR, probs, comparison.mean_member),
+        ("ensemble mean", _ENSEMBLE_COLOR, probs.mean(axis=0)[None], comparison.ensemble),
     )
-    for name, colour, probs, scores in curves:
+    for name, color, probs, scores in curves:
         in_bins = reliability(probs, labels)
         share, confidence, accuracy = (np.asarray(values) for values in in_bins)
         # Over members: the means weighted by how many images each has in the bin.
@@ -91,9 +91,9 @@ def _draw_reliability(figure: SubFigure, comparison: Comparison, labels: np.ndar
         mean_confidence = (share * confidence).sum(axis=0)[filled] / total[filled]
         mean_accuracy = (share * accuracy).sum(axis=0)[filled] / total[filled]
         label = f"{name}: ECE {scores.ece:.4f}, NLL {scores.nll:.3f}"
-        above.plot(mean_confidence, mean_accuracy, "o-", color=colour, markersize=4, label=label)
+        above.plot(mean_confidence, mean_accuracy, "o-", color=color, markersize=4, label=label)
         heights, bins = share.mean(axis=0), share.shape[-1]
-        below.stairs(heights, np.linspace(0, 1, bins + 1), color=colour, linewidth=1.5)
+        below.stairs(heights, np.linspace(0, 1, bins + 1), color=color, linewidth=1.5)
     title = f"Reliability, bins of {_LEAST_IN_BIN} images or more"
     above.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy", title=title)
     above.legend(loc="lower right", framealpha=0.8, edgecolor="none")

@@ -11,7 +11,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value
 from stretto.demo.classifier import Member, Params, probabilities
-from stretto.demo.data import Dataset, Labelled
+from stretto.demo.data import Dataset, Labeled
 from stretto.demo.training import predict
 from stretto.ensemble.calibration_error import ece
 from stretto.ensemble.scores import accuracy, nll
@@ -74,7 +74,7 @@ def compare(members: Member, data: Dataset) -> Comparison:
     )
 
 
-def _validation_nll(members: Member, validation: Labelled) -> np.ndarray:
+def _validation_nll(members: Member, validation: Labeled) -> np.ndarray:
     return np.asarray(nll(predict(members, validation.images), validation.labels))
 
 

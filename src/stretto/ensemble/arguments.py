@@ -16,7 +16,7 @@ __all__ = [
     "at_least_float32",
     "check_binning",
     "concrete",
-    "labelled",
+    "labeled",
     "of_members",
     "with_targets",
 ]
@@ -61,7 +61,7 @@ def of_members(
     return values
 
 
-def labelled(
+def labeled(
     caller: str,
     probs: ArrayLike,
     labels: ArrayLike,

@@ -9,10 +9,10 @@ from typing import Any, TypeVar, cast
 import stretto.numpy as snp
 from stretto import tree
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.ensemble import Ensemble
-from stretto.nn.batch_normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from stretto.nn.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from stretto.nn.module import Module
 from stretto.nn.state import stateful_call
 from stretto.random.keys import fold_in, split

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import at_least_float32, check_binning, concrete, labelled
+from stretto.ensemble.arguments import at_least_float32, check_binning, concrete, labeled
 from stretto.ensemble.calibration_error import Binning
 from stretto.ensemble.probabilities import one_hot_like, to_sum_one
 from stretto.nn.functions import one_hot
@@ -162,7 +162,7 @@ def _each_class(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array
     """
     rank = at_least_float32(probs, caller, "probs").ndim
     axes = "examples" if rank == 1 else "examples, classes"
-    p, y = labelled(caller, probs, labels, axes=axes)
+    p, y = labeled(caller, probs, labels, axes=axes)
     if rank > 2 or y.ndim > 1 or not p.size:
         raise ValueError(
             f"{caller}: expected probs of shape (examples,) or (examples, classes), of at least "

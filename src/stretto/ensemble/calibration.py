@@ -18,11 +18,11 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import at_least, at_least_float32, labelled
+from stretto.ensemble.arguments import at_least, at_least_float32, labeled
 from stretto.ensemble.newton import minimise
 from stretto.ensemble.probabilities import one_hot_like
 from stretto.ensemble.scores import nll_from_logits
@@ -85,7 +85,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> Temperature:
     >>> calibrated(logits[0]).round(3)
     Array([0.75, 0.25], dtype=float32)
     """
-    z, y = labelled("fit_temperature", logits, labels, "logits")
+    z, y = labeled("fit_temperature", logits, labels, "logits")
     at_least(1, z.shape[-2], "fit_temperature", "example")
     of_label = one_hot_like(z, y) > 0
     log_z = snp.where(snp.equal(z, -np.inf), 0, z)  # has probability 0 at any temperature
@@ -199,7 +199,7 @@ def fit_vector_scaling(logits: ArrayLike, labels: ArrayLike) -> VectorScaling:
         shift = x[classes:]
         return VectorScaling(x[:classes], shift - snp.mean(shift))
 
-    z, y = labelled("fit_vector_scaling", logits, labels, "logits")
+    z, y = labeled("fit_vector_scaling", logits, labels, "logits")
     at_least(1, z.shape[-2], "fit_vector_scaling", "example")
     return _each(fit, z, y, 2)
 
@@ -258,7 +258,7 @@ def fit_platt(logits: ArrayLike, labels: ArrayLike) -> Platt:
         x = minimise(loss, snp.stack([snp.zeros_like(prior), prior]))
         return Platt(x[0], x[1])
 
-    z, y = labelled("fit_platt", logits, labels, "logits", "examples")
+    z, y = labeled("fit_platt", logits, labels, "logits", "examples")
     at_least(1, z.shape[-1], "fit_platt", "example")
     return _each(fit, z, y, 1)
 

@@ -15,7 +15,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import check_binning, labelled
+from stretto.ensemble.arguments import check_binning, labeled
 from stretto.ensemble.probabilities import correct, one_hot_like
 from stretto.ensemble.scores import brier
 from stretto.nn.functions import one_hot
@@ -224,7 +224,7 @@ def _of_prediction(
 ) -> Reliability:
     """Of the predicted class: each array (..., bins)."""
     check_binning(caller, bins, binning)
-    p, y = labelled(caller, probs, labels)
+    p, y = labeled(caller, probs, labels)
     return _in_bins(snp.max(p, axis=-1), correct(p, y), bins, binning)
 
 
@@ -233,7 +233,7 @@ def _of_classes(
 ) -> Reliability:
     """Of every class: each array (classes, ..., bins). One class at a time bounds the memory."""
     check_binning(caller, bins, binning)
-    p, y = labelled(caller, probs, labels)
+    p, y = labeled(caller, probs, labels)
     happened = snp.broadcast_to(one_hot_like(p, y), p.shape)
     return lax.map(
         lambda c: _in_bins(c[0], c[1], bins, binning),

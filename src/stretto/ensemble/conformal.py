@@ -16,7 +16,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.arguments import at_least, at_least_float32, labelled
+from stretto.ensemble.arguments import at_least, at_least_float32, labeled
 from stretto.ensemble.probabilities import one_hot_like
 
 __all__ = ["ConformalSets", "fit_conformal"]
@@ -78,7 +78,7 @@ def fit_conformal(
         raise ValueError(f"fit_conformal: coverage must be in (0, 1), got {coverage}")
     if method not in ("lac", "aps"):
         raise ValueError(f"fit_conformal: method must be 'lac' or 'aps', got {method!r}")
-    p, y = labelled("fit_conformal", probs, labels)
+    p, y = labeled("fit_conformal", probs, labels)
     n = p.shape[-2]
     at_least(1, n, "fit_conformal", "example")
     of_label = snp.sum(_scores(p, method) * one_hot_like(p, y), axis=-1)

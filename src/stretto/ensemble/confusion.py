@@ -12,10 +12,10 @@ from typing import Literal
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import labelled
+from stretto.ensemble.arguments import labeled
 
 __all__ = ["balanced_accuracy", "confusion_matrix", "f1"]
 
@@ -127,7 +127,7 @@ def _totals(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Ar
 
 def _count(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     """The matrix of counts, and the probabilities."""
-    p, y = labelled(caller, probs, labels)
+    p, y = labeled(caller, probs, labels)
     y = of_rank(y, p.ndim - 1)
     classes, leading = p.shape[-1], p.shape[:-2]
     counted = (y >= 0) & (y < classes) & ~snp.any(snp.isnan(p), axis=-1)

@@ -12,7 +12,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.arguments import labelled, of_members
+from stretto.ensemble.arguments import labeled, of_members
 from stretto.ensemble.probabilities import correct
 from stretto.nn.functions import one_hot
 
@@ -87,7 +87,7 @@ def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Array:
     -1.0
     """
     p = of_members("q_statistic", predictions, "predictions", "..., examples, classes")
-    right = correct(*labelled("q_statistic", p, labels, "predictions"))
+    right = correct(*labeled("q_statistic", p, labels, "predictions"))
     both, neither = _pairs(right), _pairs(1 - right)
     first = snp.sum(right, axis=-1)[:, None] - both
     second = snp.swapaxes(first, 0, 1)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overload
 
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.chunks import positive
 from stretto._engine.core import tree
 from stretto._engine.core.config import config

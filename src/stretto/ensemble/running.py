@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto._engine.api.jit import jit
 from stretto._engine.api.stages import on_device
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, as_value

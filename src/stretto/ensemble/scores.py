@@ -17,7 +17,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import at_least, labelled
+from stretto.ensemble.arguments import at_least, labeled
 from stretto.ensemble.probabilities import clamped, correct, one_hot_like
 from stretto.nn.functions import log_softmax
 
@@ -42,7 +42,7 @@ def accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
     >>> float(accuracy(probs, snp.array([0, 1, 1, 1])))
     0.75
     """
-    p, y = labelled("accuracy", probs, labels)
+    p, y = labeled("accuracy", probs, labels)
     return snp.mean(correct(p, y), axis=-1)
 
 
@@ -67,7 +67,7 @@ def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Array:
     >>> float(top_k_accuracy(probs, snp.array([1, 2]), k=2))
     0.5
     """
-    p, y = labelled("top_k_accuracy", probs, labels)
+    p, y = labeled("top_k_accuracy", probs, labels)
     at_least(1, k, "top_k_accuracy", "as k")
     if k > p.shape[-1]:
         raise ValueError(f"top_k_accuracy: k is {k}, but there are {p.shape[-1]} classes")
@@ -98,7 +98,7 @@ def nll(probs: ArrayLike, labels: ArrayLike) -> Array:
     >>> round(float(nll(probs, snp.array([0, 0]))), 4)  # 1.5 log 2
     1.0397
     """
-    p, y = labelled("nll", probs, labels)
+    p, y = labeled("nll", probs, labels)
     of_label = snp.sum(p * one_hot_like(p, y), axis=-1)
     return -snp.mean(snp.log(clamped(of_label)), axis=-1)
 
@@ -123,7 +123,7 @@ def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Array:
     >>> float(nll_from_logits(snp.array([[0.0, -500.0]]), snp.array([1])))
     500.0
     """
-    z, y = labelled("nll_from_logits", logits, labels, "logits")
+    z, y = labeled("nll_from_logits", logits, labels, "logits")
     chosen = one_hot_like(z, y) > 0  # −inf of other classes times 0 would be NaN
     of_label = snp.sum(snp.where(chosen, log_softmax(z, axis=-1), 0), axis=-1)
     of_label = snp.where(snp.any(chosen, axis=-1), of_label, -np.inf)
@@ -151,6 +151,6 @@ def brier(probs: ArrayLike, labels: ArrayLike) -> Array:
     >>> float(brier(probs, snp.array([0, 0])))
     0.25
     """
-    p, y = labelled("brier", probs, labels)
+    p, y = labeled("brier", probs, labels)
     error = p - one_hot_like(p, y)
     return snp.mean(snp.sum(error * error, axis=-1), axis=-1)

@@ -15,7 +15,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.arguments import at_least, labelled
+from stretto.ensemble.arguments import at_least, labeled
 from stretto.ensemble.probabilities import clamped, one_hot_like
 from stretto.ensemble.scores import nll
 from stretto.nn.functions import one_hot
@@ -157,7 +157,7 @@ def greedy_selection(
 
 
 def _held_out(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
-    p, y = labelled(caller, probs, labels)
+    p, y = labeled(caller, probs, labels)
     if p.ndim != 3 or y.ndim != 1 or 0 in p.shape:
         raise ValueError(
             f"{caller}: expected probs of shape (members, examples, classes), none of them 0, and "

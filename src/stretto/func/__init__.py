@@ -1,6 +1,6 @@
 """``stretto.func``: modules as functions of their arrays, in torch.func's vocabulary.
 
-``calls`` makes functions of modules, ``vectorise`` has ``vmap`` with its randomness,
+``calls`` makes functions of modules, ``vectorize`` has ``vmap`` with its randomness,
 ``derivatives`` the rest.
 """
 
@@ -8,4 +8,4 @@
 
 from stretto.func.calls import *
 from stretto.func.derivatives import *
-from stretto.func.vectorise import *
+from stretto.func.vectorize import *

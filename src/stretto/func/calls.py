@@ -1,6 +1,6 @@
 """``functional_call`` and ``stack_module_state``: a module as a function of its arrays, by name.
 
-Next, read ``vectorise``, which maps such a function over many modules' arrays.
+Next, read ``vectorize``, which maps such a function over many modules' arrays.
 """
 
 from __future__ import annotations

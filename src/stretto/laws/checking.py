@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.api.derivatives import jvp, vjp
 from stretto._engine.api.graph import eval_shape, make_graph
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config, enable_x64, over_axis
 from stretto._engine.core.interpreter import as_value

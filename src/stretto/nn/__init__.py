@@ -21,7 +21,7 @@ with imports_on_demand(__name__):
         AdaptiveMaxPool3d as AdaptiveMaxPool3d,
     )
     from stretto.nn.attention import MultiheadAttention as MultiheadAttention
-    from stretto.nn.batch_normalisation import (
+    from stretto.nn.batch_normalization import (
         BatchNorm1d as BatchNorm1d,
         BatchNorm2d as BatchNorm2d,
         BatchNorm3d as BatchNorm3d,
@@ -97,7 +97,7 @@ with imports_on_demand(__name__):
         SoftMarginLoss as SoftMarginLoss,
         TripletMarginLoss as TripletMarginLoss,
     )
-    from stretto.nn.normalisation import (
+    from stretto.nn.normalization import (
         GroupNorm as GroupNorm,
         LayerNorm as LayerNorm,
         LocalResponseNorm as LocalResponseNorm,

@@ -17,7 +17,7 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.attention import attend
-from stretto.numpy.normalised import logsumexp
+from stretto.numpy.normalized import logsumexp
 
 __all__ = ["dot_product_attention"]
 

@@ -32,7 +32,7 @@ from stretto.numpy.creation import listed
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.logic import mask_of_where
-from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
+from stretto.numpy.normalized import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean as mean_
 from stretto.numpy.trigonometric import tanh
@@ -392,14 +392,14 @@ def standardize(
         mask = mask_of_where(where, "standardize")
         safe = mask | isfinite(x)
         finite = choose(safe, x, 0)
-    centre: Any = mean_(finite, axes, keepdims=True, where=mask) if mean is None else mean
+    center: Any = mean_(finite, axes, keepdims=True, where=mask) if mean is None else mean
     spread: Any = variance
     if spread is None and algorithm == "stable":
-        spread = mean_((finite - centre) ** 2, axes, keepdims=True, where=mask)
+        spread = mean_((finite - center) ** 2, axes, keepdims=True, where=mask)
     elif spread is None:
         square = mean_(finite * finite, axes, keepdims=True, where=mask)
-        spread = maximum(square - centre * centre, zeros_like(square))
-    out = (finite - centre) * rsqrt(as_inexact(spread, "standardize", "variance") + epsilon)
+        spread = maximum(square - center * center, zeros_like(square))
+    out = (finite - center) * rsqrt(as_inexact(spread, "standardize", "variance") + epsilon)
     return out if safe is None else choose(safe, out, x)
 
 

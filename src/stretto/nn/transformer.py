@@ -19,7 +19,7 @@ from stretto.nn.containers import ModuleList
 from stretto.nn.functional.checks import key_or_next
 from stretto.nn.inputs import key_parts, positive
 from stretto.nn.module import Module
-from stretto.nn.normalisation import LayerNorm
+from stretto.nn.normalization import LayerNorm
 from stretto.nn.parameter import Parameter
 from stretto.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 from stretto.random.keys import split

@@ -15,7 +15,7 @@ from stretto.nn.functional.checks import key_or_next
 from stretto.nn.inputs import key_parts
 from stretto.nn.linear import Linear
 from stretto.nn.module import Module
-from stretto.nn.normalisation import LayerNorm
+from stretto.nn.normalization import LayerNorm
 from stretto.random.keys import split
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.cond import switch
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike

@@ -116,16 +116,16 @@ def cov(
     if w is None:
         total: Any = x.shape[1]
         over: Any = total - freedom if total > freedom else math.nan
-        centre = sum_(x, 1, keepdims=True) / total if total else math.nan
-        away = x - centre
+        center = sum_(x, 1, keepdims=True) / total if total else math.nan
+        away = x - center
         weighted = away
     else:
-        centre, totals = average(x, 1, w, returned=True, keepdims=True)
+        center, totals = average(x, 1, w, returned=True, keepdims=True)
         total = reshape(totals, (totals.size,))[0]
         total = real(total) if is_complex(total.dtype) else total
         lost = freedom if a is None else freedom * sum_(w * a) / total
         over = total - lost
-        away = x - centre
+        away = x - center
         weighted = away * w
     out = matmul(weighted, conj(transpose(away)) if is_complex(x.dtype) else transpose(away)) / over
     return reshape(out, ()) if out.shape == (1, 1) else out

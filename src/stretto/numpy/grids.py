@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.types import promote, scalar_dtype
 from stretto._engine.core.typing import Array, DTypeLike, ShapeLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to

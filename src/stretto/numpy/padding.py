@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.integers import pairs_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact

@@ -19,7 +19,7 @@ from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.filled import zeros
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.linalg.factorisations import eigvals
+from stretto.numpy.linalg.factorizations import eigvals
 from stretto.numpy.manipulation import atleast_1d
 from stretto.numpy.polynomials import coefficients_of, inexact_of
 

@@ -135,10 +135,10 @@ def _variance(
     if where is not None:
         x = masked(caller, x, where, 0)  # neither read nor squared
     if mean is None:
-        centre = keep(_mean(x, axes, where, caller), x.shape, axes, True)
+        center = keep(_mean(x, axes, where, caller), x.shape, axes, True)
     else:
-        centre = convert(as_value(mean, caller, "mean"), x.dtype)
-    squares = _squares(x, centre)
+        center = convert(as_value(mean, caller, "mean"), x.dtype)
+    squares = _squares(x, center)
     count = _count(x, axes, where, caller)
     total = sum_(squares, axes, where=where)
     if isinstance(count, int) and not isinstance(ddof, Tracer):
@@ -150,15 +150,15 @@ def _variance(
     return spread, wanted, x.shape, axes
 
 
-def _squares_at_rest(x: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    away = np.asarray(np.subtract(x, centre))
+def _squares_at_rest(x: np.ndarray, center: np.ndarray) -> np.ndarray:
+    away = np.asarray(np.subtract(x, center))
     return np.square(away, away)
 
 
 @eager(_squares_at_rest, FLOAT)
-def _squares(x: Array, centre: Array) -> Array:
+def _squares(x: Array, center: Array) -> Array:
     """The squared distance of each element from the centre; at rest in one piece of memory."""
-    away = subtract(x, centre)
+    away = subtract(x, center)
     return real(away * conj(away)) if is_complex(x.dtype) else multiply(away, away)
 
 

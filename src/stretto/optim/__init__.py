@@ -37,7 +37,7 @@ from stretto.optim.members import *
 from stretto.optim.moments import *
 from stretto.optim.momentum import *
 from stretto.optim.norms import *
-from stretto.optim.optimisers import *
+from stretto.optim.optimizers import *
 from stretto.optim.rms import *
 from stretto.optim.scaling import *
 from stretto.optim.schedules import *

@@ -1,7 +1,7 @@
 """Optimisers of Adam's family.
 
 Each is a ``chain`` of transformations, the last of which is the learning rate. Next, read
-``optimisers``.
+``optimizers``.
 """
 
 from __future__ import annotations

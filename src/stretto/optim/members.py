@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value

@@ -1,6 +1,6 @@
 """Changing parameters: by updates, towards other parameters, from time to time.
 
-Next, read ``optimisers``.
+Next, read ``optimizers``.
 """
 
 from __future__ import annotations

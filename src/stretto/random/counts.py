@@ -293,7 +293,7 @@ def _binomial_rejected(key: Key, n: Array, p: Array) -> Array:
     deviation = sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
-    centre = n * p + 0.5
+    center = n * p + 0.5
     sure_bound = 0.92 - 4.2 / b
     odds = p / (1 - p)
     alpha = (2.83 + 5.1 / b) * deviation
@@ -305,7 +305,7 @@ def _binomial_rejected(key: Key, n: Array, p: Array) -> Array:
         u = uniform(first, n.shape, n.dtype) - 0.5
         v = uniform(second, n.shape, n.dtype)
         inside = 0.5 - absolute(u)
-        k = floor((2 * a / inside + b) * u + centre)
+        k = floor((2 * a / inside + b) * u + center)
         proposed = log(v * alpha / (a / (inside * inside) + b))
         # log of the probability of k over that of the mode, by Stirling's series.
         log_ratio = (

@@ -65,25 +65,25 @@ def multivariate_normal(
         raise ValueError(
             f"random.{caller}: method must be 'cholesky', 'eigh' or 'svd', got {method!r}"
         )
-    centre, spread_ = (
+    center, spread_ = (
         as_value(mean, f"random.{caller}", "mean"),
         as_value(cov, f"random.{caller}", "cov"),
     )
-    own = [(x.dtype, x.weak_type) for x in (centre, spread_)]
+    own = [(x.dtype, x.weak_type) for x in (center, spread_)]
     common = inexact_dtype(promote(own, f"random.{caller}")[0])
-    centre, spread_ = convert(centre, common), convert(spread_, common)
+    center, spread_ = convert(center, common), convert(spread_, common)
     target = float_dtype(common if dtype is None else dtype, caller)
-    n = centre.shape[-1] if centre.ndim else 0
-    if not centre.ndim or spread_.shape[-2:] != (n, n):
+    n = center.shape[-1] if center.ndim else 0
+    if not center.ndim or spread_.shape[-2:] != (n, n):
         raise ValueError(
-            f"random.{caller}: expected mean [..., n] and cov [..., n, n], got {centre.type} and "
+            f"random.{caller}: expected mean [..., n] and cov [..., n, n], got {center.type} and "
             f"{spread_.type}"
         )
-    batch = broadcast_shapes(f"random.{caller}", centre.shape[:-1], spread_.shape[:-2])
+    batch = broadcast_shapes(f"random.{caller}", center.shape[:-1], spread_.shape[:-2])
     sizes = batch if shape is None else static_shape(shape, caller)
     if broadcast_shapes(f"random.{caller}", batch, sizes) != sizes:
         raise ValueError(
-            f"random.{caller}: mean {centre.type} and cov {spread_.type} do not broadcast to shape "
+            f"random.{caller}: mean {center.type} and cov {spread_.type} do not broadcast to shape "
             f"{sizes}, which is the result's without its last axis"
         )
     if method == "cholesky":
@@ -93,7 +93,7 @@ def multivariate_normal(
         factor = vectors * sqrt(expand_dims(values, (values.ndim - 1,)))
     x = normal(checked(key, caller), (*sizes, n), target)
     moved = squeeze(factor @ expand_dims(x, (x.ndim,)), (len(sizes) + 1,))
-    return centre + moved
+    return center + moved
 
 
 def _factored(cov: Array, method: str) -> tuple[Array, Array]:

@@ -41,7 +41,7 @@ __all__ = ["dawsn", "erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri
 _ROOT_HALF = math.sqrt(0.5)
 
 # Wichura's rational functions: of x - 1/2, of sqrt(-log x) - 1.6, and of sqrt(-log x) - 5.
-_CENTRE = (
+_CENTER = (
     (3.3871328727963666080, 133.14166789178437745, 1971.5909503065514427, 13731.693765509461125,
      45921.953931549871457, 67265.770927008700853, 33430.575583588128105, 2509.0809287301226727),
     (1.0, 42.313330701600911252, 687.18700749205790830, 5394.1960214247511077,
@@ -100,12 +100,12 @@ def _log_ndtr_formula(x: Number) -> Number:
 def _ndtri_formula(p: Number) -> Number:
     q = p - 0.5
     r = 0.180625 - q * q
-    centre = q * horner(_CENTRE[0], r) / horner(_CENTRE[1], r)
+    center = q * horner(_CENTER[0], r) / horner(_CENTER[1], r)
     s = sqrt(-log(where(q < 0.0, p, 1.0 - p)))
     near = horner(_TAIL[0], s - 1.6) / horner(_TAIL[1], s - 1.6)
     far = horner(_FAR_TAIL[0], s - 5.0) / horner(_FAR_TAIL[1], s - 5.0)
     tail = where(s < math.inf, where(s <= 5.0, near, far), s)
-    return where(absolute(q) <= 0.425, centre, where(q < 0.0, -tail, tail))
+    return where(absolute(q) <= 0.425, center, where(q < 0.0, -tail, tail))
 
 
 class Erfcx(Written):

@@ -57,7 +57,7 @@ def _legendre_formula(n: Number, m: Number, theta: Number) -> Number:
     return where(defined, where(odd, -out, out), 0.0 * theta)
 
 
-class NormalisedLegendre(Written):
+class NormalizedLegendre(Written):
     """The spherical harmonic at longitude zero."""
 
     formula = staticmethod(_legendre_formula)
@@ -81,7 +81,7 @@ def _legendre_slope(n: Array, m: Array, theta: Array) -> Array:
     return (above - below) * half
 
 
-LEGENDRE = NormalisedLegendre()
+LEGENDRE = NormalizedLegendre()
 
 
 def sph_harm_y(

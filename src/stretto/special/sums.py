@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, overload
 
 from stretto._engine.core.typing import Array, ArrayLike, Axes
-from stretto.numpy import normalised
+from stretto.numpy import normalized
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
@@ -73,7 +73,7 @@ def logsumexp(
     >>> st.special.logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
     Array(1000.69, dtype=float32)
     """
-    return normalised.logsumexp(a, axis, b, keepdims, return_sign, where)
+    return normalized.logsumexp(a, axis, b, keepdims, return_sign, where)
 
 
 def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
@@ -96,7 +96,7 @@ def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     Array([[0. , 1. ],
            [0.5, 0.5]], dtype=float32)
     """
-    return normalised.softmax(x, axis)
+    return normalized.softmax(x, axis)
 
 
 def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
@@ -118,4 +118,4 @@ def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     >>> st.special.log_softmax(st.numpy.array([0.0, 1000.0]))
     Array([-1000.,     0.], dtype=float32)
     """
-    return normalised.log_softmax(x, axis)
+    return normalized.log_softmax(x, axis)

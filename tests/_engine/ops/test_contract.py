@@ -7,7 +7,7 @@ import pytest
 from stretto._engine.api.derivatives import vjp
 from stretto._engine.api.graph import make_graph
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.contract import DotGeneral, dot, dot_general, matmul

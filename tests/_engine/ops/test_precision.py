@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.graph import make_graph
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 from stretto._engine.ops.bilinear import precision_name
 from stretto._engine.ops.contract import dot_general, matmul

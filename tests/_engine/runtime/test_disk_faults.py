@@ -103,7 +103,7 @@ def test_what_the_runtime_cannot_give_as_bytes_is_not_kept(
         def serialize(self):
             return refused(self.loaded)
 
-    real = pjrt.serialised
+    real = pjrt.serialized
     monkeypatch.setattr(
         pjrt, "serialised", lambda e: real(type("Program", (), {"loaded": Mute(e.loaded)}))
     )

@@ -1,5 +1,5 @@
 """Layer 7: the transformations as users call them, on functions of trees.
 
 Read ``arguments`` (trees to flat values), then ``jit`` with ``entry`` and ``dispatch``,
-``derivatives`` with ``flat``, ``vectorise``, and ``graph``.
+``derivatives`` with ``flat``, ``vectorize``, and ``graph``.
 """

@@ -79,7 +79,7 @@ class Place(NamedTuple):
             return None
         if content is None:
             return None
-        loaded = pjrt.deserialised(content[_DIGEST:], self.text, self.options)
+        loaded = pjrt.deserialized(content[_DIGEST:], self.text, self.options)
         if loaded is None:
             return None
         same_lines = content[:_DIGEST] == _digest(self.text)
@@ -87,7 +87,7 @@ class Place(NamedTuple):
 
     def keep(self, executable: Executable) -> None:
         """Keep the program, unless the runtime cannot serialize it, or there is no space."""
-        content = pjrt.serialised(executable)
+        content = pjrt.serialized(executable)
         if content is None:
             return
         try:

@@ -29,13 +29,13 @@ __all__ = [
     "compile_text",
     "conditions",
     "cost_of_text",
-    "deserialised",
+    "deserialized",
     "from_dlpack",
     "op_names",
     "profiler",
     "ready",
     "runtime_of_calls",
-    "serialised",
+    "serialized",
     "start_profile",
     "tidy",
     "to_device",
@@ -429,7 +429,7 @@ def conditions(text: str, options: Options) -> bytes | None:
     return f"{at.version} {at.build} {at.threads}\n".encode() + chosen.SerializeAsString()
 
 
-def serialised(executable: Executable) -> bytes | None:
+def serialized(executable: Executable) -> bytes | None:
     """A compiled program as bytes; ``None`` if the runtime cannot serialize it."""
     try:
         return executable.loaded.serialize()
@@ -437,8 +437,8 @@ def serialised(executable: Executable) -> bytes | None:
         return None
 
 
-def deserialised(content: bytes, text: str, options: Options) -> Any | None:
-    """The loaded program for ``serialised`` bytes; ``None`` if the runtime refuses them.
+def deserialized(content: bytes, text: str, options: Options) -> Any | None:
+    """The loaded program for ``serialized`` bytes; ``None`` if the runtime refuses them.
 
     They are native code that will be run, so nobody else must have been able to write them.
     """

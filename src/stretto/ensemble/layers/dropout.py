@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.chunks import positive as positive_chunk
 from stretto._engine.core.typing import Key, Tree
 from stretto.nn.dropout import (

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stretto._engine.core.typing import Tree
-from stretto.func.vectorise import vmap
+from stretto.func.vectorize import vmap
 from stretto.nn.module import Module
 from stretto.nn.state import stateful_call
 from stretto.nn.updating import places

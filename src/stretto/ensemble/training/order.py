@@ -14,7 +14,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
 from stretto._engine.core.interpreter import as_value

@@ -17,7 +17,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.derivatives import value_and_grad
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree

@@ -121,7 +121,7 @@ class Trainer:
             refuse_unknown("fit: hyperparams", "argument", self.hyperparams, optimiser, name)
         else:
             _checked(optimiser, "optimiser")
-        self._shared_optimiser = shared_optimiser
+        self._shared_optimizer = shared_optimiser
         self._chunk_size: int | str | None = None
         self._options: dict[str, Any] = {}
         self._compiled: dict[Group, _Steps] = {}
@@ -236,12 +236,12 @@ class Trainer:
 
     def _together(self) -> GradientTransformationExtraArgs:
         """The transformation of what members share."""
-        if self._shared_optimiser is None and self.hyperparams:
+        if self._shared_optimizer is None and self.hyperparams:
             raise TypeError(
                 "fit: members share parts that are trained, and hyperparams may differ between "
                 "members; give shared_optimiser=, which is for the shared parts"
             )
-        optimiser = self.optimiser if self._shared_optimiser is None else self._shared_optimiser
+        optimiser = self.optimiser if self._shared_optimizer is None else self._shared_optimizer
         return _checked(optimiser, "shared_optimiser")
 
     # Steps

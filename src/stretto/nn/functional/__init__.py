@@ -3,7 +3,7 @@
 Names, arguments, defaults and meanings are those of ``torch.nn.functional``; where JAX has a
 function of the same purpose under other conventions, it is in ``stretto.nn`` itself. Arrays never
 change, so what PyTorch would write in place is returned. Read ``arguments``, ``convolution``,
-``windows``, ``pooling``, ``normalisation``.
+``windows``, ``pooling``, ``normalization``.
 """
 
 from stretto._engine.core.lazy import imports_on_demand
@@ -63,7 +63,7 @@ with imports_on_demand(__name__):
     from stretto.nn.functional.multi_head import (
         multi_head_attention_forward as multi_head_attention_forward,
     )
-    from stretto.nn.functional.normalisation import (
+    from stretto.nn.functional.normalization import (
         batch_norm as batch_norm,
         batch_statistics as batch_statistics,
         group_norm as group_norm,

@@ -1,6 +1,6 @@
 """``stretto.numpy.linalg``: NumPy's linear algebra, on the matrices in the last two axes.
 
-Read ``factorisations``, ``systems``, ``norms``, ``products``. Primitives are in ``ops/linalg_*``,
+Read ``factorizations``, ``systems``, ``norms``, ``products``. Primitives are in ``ops/linalg_*``,
 under their JAX names in ``stretto.lax.linalg``. Where a matrix is singular or not positive
 definite, or LAPACK fails, results are infinite or NaN, for that matrix alone; values raise no
 exceptions: ``LinAlgError`` is NumPy's, and never raised here. What NumPy lacks is in
@@ -15,7 +15,7 @@ Array([0.5 , 0.25], dtype=float32)
 
 from numpy.linalg import LinAlgError
 
-from stretto.numpy.linalg.factorisations import *
+from stretto.numpy.linalg.factorizations import *
 from stretto.numpy.linalg.norms import *
 from stretto.numpy.linalg.products import *
 from stretto.numpy.linalg.systems import *

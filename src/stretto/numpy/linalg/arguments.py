@@ -1,6 +1,6 @@
 """Arguments of linear algebra: arrays of floats, not weakly typed.
 
-Next, read ``factorisations``.
+Next, read ``factorizations``.
 """
 
 from __future__ import annotations

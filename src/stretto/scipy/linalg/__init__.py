@@ -1,6 +1,6 @@
 """``stretto.scipy.linalg``: SciPy's linear algebra, on the matrices in the last two axes.
 
-Read ``factorisations``, ``systems``, ``eigenvalues``, ``sylvester``, ``functions``, ``matrices``,
+Read ``factorizations``, ``systems``, ``eigenvalues``, ``sylvester``, ``functions``, ``matrices``,
 ``named_matrices``. As in ``stretto.numpy.linalg``, values raise no exceptions: where a matrix is
 singular or not positive definite, or LAPACK fails, the results for that matrix are infinite or NaN.
 
@@ -15,7 +15,7 @@ Array([[1, 2, 3],
 # ruff: noqa: F403 (each file's __all__ lists what it exports)
 
 from stretto.scipy.linalg.eigenvalues import *
-from stretto.scipy.linalg.factorisations import *
+from stretto.scipy.linalg.factorizations import *
 from stretto.scipy.linalg.functions import *
 from stretto.scipy.linalg.matrices import *
 from stretto.scipy.linalg.named_matrices import *

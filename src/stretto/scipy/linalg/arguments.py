@@ -1,6 +1,6 @@
 """Arguments as values, under their names in errors; and as complex numbers, for Schur forms.
 
-Next, read ``factorisations``.
+Next, read ``factorizations``.
 """
 
 from __future__ import annotations

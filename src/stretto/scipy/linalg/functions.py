@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.api.derivatives import jvp
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.loops import fori_loop
 from stretto._engine.core.types import is_complex, real_dtype

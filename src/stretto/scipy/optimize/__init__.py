@@ -1,8 +1,8 @@
 """``stretto.scipy.optimize``: minima of functions.
 
-Read ``minimising``, ``descent``, ``line_search``, ``bfgs``, ``lbfgs``.
+Read ``minimizing``, ``descent``, ``line_search``, ``bfgs``, ``lbfgs``.
 """
 
-from stretto.scipy.optimize.minimising import OptimizeResults, minimize
+from stretto.scipy.optimize.minimizing import OptimizeResults, minimize
 
 __all__ = ["OptimizeResults", "minimize"]

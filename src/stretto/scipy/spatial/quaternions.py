@@ -21,7 +21,7 @@ __all__ = [
     "magnitude_of",
     "matrix_of",
     "mrp_of",
-    "normalised",
+    "normalized",
     "product",
     "rotvec_of",
 ]
@@ -36,7 +36,7 @@ def _length(x: Array) -> Array:
     return root_of_squares(_sum(x * x))
 
 
-def normalised(q: Array) -> Array:
+def normalized(q: Array) -> Array:
     """Scaled to length 1; NaN where the length is 0."""
     return q / snp.sqrt(_sum(q * q))
 
@@ -118,7 +118,7 @@ def from_matrix(m: Array) -> Array:
     ]
     multiples = snp.stack([snp.stack(row, -1) for row in rows], -2)
     longest = snp.argmax(snp.stack(squares, -1), -1)
-    return normalised(snp.take_along_axis(multiples, longest[..., None, None], -2)[..., 0, :])
+    return normalized(snp.take_along_axis(multiples, longest[..., None, None], -2)[..., 0, :])
 
 
 # Modified Rodrigues parameters: tan(a / 4) along the axis

@@ -88,7 +88,7 @@ class Rotation:
         Raises:
             ValueError: ``quat`` is not real, or not of that shape.
         """
-        return Rotation(quaternions.normalised(_floats("Rotation.from_quat", quat, "quat", 4)))
+        return Rotation(quaternions.normalized(_floats("Rotation.from_quat", quat, "quat", 4)))
 
     @staticmethod
     def from_matrix(matrix: ArrayLike) -> Rotation:
@@ -200,7 +200,7 @@ class Rotation:
             ValueError: ``num`` is negative.
         """
         shape = (4,) if num is None else (integer(num, "Rotation.random", "num", 0), 4)
-        return Rotation(quaternions.normalised(random.normal(random_key, shape)))
+        return Rotation(quaternions.normalized(random.normal(random_key, shape)))
 
     @staticmethod
     def concatenate(rotations: Sequence[Rotation]) -> Rotation:
@@ -344,7 +344,7 @@ class Rotation:
         if not isinstance(other, Rotation):
             return NotImplemented
         p, q = snp.broadcast_arrays(self.quat, other.quat)
-        return Rotation(quaternions.normalised(quaternions.product(p, q)))
+        return Rotation(quaternions.normalized(quaternions.product(p, q)))
 
     def __len__(self) -> int:
         if self.single:

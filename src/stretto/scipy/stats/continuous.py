@@ -12,7 +12,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.clipping import maximum, minimum
 from stretto.numpy.elementary import exp, expm1, log, log1p
-from stretto.numpy.normalised import log1mexp
+from stretto.numpy.normalized import log1mexp
 from stretto.numpy.searching import where
 from stretto.numpy.trigonometric import arctan2, tan
 from stretto.scipy.stats.distribution import Continuous, Invertible
@@ -139,7 +139,7 @@ class Expon(Invertible):
         return 0, math.inf
 
     def logpdf_formula(self, y: Array) -> Array:
-        """-y."""
+        """The logarithm of exp(-y)."""
         return -y
 
     def cdf_formula(self, y: Array) -> Array:
@@ -155,7 +155,7 @@ class Expon(Invertible):
         return log1mexp(y)
 
     def logsf_formula(self, y: Array) -> Array:
-        """-y."""
+        """The logarithm of exp(-y)."""
         return -y
 
     def ppf_formula(self, q: Array) -> Array:

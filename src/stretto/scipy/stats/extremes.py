@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.numpy.elementary import exp, expm1, log, log1p
-from stretto.numpy.normalised import log1mexp
+from stretto.numpy.normalized import log1mexp
 from stretto.scipy.stats.distribution import Invertible
 
 __all__ = ["gumbel_l", "gumbel_r", "pareto"]

@@ -17,7 +17,7 @@ from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import square
 from stretto.numpy.elementary import exp, log, sqrt
-from stretto.numpy.linalg.factorisations import cholesky
+from stretto.numpy.linalg.factorizations import cholesky
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.manipulation import atleast_1d, atleast_2d
 from stretto.numpy.reductions import sum as sum_
@@ -238,14 +238,14 @@ class gaussian_kde:
             ValueError: ``mean`` or ``cov`` has another shape.
         """
         caller = "gaussian_kde.integrate_gaussian"
-        centre = atleast_1d(as_value(mean, caller, "mean"))
+        center = atleast_1d(as_value(mean, caller, "mean"))
         spread = atleast_2d(as_value(cov, caller, "cov"))
-        if centre.shape != (self.d,) or spread.shape != (self.d, self.d):
+        if center.shape != (self.d,) or spread.shape != (self.d, self.d):
             raise ValueError(
                 f"{caller}: expected mean [{self.d}] and cov [{self.d}, {self.d}], got "
-                f"{centre.type} and {spread.type}"
+                f"{center.type} and {spread.type}"
             )
-        point = self._points(reshape(centre, (-1, 1)), "integrate_gaussian", "mean")
+        point = self._points(reshape(center, (-1, 1)), "integrate_gaussian", "mean")
         kernels = self._log_kernels(point, self.covariance + spread.astype(self.dataset.dtype))
         return sum_(exp(kernels[:, 0]) * self.weights)
 

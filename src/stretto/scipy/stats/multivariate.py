@@ -16,7 +16,7 @@ from stretto._engine.ops.shape import concatenate
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute, square
 from stretto.numpy.elementary import exp, log
-from stretto.numpy.linalg.factorisations import cholesky
+from stretto.numpy.linalg.factorizations import cholesky
 from stretto.numpy.manipulation import broadcast_shapes, diagonal, expand_dims
 from stretto.numpy.reductions import all as all_
 from stretto.numpy.reductions import sum as sum_

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axis, Shape, Tree

@@ -150,7 +150,7 @@ def test_sizes_of_types_are_plain():
 # Under other transformations
 
 
-def normalised(x, w):
+def normalized(x, w):
     """Needs all examples: its own part of a softmax over them, weighted."""
     e = snp.exp(x * w)
     return snp.sum(e / lax.psum(e, "i")) + lax.pmean(snp.sin(x), "i")[0]
@@ -162,11 +162,11 @@ def reference(x, w):
 
 
 ORDERS = {
-    "vmap": along(normalised, (0, None)),
-    "jit(vmap)": st.jit(along(normalised, (0, None))),
-    "vmap(jit)": along(st.jit(normalised), (0, None)),
-    "jit(vmap(jit))": st.jit(along(st.jit(normalised), (0, None))),
-    "vmap(checkpoint)": along(st.checkpoint(normalised), (0, None)),
+    "vmap": along(normalized, (0, None)),
+    "jit(vmap)": st.jit(along(normalized, (0, None))),
+    "vmap(jit)": along(st.jit(normalized), (0, None)),
+    "jit(vmap(jit))": st.jit(along(st.jit(normalized), (0, None))),
+    "vmap(checkpoint)": along(st.checkpoint(normalized), (0, None)),
 }
 
 
@@ -189,13 +189,13 @@ def test_values_and_derivatives_outside(order):
 
 def test_derivatives_within_add_up_over_examples():
     """grad within is by the example's own argument of the sum of all results, as psum's is psum."""
-    one = along(st.grad(normalised, (0, 1)), (0, None))
+    one = along(st.grad(normalized, (0, 1)), (0, None))
     by_x, by_w = st.grad(lambda x, w: reference(x, w).sum(), (0, 1))(X, W)
-    for run in (one, st.jit(one), along(st.jit(st.grad(normalised, (0, 1))), (0, None))):
+    for run in (one, st.jit(one), along(st.jit(st.grad(normalized, (0, 1))), (0, None))):
         got_x, got_w = run(X, W)
         close(got_x, by_x)
         close(got_w.sum(0), by_w)
-    twice = st.jit(along(lambda x, w: st.grad(lambda x: (st.grad(normalised)(x, w) ** 2).sum())(x),
+    twice = st.jit(along(lambda x, w: st.grad(lambda x: (st.grad(normalized)(x, w) ** 2).sum())(x),
                          (0, None)))  # fmt: skip
     outside = st.grad(lambda x: (st.grad(lambda x: reference(x, W).sum())(x) ** 2).sum())
     np.testing.assert_allclose(twice(X, W), outside(X), rtol=1e-4, atol=1e-4)
@@ -369,14 +369,14 @@ def test_a_branch_mapped_by_another_axis_sees_the_named_one():
 
 
 @st.custom_jvp
-def centred(x):
+def centered(x):
     return x - lax.pmean(x, "i")
 
 
-@centred.defjvp
+@centered.defjvp
 def _(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return centred(x), 3.0 * (dx - lax.pmean(dx, "i"))
+    return centered(x), 3.0 * (dx - lax.pmean(dx, "i"))
 
 
 @st.custom_vjp
@@ -387,7 +387,7 @@ def halved(x):
 halved.defvjp(lambda x: (halved(x), None), lambda _, ct: (3.0 * (ct - lax.pmean(ct, "i")),))
 
 
-@pytest.mark.parametrize("f", [centred, halved], ids=["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("f", [centered, halved], ids=["custom_jvp", "custom_vjp"])
 def test_rules_know_the_name_whenever_they_run(f):
     value = lambda x: (f(x) ** 2).sum()
     want = 6 * (X - X.mean(0))

@@ -7,7 +7,7 @@ import pytest
 
 from stretto._engine.api.graph import make_graph
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.ops.index.dynamic import (
     DynamicSlice,
     DynamicUpdateSlice,

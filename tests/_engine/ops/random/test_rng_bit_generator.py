@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorise import vmap
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import enable_x64
 from stretto._engine.ops.random.rng_bit_generator import (
     RandomAlgorithm,

@@ -91,18 +91,18 @@ class TridiagonalSolve(MatrixOperation):
         change = db
         for diagonal, offset in zip(da, (-1, 0, 1), strict=True):
             if diagonal is not None:
-                product = expand_dims(diagonal, diagonal.ndim) * _neighbours(x, offset)
+                product = expand_dims(diagonal, diagonal.ndim) * _neighbors(x, offset)
                 change = -product if change is None else change - product
         return x, self(dl, d, du, change)
 
     def transpose(self, ct: Any, dl: Any, d: Any, du: Any, b: Linear) -> tuple[Any, ...]:
         """b' of a^T b' = ct: the outer diagonals change places, each moved by one."""
-        lower, upper = (_neighbours(expand_dims(x, x.ndim), k) for x, k in ((du, -1), (dl, 1)))
+        lower, upper = (_neighbors(expand_dims(x, x.ndim), k) for x, k in ((du, -1), (dl, 1)))
         out = self(lower[..., 0], d, upper[..., 0], ct)
         return None, None, None, out
 
 
-def _neighbours(x: Any, offset: int) -> Any:
+def _neighbors(x: Any, offset: int) -> Any:
     """In each row the row ``offset`` below it, zero beyond the ends."""
     if not offset:
         return x

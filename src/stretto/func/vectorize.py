@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from stretto._engine.api import vectorise
+from stretto._engine.api import vectorize
 from stretto._engine.api.arguments import leaf_names, wraps
 from stretto._engine.control.chunks import inner_axes, positive
 from stretto._engine.core import tree
@@ -129,7 +129,7 @@ def vmap(
 
         one.__name__ = name_of(func)
         one.__wrapped__ = func  # type: ignore[attr-defined]
-        mapped = vectorise.vmap(one, (*dims, 0), out_dims, chunk_size=chunk_size)
+        mapped = vectorize.vmap(one, (*dims, 0), out_dims, chunk_size=chunk_size)
         out = mapped(*examples, index)
         return out[0] if is_single else out
 

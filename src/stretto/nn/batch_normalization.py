@@ -2,7 +2,7 @@
 
 Arguments, attributes, buffers and defaults are PyTorch's. In train mode layers with running
 statistics update their buffers: at rest on the module itself, inside a transformation through
-``nn.stateful_call``. Next, read ``normalisation``.
+``nn.stateful_call``. Next, read ``normalization``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto.nn import init
-from stretto.nn.functional import normalisation as functions
+from stretto.nn.functional import normalization as functions
 from stretto.nn.inputs import check_signal, positive, refuse
 from stretto.nn.module import Module
 

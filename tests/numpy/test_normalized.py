@@ -6,7 +6,7 @@ from scipy import special
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
+from stretto.numpy.normalized import log1mexp, log_softmax, logsumexp, softmax
 
 X = np.array([[0.3, -1.2, 2.0], [500.0, 499.0, -800.0]], np.float32)
 MASK = np.array([[True, False, True], [False, False, False]])

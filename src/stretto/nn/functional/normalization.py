@@ -46,8 +46,8 @@ def _mean(x: Array, axes: tuple[int, ...]) -> Array:
 
 def _moments(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """Differences from the mean, and the variance, over the axes, which stay with size 1."""
-    centred = x - _mean(x, axes)
-    return centred, _mean(centred * centred, axes)
+    centered = x - _mean(x, axes)
+    return centered, _mean(centered * centered, axes)
 
 
 def _placed(
@@ -113,8 +113,8 @@ def batch_statistics(input: ArrayLike) -> tuple[Array, Array]:
     axes = (0, *range(2, x.ndim))
     wide = convert(x, widened(x.dtype))
     mean = _mean(wide, axes)
-    centred = wide - mean
-    return reshape(mean, (x.shape[1],)), reshape(_mean(centred * centred, axes), (x.shape[1],))
+    centered = wide - mean
+    return reshape(mean, (x.shape[1],)), reshape(_mean(centered * centered, axes), (x.shape[1],))
 
 
 def batch_norm(
@@ -201,12 +201,12 @@ def _by_channels(
     factor, shift, mean, variance = placed
     wide = convert(x, widened(x.dtype))
     if axes is None:
-        centred = wide - mean
+        centered = wide - mean
     else:
         _counted(caller, x, axes)
-        centred, variance = _moments(wide, axes)
+        centered, variance = _moments(wide, axes)
     root = rsqrt(variance + eps)
-    return _scaled(centred * (root if factor is None else root * factor), None, shift, x.dtype)
+    return _scaled(centered * (root if factor is None else root * factor), None, shift, x.dtype)
 
 
 def instance_norm(
@@ -305,8 +305,8 @@ def layer_norm(
         _placed(caller, name, value, shape, x, axes[0])
         for name, value in (("weight", weight), ("bias", bias))
     )
-    centred, variance = _moments(convert(x, widened(x.dtype)), axes)
-    return _scaled(centred * rsqrt(variance + eps), factor, shift, x.dtype)
+    centered, variance = _moments(convert(x, widened(x.dtype)), axes)
+    return _scaled(centered * rsqrt(variance + eps), factor, shift, x.dtype)
 
 
 def rms_norm(
@@ -392,8 +392,8 @@ def group_norm(
         for name, value in (("weight", weight), ("bias", bias))
     )
     grouped = reshape(convert(x, widened(x.dtype)), (batch, groups, channels // groups, *spatial))
-    centred, variance = _moments(grouped, tuple(range(2, grouped.ndim)))
-    out = reshape(centred * rsqrt(variance + eps), x.shape)
+    centered, variance = _moments(grouped, tuple(range(2, grouped.ndim)))
+    out = reshape(centered * rsqrt(variance + eps), x.shape)
     return _scaled(out, factor, shift, x.dtype)
 
 

@@ -1,6 +1,6 @@
 """Layers that normalise each example by itself: over features, groups or neighbouring channels.
 
-Arguments, attributes and defaults are PyTorch's. ``batch_normalisation`` has those with running
+Arguments, attributes and defaults are PyTorch's. ``batch_normalization`` has those with running
 statistics.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto.nn import init
-from stretto.nn.functional import normalisation as functions
+from stretto.nn.functional import normalization as functions
 from stretto.nn.functional.arguments import as_float, numbers
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module
