@@ -255,7 +255,7 @@ def move_axis(x: Any, source: int, destination: int) -> Any:
         return x
     rest = [d for d in range(x.ndim) if d != source]
     rest.insert(destination, source)
-    return transpose(x, rest)
+    return Transpose(tuple(rest))(x)
 
 
 def move_to_front(x: Any, axis: int | None) -> Any:
