@@ -105,7 +105,7 @@ def test_what_the_runtime_cannot_give_as_bytes_is_not_kept(
 
     real = pjrt.serialized
     monkeypatch.setattr(
-        pjrt, "serialised", lambda e: real(type("Program", (), {"loaded": Mute(e.loaded)}))
+        pjrt, "serialized", lambda e: real(type("Program", (), {"loaded": Mute(e.loaded)}))
     )
     result(), result()
     assert len(compiled_anew) == 2 and not os.path.exists(kept_in)

@@ -28,7 +28,7 @@ from stretto._engine.core.types import (
     promote,
     scalar_dtype,
 )
-from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
+from stretto._engine.ops.broadcast import BroadcastInDim, broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import move_axis
 from stretto._engine.ops.thresholds import NARROW, Costs
@@ -194,7 +194,7 @@ def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
         element = host if host.size == 1 else np.asarray(host[(0,) * host.ndim])
         return state.eager.constant(repeated(element, shape), x.type.with_shape(shape))
     dims = tuple([d for d in range(len(shape)) if d != axis])
-    return broadcast_in_dim(x, shape, dims)
+    return BroadcastInDim(shape, dims)(x)
 
 
 # The functions in front of the primitives

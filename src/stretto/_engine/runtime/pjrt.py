@@ -21,6 +21,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError, ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.types import ArrayType
+from stretto._engine.runtime.libraries import library_work
 
 __all__ = [
     "Executable",
@@ -70,7 +71,8 @@ def check_version(version: str) -> tuple[int, ...]:
 _LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's option for which work goes to YNNPACK; by default also products and convolutions.
 
-For these Eigen is up to twice as fast (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
+For batches of these Eigen is up to twice as fast, and YNNPACK for those with a transposed matrix on
+the right (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
 """
 
 _DUMPS = (
@@ -85,9 +87,6 @@ _DUMPS = (
     "xla_dump_hlo_snapshots",
 )
 """XLA's options that make it write files, or print, when it compiles."""
-
-_EXTREMA = re.compile(r'"stablehlo\.(?:maximum|minimum|clamp)"\([^)]*\) : \(tensor<(?:\d+x)*b?f')
-"""Extrema of floats: YNNPACK fuses them into sums that follow, and then loses NaN."""
 
 
 def _processors() -> int:
@@ -127,7 +126,7 @@ class _Runtime:
         """XLA's options for this text: our defaults, unless ``XLA_FLAGS`` sets them, and these."""
         ours = {}
         if _LIBRARY not in os.environ.get("XLA_FLAGS", ""):
-            ours[_LIBRARY] = "" if _EXTREMA.search(text) else "LIBRARY_FUSION_TYPE_REDUCE"
+            ours[_LIBRARY] = library_work(text)
         chosen = self.xla_client.CompileOptions()
         chosen.env_option_overrides = list({**ours, **dict(options)}.items())
         return chosen
