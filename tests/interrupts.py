@@ -9,6 +9,9 @@ import sys
 import threading
 from pathlib import Path
 
+# Python 3.12 tells of instructions only where they were asked for before the tracing began.
+EVENTS = ["line", "signal"] if sys.version_info[:2] == (3, 12) else ["opcode", "line", "signal"]
+
 PACKAGE = Path(__file__).parent.parent / "src" / "stretto"
 
 
@@ -28,6 +31,7 @@ def _watched(see, files, event):
     def trace(frame, what, _):
         if not frame.f_code.co_filename.startswith(chosen):
             return None
+        frame.f_trace = local  # first: Python 3.13 looks for it
         frame.f_trace_opcodes = event == "opcode"
         return local
 

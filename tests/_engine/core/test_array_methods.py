@@ -10,6 +10,7 @@ from stretto.numpy.immutable import _MEMORY, _METHODS
 from stretto.numpy.index_updates import At, IndexUpdate
 
 OF_PYTHON = {"__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__slots__"}
+OF_PYTHON |= {"__firstlineno__", "__static_attributes__"}  # from 3.13 on
 OF_VALUE = {"type", "shape", "dtype", "ndim", "size", "weak_type"}
 NOT_SHOWN = {"__array_priority__", "__setitem__", "__delitem__", *_MEMORY, *_METHODS}
 """What only says in words that arrays do not have it, or is for NumPy."""

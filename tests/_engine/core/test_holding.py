@@ -6,10 +6,9 @@ import types
 import pytest
 
 from stretto._engine.core.holding import holding, restoring
-from tests.interrupts import interrupted, sites
+from tests.interrupts import EVENTS, interrupted, sites
 
 FILES = ("core/holding",)
-EVENTS = ["opcode", "line", "signal"]
 
 
 def test_for_the_call_alone():

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from stretto._engine.core.once import _waits, once
-from tests.interrupts import interrupted, sites
+from tests.interrupts import EVENTS, interrupted, sites
 
 PATIENCE = 30
 
@@ -201,7 +201,7 @@ def test_an_interrupt_of_the_maker_anywhere(event, left_waits):
         table.get("b", lambda: 5)
 
 
-@pytest.mark.parametrize("event", ["opcode", "line", "signal"])
+@pytest.mark.parametrize("event", EVENTS)
 def test_an_interrupt_of_one_who_waits_anywhere(event, left_waits):
     def new():
         table, inside = Table(), threading.Event()
