@@ -28,6 +28,13 @@ from stretto.numpy.reductions import keep, masked
 __all__ = ["amax", "amin", "argmax", "argmin", "max", "min", "ptp"]
 
 
+def no_extremum(caller: str, x: Array, axis: Axes) -> ValueError:
+    """The error for an extremum over axes without elements."""
+    return ValueError(
+        f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
+    )
+
+
 def _extremum(
     caller: str,
     a: ArrayLike,
@@ -47,9 +54,7 @@ def _extremum(
         x = masked(caller, x, where, worst(x.dtype))
     axes = canonical_axes(axis, x.type.ndim, caller)
     if initial is None and not math.prod([x.type.shape[d] for d in axes]):
-        raise ValueError(
-            f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
-        )
+        raise no_extremum(caller, x, axis)
     if is_complex(x.dtype):
         result = keep(_complex_extremum(x, axes, greatest), x.type.shape, axes, keepdims)
     else:
@@ -189,9 +194,7 @@ def _arg_extremum(caller: str, a: ArrayLike, axis: Axis, out: None, keepdims: bo
     x = as_value(a, caller, "a")
     place = None if axis is None else canonical_axis(axis, x.ndim, caller)
     if not (x.size if place is None else x.shape[place]):
-        raise ValueError(
-            f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
-        )
+        raise no_extremum(caller, x, axis)
     search = _place_of_greatest if caller == "argmax" else _place_of_least
     return search(x, axis=place, keepdims=bool(keepdims))
 

@@ -16,7 +16,7 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above
 from stretto.numpy.eager import FLOAT, eager
-from stretto.numpy.extrema import argmax, argmin
+from stretto.numpy.extrema import argmax, argmin, no_extremum
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.reductions import all as all_
@@ -59,9 +59,7 @@ def _nanmin(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
 
 def _refuse_empty(caller: str, x: Array, axis: Axes) -> None:
     if not math.prod([x.shape[d] for d in canonical_axes(axis, x.ndim, caller)]):
-        raise ValueError(
-            f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
-        )
+        raise no_extremum(caller, x, axis)
 
 
 def _masked_extremum(

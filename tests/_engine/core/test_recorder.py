@@ -12,7 +12,7 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.core.errors import EscapedTracerError, TracedValueError
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.program import Literal, check
-from stretto._engine.core.recorder import record, standing
+from stretto._engine.core.recorder import record, record_shared, standing
 from stretto._engine.core.types import array_type
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.transforms.evaluate import evaluate
@@ -327,3 +327,13 @@ def test_tracing_and_lowering_call_little():
     assert per["trace"] <= 18
     assert per["lower"] <= 10
     assert per["trace grad"] <= 180
+
+
+def test_a_shared_program_has_no_positions():
+    x = snp.ones(3)
+    program = record_shared(lambda x: [x * x + x], (x.type,), "square")
+    assert program.name == "square"
+    assert len(program.equations) == 2
+    assert all(e.position is None for e in program.equations)
+    with pytest.raises(AssertionError, match="captured"):
+        record_shared(lambda x: [x + snp.arange(3.0)], (x.type,), "sum")

@@ -21,7 +21,7 @@ from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, 
 from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.types import ArrayType
 
-__all__ = ["Recorder", "Traced", "record", "standing"]
+__all__ = ["Recorder", "Traced", "record", "record_shared", "standing"]
 
 
 class Traced(Tracer):
@@ -249,3 +249,17 @@ def record(
     inputs = [*recorder.inputs, *recorder.captured_vars.values()]
     program = Program(inputs, recorder.equations, atoms, name)
     return program, extra, list(recorder.captured.values())
+
+
+def record_shared(
+    fun: Callable[..., Sequence[Any]], types: Sequence[ArrayType], name: str
+) -> Program:
+    """The program of a function of values, for calls from several places.
+
+    Its equations have no positions, which would be those of the first caller. ``fun`` returns a
+    flat sequence of values, and captures none.
+    """
+    program, _, captured = record(lambda *xs: (fun(*xs), None), types)
+    assert not captured, f"{fun} captured a value"
+    equations = [Equation(e.primitive, e.inputs, e.outputs) for e in program.equations]
+    return Program(program.inputs, equations, program.outputs, name)

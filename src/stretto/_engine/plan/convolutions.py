@@ -8,6 +8,7 @@ out in memory and each member is one matrix product. Next, read ``values``.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -17,8 +18,9 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import dilated
+from stretto._engine.ops.convolution.slices import cut
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import concatenate, pad, slice_
+from stretto._engine.ops.shape import concatenate, pad
 from stretto._engine.plan.products import Choice
 from stretto._engine.plan.values import Parts, Shared, Whole
 
@@ -139,18 +141,7 @@ def _windows(op: ConvGeneralDilated, lhs: Any, kernel: ArrayType) -> Any:
         for n, k, d, s in zip(image.shape[1:-1], spatial, op.rhs_dilation, op.strides, strict=True)
     ]
     parts = []
-    for index in range(math.prod(spatial)):
-        starts, rest = [], index
-        for k, d in zip(reversed(spatial), reversed(op.rhs_dilation), strict=True):
-            starts.insert(0, rest % k * d)
-            rest //= k
-        limits = [a + (c - 1) * s + 1 for a, c, s in zip(starts, counts, op.strides, strict=True)]
-        parts.append(
-            slice_(
-                image,
-                (0, *starts, 0),
-                (image.shape[0], *limits, image.shape[-1]),
-                (1, *op.strides, 1),
-            )
-        )
+    for at in itertools.product(*map(range, spatial)):
+        starts = [j * d for j, d in zip(at, op.rhs_dilation, strict=True)]
+        parts.append(cut(image, range(1, image.ndim - 1), starts, counts, op.strides))
     return concatenate(parts, image.ndim - 1)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.program import Equation, Program
-from stretto._engine.core.recorder import record
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.contract import DotGeneral
@@ -55,10 +56,7 @@ def program(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Program:
         last, positions = rhs.shape[op.dims.rhs_spec[-1]], out.shape[op.dims.out_spec[-1]]
         wide = len(op.strides) > 0 and positions >= 5 and last <= 16 * positions
         form = of_diagonals if wide and kind_of(out.dtype) == "float" else of_batch_groups
-    traced, _, _ = record(lambda x, y: ([form(op, x, y, out)], None), (lhs, rhs))
-    # Without positions in the source: convolutions of one geometry share it.
-    equations = [Equation(e.primitive, e.inputs, e.outputs) for e in traced.equations]
-    return Program(traced.inputs, equations, traced.outputs, "convolution")
+    return record_shared(lambda x, y: [form(op, x, y, out)], (lhs, rhs), "convolution")
 
 
 def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
@@ -68,7 +66,7 @@ def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     image = split_axis(spread(op, convert(lhs, sums)), features, groups)
     # The features are two axes now, groups and those within.
     inside, places = features + 1, [a + (a > features) for a in spatial]
-    kernel = transpose(convert(rhs, sums), (*dims.rhs_spec[:2], *dims.rhs_spec[2:]))
+    kernel = transpose(convert(rhs, sums), dims.rhs_spec)
     kernel = split_axis(kernel, 0, groups)  # groups, outputs, inputs, window
     counts = [out.shape[a] for a in dims.out_spec[2:]]
     sizes = list(image.shape)
@@ -79,8 +77,13 @@ def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     window = kernel.shape[3:]
     for element in itertools.product(range(kernel.shape[2]), *map(range, window)):
         starts = [j * d for j, d in zip(element[1:], op.rhs_dilation, strict=True)]
-        part = cut(image, places, starts, counts, op.strides)
-        part = cut(part, [inside], [element[0]], [1], [1])
+        part = cut(
+            image,
+            (inside, *places),
+            (element[0], *starts),
+            (1, *counts),
+            (1, *op.strides),
+        )
         one = cut(kernel, range(2, kernel.ndim), element, [1] * len(element), [1] * len(element))
         factor = broadcast_in_dim(reshape(one, kernel.shape[:2]), sizes, (features, inside))
         if part.shape != tuple(sizes):
@@ -122,13 +125,8 @@ def of_batch_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         starts = [o * s for o, s in zip(position, op.strides, strict=True)]
         part = cut(image, places, starts, window, op.rhs_dilation)
         product = broadcast_in_dim(part, sizes, kept) * kernel
-        parts.append(reshape(reduce_sum(product, over), (1, groups, own, others)))
-    total = reshape(concatenate(parts, 0), (*counts, groups, own, others))
-    n = len(counts)
-    total = transpose(total, (n + 1, n, n + 2, *range(n)))  # own, groups, others, positions
-    total = reshape(total, (own, groups * others, *counts))
-    place = {a: i for i, a in enumerate(dims.out_spec)}
-    return convert(transpose(total, tuple(place[a] for a in range(out.ndim))), out.dtype)
+        parts.append(reduce_sum(product, over))
+    return _assembled(op, parts, out)
 
 
 def of_diagonals(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
@@ -159,18 +157,26 @@ def of_diagonals(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         starts = [o * s for o, s in zip(position, op.strides[:-1], strict=True)]
         part = cut(image, range(2, n + 2), starts, window, op.rhs_dilation[:-1])
         pairs = product(rows, reshape(part, (groups, depth, own * length)))
-        pairs = transpose(reshape(pairs, (groups, others, last, own, length)), (0, 1, 3, 2, 4))
-        pairs = reshape(pairs, (groups, others, own, last * length))
+        pairs = transpose(reshape(pairs, (groups, others, last, own, length)), (0, 3, 1, 2, 4))
+        pairs = reshape(pairs, (groups, own, others, last * length))
         for o in range(positions):
             # The element t meets that at o * stride + t * dilation.
             step = length + op.rhs_dilation[-1]
             met = cut(pairs, [3], [o * op.strides[-1]], [last], [step])
             parts.append(reduce_sum(met, (3,)))
-    total = concatenate([reshape(part, (1, groups, others, own)) for part in parts], 0)
-    total = reshape(total, (*counts, positions, groups, others, own))
-    total = transpose(total, (n + 3, n + 1, n + 2, *range(n + 1)))  # own, groups, others, positions
-    total = reshape(total, (own, groups * others, *counts, positions))
-    place = {a: i for i, a in enumerate(dims.out_spec)}
+    return _assembled(op, parts, out)
+
+
+def _assembled(op: Any, parts: Sequence[Any], out: ArrayType) -> Any:
+    """The output, of its elements at each position: (groups, own, others) features."""
+    groups, own, others = parts[0].shape
+    counts = [out.shape[a] for a in op.dims.out_spec[2:]]
+    n = len(counts)
+    total = concatenate([reshape(part, (1, groups, own, others)) for part in parts], 0)
+    total = reshape(total, (*counts, groups, own, others))
+    total = transpose(total, (n + 1, n, n + 2, *range(n)))  # own, groups, others, positions
+    total = reshape(total, (own, groups * others, *counts))
+    place = {a: i for i, a in enumerate(op.dims.out_spec)}
     return convert(transpose(total, tuple(place[a] for a in range(out.ndim))), out.dtype)
 
 

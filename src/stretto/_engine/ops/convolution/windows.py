@@ -52,32 +52,25 @@ def as_product(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
     positions = [out.shape[a] for a in dims.out_spec[2:]]
     depth, count = image.shape[0], image.shape[-1]
-    places = range(1, n + 1)
-    if math.prod(window) <= math.prod(positions):
-        # For each element of the window, what it meets at all positions.
-        parts = [
-            cut(image, places, [j * d for j, d in zip(at, op.rhs_dilation, strict=True)],
-                positions, op.strides)
-            for at in itertools.product(*map(range, window))
-        ]  # fmt: skip
-        rows = [reshape(part, (depth, 1, part.size // depth)) for part in parts]
-        windows = rows[0] if len(rows) == 1 else concatenate(rows, 1)
-        columns = (*positions, count)
+    by_element = math.prod(window) <= math.prod(positions)
+    # For each element of the window, what it meets at all positions; or for each position, its
+    # window: whichever are fewer.
+    if by_element:
+        counts, steps, sizes, strides = window, op.rhs_dilation, positions, op.strides
     else:
-        # For each position, the elements of its window.
-        parts = [
-            cut(image, places, [o * s for o, s in zip(at, op.strides, strict=True)],
-                window, op.rhs_dilation)
-            for at in itertools.product(*map(range, positions))
-        ]  # fmt: skip
-        rows = [reshape(part, (depth * math.prod(window), 1, count)) for part in parts]
-        windows = rows[0] if len(rows) == 1 else concatenate(rows, 1)
-        columns = (*positions, count)
+        counts, steps, sizes, strides = positions, op.strides, window, op.rhs_dilation
+    parts = []
+    for at in itertools.product(*map(range, counts)):
+        starts = [k * step for k, step in zip(at, steps, strict=True)]
+        part = cut(image, range(1, n + 1), starts, sizes, strides)
+        before = depth if by_element else part.size // count
+        parts.append(reshape(part, (before, 1, part.size // before)))
+    windows = parts[0] if len(parts) == 1 else concatenate(parts, 1)
     terms = depth * math.prod(window)
     kernel = reshape(transpose(rhs, dims.rhs_spec), (rhs.size // terms, terms))
     windows = reshape(windows, (terms, windows.size // terms))
     product = DotGeneral(((1,), (0,)), ((), ()), op.precision, op.preferred)(kernel, windows)
-    result = reshape(product, (kernel.shape[0], *columns))
+    result = reshape(product, (kernel.shape[0], *positions, count))
     order = {dims.out_spec[1]: 0, dims.out_spec[0]: n + 1}
     order |= {a: 1 + i for i, a in enumerate(dims.out_spec[2:])}
     return transpose(result, tuple(order[a] for a in range(out.ndim)))

@@ -16,8 +16,8 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto._engine.core.program import Equation, Program
-from stretto._engine.core.recorder import record
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.bitcast import bitcast_convert_type
@@ -167,9 +167,7 @@ def _program(primitive: Primitive, types: tuple[ArrayType, ...]) -> Program:
     would be computed once for each reader, and take many times as long to compile.
     """
     source: Any = primitive
-    program, _, _ = record(lambda *xs: (source.written_out(*xs), None), types)
-    equations = [Equation(e.primitive, e.inputs, e.outputs) for e in program.equations]
-    return Program(program.inputs, equations, program.outputs, primitive.name)
+    return record_shared(source.written_out, types, primitive.name)
 
 
 class RandomBits(Primitive):
