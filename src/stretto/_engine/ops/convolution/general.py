@@ -2,7 +2,7 @@
 
 Layer 2 (ops). One primitive of StableHLO's generality: any rank, layout, stride, dilation, padding
 and grouping. Its derivative and both its transposes are convolutions again. Next, read
-``geometry``, ``reference`` and ``kinds``.
+``geometry``, ``formulation``, ``reference`` and ``kinds``.
 
 Along one spatial axis, with ``n`` inputs, ``k`` kernel elements and ``m`` outputs,
 
@@ -33,14 +33,8 @@ from stretto._engine.ops.bilinear import (
 )
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.convolution import shifted, windows
 from stretto._engine.ops.convolution.axes import merge, merge_inside, split_axis
-from stretto._engine.ops.convolution.forms import (
-    MOST_GROUPS,
-    by_group,
-    features_last,
-    with_features_last,
-)
+from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.geometry import (
     ConvDimensionNumbers,
     Pairs,
@@ -116,25 +110,11 @@ class ConvGeneralDilated(Bilinear):
         return outs[0].size * rhs.size / max(1, rhs.shape[self.dims.rhs_spec[0]])
 
     def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
-        """StableHLO ``convolution``; zeros where there is nothing to sum.
-
-        Groups of several features are written out, and axes put in one order, features last. XLA's
-        CPU backend computes a convolution without groups by matrix products, but one with groups
-        element by element; inside a loop, also one with its axes in another order.
-        """
+        """The form that ``formulation`` chooses, or StableHLO ``convolution``."""
         (out,) = b.outs
-        if not (lhs.type.size and rhs.type.size and out.size):
-            return b.splat(0, out)
-        if shifted.suits(self, lhs.type, rhs.type, out):
-            # Apart: the compiler would do the sum again in each operation that reads its elements.
-            return b.call(shifted.program(self, lhs.type, rhs.type, out), (lhs, rhs), apart=True)[0]
-        if windows.suits(self, lhs.type, rhs.type, out):
-            return b.inline(lambda lhs, rhs: windows.as_product(self, lhs, rhs, out), lhs, rhs)
-        groups, inner = max(self.feature_groups, self.batch_groups), self.dims.rhs_spec[1]
-        if 1 < groups <= MOST_GROUPS and rhs.type.shape[inner] > 1:
-            return b.inline(lambda lhs, rhs: by_group(self, lhs, rhs), lhs, rhs)
-        if self.dims != features_last(lhs.type.ndim):
-            return b.inline(lambda lhs, rhs: with_features_last(self, lhs, rhs), lhs, rhs)
+        chosen = formulation(self, lhs.type, rhs.type, out)
+        if chosen.write is not None:
+            return chosen.write(self, b, lhs, rhs, out)
         pads = str([list(pair) for pair in self.padding]) if self.padding else ""
         dims = self.dims
         return b.emit(

@@ -1,0 +1,86 @@
+"""Which form a convolution is lowered in, by its geometry, and why.
+
+Layer 2 (ops). ``op`` is a ``ConvGeneralDilated``, whose lowering writes what is chosen here;
+reports and the planner ask the same function. Decision 37 has the measurements. Next, read
+``shifted``, ``windows`` and ``forms``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.convolution import shifted, windows
+from stretto._engine.ops.convolution.forms import (
+    MOST_GROUPS,
+    by_group,
+    features_last,
+    with_features_last,
+)
+
+__all__ = ["Formulation", "formulation"]
+
+
+class Formulation(NamedTuple):
+    """A form of a convolution, and why it is the one for this geometry."""
+
+    name: str
+    reason: str
+    write: Callable[..., Any] | None
+    """Writes ``(op, b, lhs, rhs, out)`` by a builder; None for StableHLO's ``convolution``."""
+
+
+def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Formulation:
+    """The form that ``op`` is lowered in for operands of these types.
+
+    Groups of several features are written out, and axes put in one order, features last. XLA's
+    CPU backend computes a convolution without groups by matrix products, but one with groups
+    element by element; inside a loop, also one with its axes in another order.
+    """
+    if not (lhs.size and rhs.size and out.size):
+        return Formulation("zeros", "there is nothing to sum", _zeros)
+    groups, inputs = max(op.feature_groups, op.batch_groups), rhs.shape[op.dims.rhs_spec[1]]
+    window = math.prod([rhs.shape[a] for a in op.dims.rhs_spec[2:]])
+    if shifted.suits(op, lhs, rhs, out):
+        reason = f"{groups} groups with few terms a sum, which XLA computes one product at a time"
+        return Formulation("sum of shifted slices", reason, _shifted)
+    if windows.suits(op, lhs, rhs, out):
+        reason = "the kernel is larger than the image, or than what its windows take"
+        return Formulation("windows in one product", reason, _windows)
+    if 1 < groups <= MOST_GROUPS and inputs > 1:
+        reason = f"{groups} groups, each of which XLA computes by matrix products"
+        return Formulation("groups written out", reason, _by_group)
+    if groups > 1:
+        reason = f"{groups} groups are too many to write out"
+        if inputs == 1:
+            reason = f"{window} terms a sum are too many to write out"
+        reason += ", and XLA computes them one product at a time: slow"
+    elif lhs.kind in ("float", "complex"):
+        reason = "no groups, so XLA uses matrix products where the kernel fits in the image"
+    else:
+        reason = "no groups, and integers, for which no other form is faster"
+    laid_out = op.dims == features_last(lhs.ndim)
+    return Formulation("XLA's convolution", reason, None if laid_out else _features_last)
+
+
+def _zeros(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    return b.splat(0, out)
+
+
+def _shifted(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    # Apart: the compiler would do the sum again in each operation that reads its elements.
+    return b.call(shifted.program(op, lhs.type, rhs.type, out), (lhs, rhs), apart=True)[0]
+
+
+def _windows(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    return b.inline(lambda lhs, rhs: windows.as_product(op, lhs, rhs, out), lhs, rhs)
+
+
+def _by_group(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    return b.inline(lambda lhs, rhs: by_group(op, lhs, rhs), lhs, rhs)
+
+
+def _features_last(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    return b.inline(lambda lhs, rhs: with_features_last(op, lhs, rhs), lhs, rhs)
