@@ -1,11 +1,13 @@
 """Which work goes to YNNPACK, and that NaN stays there."""
 
+import re
+
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import nn
+from stretto import lax, nn
 from stretto._engine.runtime.libraries import library_work
 
 SUMS, PRODUCTS = "LIBRARY_FUSION_TYPE_REDUCE", "LIBRARY_FUSION_TYPE_DOT"
@@ -35,10 +37,30 @@ def test_a_small_share_does_not_decide():
     assert work_of(mostly_straight, X, W[:4], snp.ones((64, 900))) == SUMS
 
 
-def test_nothing_beside_extrema_of_floats():
-    text = st.jit(lambda x, w: x @ w.T).lower(X, W).as_text()
-    clamp = '%9 = "stablehlo.maximum"(%7, %8) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>'
-    assert library_work(text + clamp) == ""
+def test_one_matrix_with_many():
+    one = lambda x, w: snp.matmul(snp.broadcast_to(w, (5, 96, 64)), x)
+    assert work_of(one, snp.ones((5, 64, 8)), W) == f"{PRODUCTS},{SUMS}"
+
+
+EXTREMA = {
+    "maximum": snp.maximum,
+    "minimum": snp.minimum,
+    "relu": lambda x, y: nn.relu(x),
+    "relu6": lambda x, y: nn.relu6(x),
+    "clip": lambda x, y: snp.clip(x, 0, y),
+    "max": lambda x, y: x.max(1),
+    "slopes": lambda x, y: st.grad(lambda x: (snp.maximum(x, y) ** 2).sum())(x),
+    "max pooling": lambda x, y: nn.functional.max_pool2d(x[None, None], 2),
+    "cummax": lambda x, y: lax.cummax(x),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", EXTREMA)
+def test_no_extrema_of_floats_that_the_library_takes(name, dtype):
+    x = snp.ones((8, 8), dtype)
+    text = st.jit(EXTREMA[name]).lower(x, x).as_text()
+    assert not re.search(r'"stablehlo\.(maximum|minimum)"\([^)]*\) : \(tensor<(\d+x)*b?f', text)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -1,4 +1,4 @@
-"""NaN in extrema of compiled programs, which the library that XLA hands sums to loses."""
+"""NaN in extrema of compiled programs, which the library that XLA hands work to loses."""
 
 import numpy as np
 import pytest
@@ -15,6 +15,11 @@ FUNCTIONS = {
     "mean of relu": lambda x, axis: st.nn.relu(x).mean(axis),
     "softmax": st.nn.softmax,
     "cummax": st.lax.cummax,
+    "one window": lambda x, axis: st.lax.reduce_window(
+        x, -np.inf, st.lax.max, (8 if axis == 0 else 1, x.shape[1]), (1, 1), "VALID"
+    ),
+    "product of maximum": lambda x, axis: snp.maximum(x + 1, 0) @ snp.ones((8, x.shape[1])).T,
+    "maximum of product": lambda x, axis: snp.minimum(x @ snp.ones((40, x.shape[1])).T, 1),
 }
 
 

@@ -239,17 +239,7 @@ class Writer:
         dtype = wide.type.dtype
         element = array_type((), dtype)
         init = self.scalar(start, dtype)
-        direction = _EXTREMA.get(op) if kind_of(dtype) == "float" else None
-
-        def combine(u: Operand, v: Operand) -> list[Operand]:
-            if direction is None:
-                return [self.emit(op, u, v, out=element)]
-            # By comparison, since XLA's own reductions by extrema lose NaN on the CPU.
-            first = self.compare(direction, u, v)
-            first = self.emit("or", first, self.compare("NE", u, u), out=first.type)
-            return [self.emit("select", first, u, v, out=element)]
-
-        region = self.region((element, element), combine)
+        region = self.combiner(op, element)
         shape = tuple(n for d, n in enumerate(x.type.shape) if d not in axes)
         (out,) = self.emit_many(
             "reduce",
@@ -259,6 +249,20 @@ class Writer:
             (region,),
         )
         return self.convert(out, x.type.dtype)
+
+    def combiner(self, op: str, element: ArrayType) -> str:
+        """The region of a reduction by one operation of two elements."""
+        direction = _EXTREMA.get(op) if kind_of(element.dtype) == "float" else None
+
+        def combine(u: Operand, v: Operand) -> list[Operand]:
+            if direction is None:
+                return [self.emit(op, u, v, out=element)]
+            # By comparison, since the library that XLA hands extrema to loses NaN (decision 22).
+            first = self.compare(direction, u, v)
+            first = self.emit("or", first, self.compare("NE", u, u), out=first.type)
+            return [self.emit("select", first, u, v, out=element)]
+
+        return self.region((element, element), combine)
 
     def while_loop(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.types import is_complex, kind_of
+from stretto._engine.core.types import ArrayType, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
 from stretto._engine.ops.comparison import (
@@ -67,6 +67,12 @@ class Max(Choice):
             return out
         return np.where((x == 0) & (y == 0), x + y, out)
 
+    def lower(self, b: Any, x: Any, y: Any) -> Any:
+        """``maximum``, or for floats ``clamp`` with one bound."""
+        if not _is_taken(x.type):
+            return super().lower(b, x, y)
+        return b.emit("clamp", y, x, b.splat(np.inf, x.type), out=x.type)
+
 
 class Min(Choice):
     """The lesser; NaN where either is."""
@@ -88,6 +94,20 @@ class Min(Choice):
         if not (has_negative_zero(x) or has_negative_zero(y)):
             return out
         return np.where((x == 0) & (y == 0), -(-x - y), out)
+
+    def lower(self, b: Any, x: Any, y: Any) -> Any:
+        """``minimum``, or for floats ``clamp`` with one bound."""
+        if not _is_taken(x.type):
+            return super().lower(b, x, y)
+        return b.emit("clamp", b.splat(-np.inf, x.type), x, y, out=x.type)
+
+
+def _is_taken(type: ArrayType) -> bool:
+    """Whether the library that XLA hands work to takes such extrema, and loses NaN in them.
+
+    It does not take ``clamp`` (decision 22).
+    """
+    return type.kind == "float" and type.dtype.itemsize > 1
 
 
 # NumPy's extrema return either of two zeros, whatever their signs. Looking for -0 takes one pass.

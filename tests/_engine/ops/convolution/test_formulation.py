@@ -9,7 +9,9 @@ from stretto._engine.ops.convolution.formulation import formulation
 
 CASES = {
     # image, kernel, groups, dtype: name, a word of the reason, convolutions in the text
-    "plain": ((2, 3, 9, 9), (4, 3, 3, 3), 1, "float32", "XLA's convolution", "no groups", 1),
+    "plain": ((2, 8, 9, 9), (4, 8, 3, 3), 1, "float32", "XLA's convolution", "no groups", 1),
+    "one element": ((2, 8, 9, 9), (4, 8, 1, 1), 1, "float32", "windows in one product", "over", 0),
+    "few inputs": ((2, 3, 9, 9), (4, 3, 3, 3), 1, "float32", "windows in one product", "few", 0),
     "depthwise": ((2, 8, 9, 9), (8, 1, 3, 3), 8, "float32", "sum of shifted slices", "few", 0),
     "wide groups": ((2, 32, 9, 9), (8, 16, 3, 3), 2, "float32", "groups written out", "2 gr", 2),
     "many groups": ((1, 520, 5, 5), (65, 8, 3, 3), 65, "float32", "XLA's convolution", "65 gr", 1),

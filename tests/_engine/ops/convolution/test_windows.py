@@ -1,5 +1,7 @@
 """Convolutions as products of the kernel with windows: the same as the definition."""
 
+import dataclasses
+
 import hypothesis.strategies as hs
 import numpy as np
 import pytest
@@ -41,23 +43,43 @@ def whole(seed, shape, dtype=np.float32):
     return as_value(np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype))
 
 
+FORMS = {"kernel as it is": windows.with_kernel_as_it_is, "by example": windows.by_example}
+
+
+@pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=100)
 @given(convolutions())
-def test_values(case):
+def test_values(form, case):
     op, lhs, rhs = case
     x, y = whole(0, lhs), whole(1, rhs)
     want = op(x, y)
-    np.testing.assert_array_equal(windows.as_product(op, x, y, want.type), want)
+    np.testing.assert_array_equal(FORMS[form](op, x, y, want.type), want)
 
 
+@settings(max_examples=60)
+@given(convolutions(), hs.integers(0, 2))
+def test_values_of_windows_apart(case, gap):
+    op, lhs, rhs = case
+    window = tuple(rhs[a] for a in op.dims.rhs_spec[2:])
+    op = dataclasses.replace(
+        op, strides=tuple(k + gap for k in window), rhs_dilation=(1,) * len(window)
+    )
+    x, y = whole(0, lhs), whole(1, rhs)
+    want = op(x, y)
+    if want.size:
+        assert windows.reason(op, x.type, y.type, want.type) == "its windows do not overlap"
+        np.testing.assert_array_equal(windows.as_product(op, x, y, want.type), want)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("place", [0, 1])
-def test_nan_and_infinities(value, place):
+def test_nan_and_infinities(form, value, place):
     op = ConvGeneralDilated((1,), ((1, 1),), (1,), (1,), ConvDimensionNumbers(*(((0, 1, 2),) * 3)))
     x, y = np.array(whole(0, (2, 2, 5))), np.array(whole(1, (3, 2, 3)))
     (x, y)[place].reshape(-1)[0] = value
     want = op(as_value(x), as_value(y))
-    np.testing.assert_array_equal(windows.as_product(op, as_value(x), as_value(y), want.type), want)
+    np.testing.assert_array_equal(FORMS[form](op, as_value(x), as_value(y), want.type), want)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +101,15 @@ def test_compiled_with_derivatives(image, window, features, stride):
 
 
 def test_lowered_so_where_that_suits():
-    def convolutions(image, window, outputs, dtype=np.float32):
-        x, w = snp.ones((2, 3, *image), dtype), snp.ones((outputs, 3, *window), dtype)
-        conv = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), [(1, 1), (1, 1)])
+    def convolutions(image, window, outputs, inputs=8, stride=1, dtype=np.float32):
+        x, w = snp.ones((2, inputs, *image), dtype), snp.ones((outputs, inputs, *window), dtype)
+        conv = lambda x, w: lax.conv_general_dilated(x, w, (stride, stride), [(1, 1), (1, 1)])
         return st.jit(conv).lower(x, w).as_text().count("stablehlo.convolution")
 
     assert convolutions((2, 2), (3, 3), 4) == 0  # larger than the image
     assert convolutions((9, 9), (3, 3), 4) == 1
-    assert convolutions((2, 2), (1, 1), 64) == 0  # larger than the windows
-    assert convolutions((2, 2), (3, 3), 4, np.int32) == 1
+    assert convolutions((2, 2), (2, 2), 64) == 0  # larger than the windows
+    assert convolutions((9, 9), (1, 1), 4) == 0  # windows that do not overlap
+    assert convolutions((9, 9), (3, 3), 4, stride=3) == 0
+    assert convolutions((9, 9), (3, 3), 4, inputs=3) == 0  # few features
+    assert convolutions((2, 2), (3, 3), 4, dtype=np.int32) == 1

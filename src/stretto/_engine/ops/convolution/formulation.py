@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution import shifted, windows
+from stretto._engine.ops.convolution import positions, scattered, shifted, windows
 from stretto._engine.ops.convolution.forms import (
     MOST_GROUPS,
     by_group,
@@ -46,9 +46,15 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     if shifted.suits(op, lhs, rhs, out):
         reason = f"{groups} groups with few terms a sum, which XLA computes one product at a time"
         return Formulation("sum of shifted slices", reason, _shifted)
-    if windows.suits(op, lhs, rhs, out):
-        reason = "the kernel is larger than the image, or than what its windows take"
-        return Formulation("windows in one product", reason, _windows)
+    if scattered.suits(op, lhs, rhs):
+        reason = "each output is made of one element of the image, and the rest are zeros"
+        return Formulation("elements in one product", reason, _scattered)
+    why = windows.reason(op, lhs, rhs, out)
+    if why is not None:
+        return Formulation("windows in one product", why, _windows)
+    if positions.suits(op, lhs, rhs, out):
+        reason = "few positions, each of which is one product of matrices"
+        return Formulation("products by position", reason, _positions)
     if 1 < groups <= MOST_GROUPS and inputs > 1:
         reason = f"{groups} groups, each of which XLA computes by matrix products"
         return Formulation("groups written out", reason, _by_group)
@@ -72,6 +78,14 @@ def _zeros(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 def _shifted(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     # Apart: the compiler would do the sum again in each operation that reads its elements.
     return b.call(shifted.program(op, lhs.type, rhs.type, out), (lhs, rhs), apart=True)[0]
+
+
+def _scattered(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    return b.inline(lambda lhs, rhs: scattered.as_product(op, lhs, rhs, out), lhs, rhs)
+
+
+def _positions(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    return b.inline(lambda lhs, rhs: positions.as_products(op, lhs, rhs, out), lhs, rhs)
 
 
 def _windows(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:

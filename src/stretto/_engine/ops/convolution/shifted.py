@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,8 @@ from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import split_axis
-from stretto._engine.ops.convolution.slices import cut, spread
+from stretto._engine.ops.convolution.slices import assembled, cut, spread
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import concatenate
 
 __all__ = ["of_batch_groups", "of_diagonals", "of_feature_groups", "program", "suits"]
 
@@ -126,7 +124,7 @@ def of_batch_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         part = cut(image, places, starts, window, op.rhs_dilation)
         product = broadcast_in_dim(part, sizes, kept) * kernel
         parts.append(reduce_sum(product, over))
-    return _assembled(op, parts, out)
+    return assembled(op, parts, out)
 
 
 def of_diagonals(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
@@ -164,20 +162,7 @@ def of_diagonals(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
             step = length + op.rhs_dilation[-1]
             met = cut(pairs, [3], [o * op.strides[-1]], [last], [step])
             parts.append(reduce_sum(met, (3,)))
-    return _assembled(op, parts, out)
-
-
-def _assembled(op: Any, parts: Sequence[Any], out: ArrayType) -> Any:
-    """The output, of its elements at each position: (groups, own, others) features."""
-    groups, own, others = parts[0].shape
-    counts = [out.shape[a] for a in op.dims.out_spec[2:]]
-    n = len(counts)
-    total = concatenate([reshape(part, (1, groups, own, others)) for part in parts], 0)
-    total = reshape(total, (*counts, groups, own, others))
-    total = transpose(total, (n + 1, n, n + 2, *range(n)))  # own, groups, others, positions
-    total = reshape(total, (own, groups * others, *counts))
-    place = {a: i for i, a in enumerate(op.dims.out_spec)}
-    return convert(transpose(total, tuple(place[a] for a in range(out.ndim))), out.dtype)
+    return assembled(op, parts, out)
 
 
 def _dtype_of_sums(lhs: Any, out: ArrayType) -> np.dtype:

@@ -1,4 +1,4 @@
-"""The image of a convolution with its padding, and the slices of it that kernel elements meet.
+"""The image of a convolution with its padding, slices of it, and the output of its parts.
 
 Layer 2 (ops). ``op`` is a ``ConvGeneralDilated``. Next, read ``shifted`` and ``windows``.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.geometry import dilated
-from stretto._engine.ops.shape import pad, slice_
+from stretto._engine.ops.layout import reshape, transpose
+from stretto._engine.ops.shape import concatenate, pad, slice_
 
-__all__ = ["cut", "spread"]
+__all__ = ["assembled", "cut", "spread"]
 
 
 def spread(op: Any, lhs: Any) -> Any:
@@ -34,3 +37,16 @@ def cut(
     for a, start, count, step in zip(axes, starts, counts, steps, strict=True):
         low[a], high[a], by[a] = start, start + dilated(count, step), step
     return slice_(x, tuple(low), tuple(high), tuple(by))
+
+
+def assembled(op: Any, parts: Sequence[Any], out: ArrayType) -> Any:
+    """The output, of its elements at each position: (groups, own, others) features."""
+    groups, own, others = parts[0].shape
+    counts = [out.shape[a] for a in op.dims.out_spec[2:]]
+    n = len(counts)
+    total = concatenate([reshape(part, (1, groups, own, others)) for part in parts], 0)
+    total = reshape(total, (*counts, groups, own, others))
+    total = transpose(total, (n + 1, n, n + 2, *range(n)))  # own, groups, others, positions
+    total = reshape(total, (own, groups * others, *counts))
+    place = {a: i for i, a in enumerate(op.dims.out_spec)}
+    return convert(transpose(total, tuple(place[a] for a in range(out.ndim))), out.dtype)

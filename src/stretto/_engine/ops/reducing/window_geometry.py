@@ -157,12 +157,11 @@ def reduce_windows(
         wide = b.inline(lambda v: pad(v, identity(x.type.dtype), config), wide)
         windows = tuple(AxisWindow(w.size, w.stride, dilation=w.dilation) for w in windows)
     element = array_type((), wide.type.dtype)
-    region = b.region((element, element), lambda u, v: [b.emit(op, u, v, out=element)])
     (out,) = b.emit_many(
         "reduce_window",
         (wide, b.scalar(identity(x.type.dtype), element.dtype)),
         (array_type(shape, element.dtype),),
         window_attributes(b, windows),
-        (region,),
+        (b.combiner(op, element),),
     )
     return out

@@ -1,0 +1,74 @@
+"""A convolution with few positions as a product for each of them.
+
+Layer 2 (ops). Such is the gradient of a convolution by its kernel: windows nearly as large as the
+image, and as many positions as the kernel has elements. ``op`` is a ``ConvGeneralDilated``;
+``formulation`` chooses. Next, read ``shifted``, then ``forms``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.axes import split_axis
+from stretto._engine.ops.convolution.slices import assembled, cut, spread
+from stretto._engine.ops.layout import reshape, transpose
+
+__all__ = ["as_products", "suits"]
+
+_MOST_POSITIONS = 49
+"""The most products that are written out: the compiler takes its time over each."""
+
+_FEWEST_FEATURES = 16
+"""Without groups, the fewest rows and columns of a product that beats XLA's convolution."""
+
+
+def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
+    """Whether products of so few positions are faster than other forms."""
+    dims = op.dims
+    if op.feature_groups > 1 or lhs.kind not in ("float", "complex"):
+        return False
+    positions = math.prod([out.shape[a] for a in dims.out_spec[2:]])
+    window = math.prod([rhs.shape[a] for a in dims.rhs_spec[2:]])
+    if not 1 < positions <= _MOST_POSITIONS or window <= positions:
+        return False
+    few = min(out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]])
+    return op.batch_groups > 1 or few >= _FEWEST_FEATURES
+
+
+def as_products(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution: at each position its window of the image times the whole kernel."""
+    dims, groups = op.dims, op.batch_groups
+    spatial = dims.lhs_spec[2:]
+    image = spread(op, lhs)
+    window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
+    terms = rhs.size // rhs.shape[dims.rhs_spec[0]]
+    kernel, axis = _matrices(rhs, dims.rhs_spec, groups, terms)
+    batch = ((0,), (0,)) if groups > 1 else ((), ())
+    shape = (groups, out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]] // groups)
+    parts = []
+    counts = [out.shape[a] for a in dims.out_spec[2:]]
+    for position in itertools.product(*map(range, counts)):
+        starts = [o * s for o, s in zip(position, op.strides, strict=True)]
+        part = cut(image, spatial, starts, window, op.rhs_dilation)
+        left, left_axis = _matrices(part, dims.lhs_spec, groups, terms)
+        product = DotGeneral(((left_axis,), (axis,)), batch, op.precision, op.preferred)
+        parts.append(reshape(product(left, kernel), shape))
+    return assembled(op, parts, out)
+
+
+def _matrices(x: Any, spec: tuple[int, ...], groups: int, terms: int) -> tuple[Any, int]:
+    """An operand as a matrix, one for each of several groups, and the axis of it to sum over.
+
+    These are the rows where the axis that is kept (``spec[0]``) comes last: nothing is moved.
+    """
+    kept, *summed = spec
+    if groups > 1:
+        x = transpose(x, (kept, *summed))
+        return reshape(split_axis(x, 0, groups), (groups, x.shape[0] // groups, terms)), 2
+    if kept == x.ndim - 1:
+        return reshape(transpose(x, (*summed, kept)), (terms, x.shape[kept])), 0
+    return reshape(transpose(x, (kept, *summed)), (x.shape[kept], terms)), 1

@@ -1,0 +1,41 @@
+"""The product of a matrix with the features of an image, by the place where they lie.
+
+Layer 2 (ops). ``op`` is a ``ConvGeneralDilated``, for its precision. Next, read ``windows``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from stretto._engine.ops.broadcast import broadcast_in_dim
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.layout import move_axis, reshape
+
+__all__ = ["along_features"]
+
+_FEWEST_COLUMNS = 64
+"""The fewest positions of an example that make a matrix of their own: fewer leave lanes idle."""
+
+
+def along_features(op: Any, matrix: Any, image: Any, axis: int) -> Any:
+    """The image, batch first, with a matrix (outputs, features) applied along the features' axis.
+
+    Features last: one product of rows. Features before the positions: a product for each example,
+    so that nothing is moved, or where the positions are few one product of columns.
+    """
+    outputs, terms = matrix.shape
+    dot = lambda contracted, batch: DotGeneral(contracted, batch, op.precision, op.preferred)
+    if axis == image.ndim - 1:
+        rows = reshape(image, (image.size // terms, terms))
+        result = dot(((1,), (1,)), ((), ()))(rows, matrix)
+        return reshape(result, (*image.shape[:-1], outputs))
+    examples, positions = image.shape[0], math.prod(image.shape[2:])
+    if positions >= _FEWEST_COLUMNS or examples == 1:
+        columns = reshape(image, (examples, terms, positions))
+        matrices = broadcast_in_dim(matrix, (examples, outputs, terms), (1, 2))
+        result = dot(((2,), (1,)), ((0,), (0,)))(matrices, columns)
+        return reshape(result, (examples, outputs, *image.shape[2:]))
+    columns = reshape(move_axis(image, 1, 0), (terms, examples * positions))
+    result = dot(((1,), (0,)), ((), ()))(matrix, columns)
+    return move_axis(reshape(result, (outputs, examples, *image.shape[2:])), 1, 0)
