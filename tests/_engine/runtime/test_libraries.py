@@ -15,7 +15,7 @@ X, W = snp.ones((8, 64)), snp.ones((96, 64))
 
 
 def work_of(f, *args):
-    return library_work(st.jit(f).lower(*args).as_text())
+    return library_work(st.jit(f).lower(*args).as_text()).work
 
 
 def test_products_with_a_transposed_matrix_on_the_right():
@@ -61,6 +61,14 @@ def test_no_extrema_of_floats_that_the_library_takes(name, dtype):
     x = snp.ones((8, 8), dtype)
     text = st.jit(EXTREMA[name]).lower(x, x).as_text()
     assert not re.search(r'"stablehlo\.(maximum|minimum)"\([^)]*\) : \(tensor<(\d+x)*b?f', text)
+
+
+def test_reasons():
+    turned = library_work(st.jit(lambda x, w: x @ w.T).lower(X, W).as_text())
+    straight = library_work(st.jit(lambda x, w: x @ w).lower(X, W.T).as_text())
+    assert (turned.products, straight.products) == (True, False)
+    assert turned.reason.startswith("100% of their work is with transposed or repeated")
+    assert straight.reason.startswith("0% of")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
+from typing import NamedTuple
 
-__all__ = ["library_work"]
+__all__ = ["Libraries", "library_work"]
 
 _TURNED = re.compile(
     r'(%[\w#]+) = "stablehlo\.transpose"\([^)]*\) \{permutation = array<i64: 1, 0>\}'
@@ -22,8 +23,18 @@ _PRODUCT = re.compile(
 )
 
 
-def _products_suit(text: str) -> bool:
-    """Whether much of the work in products is of the kinds that YNNPACK is faster at.
+class Libraries(NamedTuple):
+    """What of a program goes to YNNPACK, and why."""
+
+    work: str
+    """As XLA's option takes it: names of kinds of work, joined by commas; empty for none."""
+    products: bool
+    """Whether products are among it."""
+    reason: str
+
+
+def _share_that_suits(text: str) -> float:
+    """The share of the work in products that is of the kinds that YNNPACK is faster at.
 
     These are products with a transposed matrix on the right, for which Eigen takes two to four
     times as long, and those of one matrix with many, which Eigen must have copies of.
@@ -39,10 +50,15 @@ def _products_suit(text: str) -> bool:
             theirs += work if left in repeated or right in repeated else 0
         elif right in turned or contracted == "1":
             theirs += work
-    return 4 * theirs >= total > 0
+    return theirs / total if total else 0.0
 
 
-def library_work(text: str) -> str:
+def library_work(text: str) -> Libraries:
     """What of this text goes to YNNPACK."""
     sums = "LIBRARY_FUSION_TYPE_REDUCE"
-    return f"LIBRARY_FUSION_TYPE_DOT,{sums}" if _products_suit(text) else sums
+    share = _share_that_suits(text)
+    reason = f"{share:.0%} of their work is with transposed or repeated matrices"
+    if share >= 0.25:
+        works = f"LIBRARY_FUSION_TYPE_DOT,{sums}"
+        return Libraries(works, True, f"{reason}, for which Eigen takes long")
+    return Libraries(sums, False, f"{reason}; Eigen suits the rest")

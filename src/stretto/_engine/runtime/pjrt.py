@@ -21,7 +21,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError, ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.types import ArrayType
-from stretto._engine.runtime.libraries import library_work
+from stretto._engine.runtime.libraries import Libraries, library_work
 
 __all__ = [
     "Executable",
@@ -32,6 +32,7 @@ __all__ = [
     "cost_of_text",
     "deserialized",
     "from_dlpack",
+    "library_of",
     "op_names",
     "profiler",
     "ready",
@@ -126,7 +127,7 @@ class _Runtime:
         """XLA's options for this text: our defaults, unless ``XLA_FLAGS`` sets them, and these."""
         ours = {}
         if _LIBRARY not in os.environ.get("XLA_FLAGS", ""):
-            ours[_LIBRARY] = library_work(text)
+            ours[_LIBRARY] = library_work(text).work
         chosen = self.xla_client.CompileOptions()
         chosen.env_option_overrides = list({**ours, **dict(options)}.items())
         return chosen
@@ -411,6 +412,15 @@ def compile_text(
             f"{{'xla_cpu_enable_fast_math': True}}"
         ) from None
     return Executable(loaded, out_types, text, at)
+
+
+def library_of(text: str, options: Options) -> Libraries:
+    """What of this text goes to YNNPACK when it is compiled with these options, and why."""
+    chosen = dict(runtime().compile_options(text, options).env_option_overrides)
+    if _LIBRARY in dict(options) or _LIBRARY not in chosen:
+        work = str(chosen.get(_LIBRARY, ""))
+        return Libraries(work, "DOT" in work, "XLA_FLAGS or compiler_options decide")
+    return library_work(text)
 
 
 def conditions(text: str, options: Options) -> bytes | None:
