@@ -5,6 +5,7 @@ import pytest
 
 from stretto._engine.core.cost import CPU
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
 from stretto._engine.plan.convolutions import MOST_WRITTEN, convolution_fraction, of_convolution
@@ -118,6 +119,40 @@ def test_many_members_multiply_windows_laid_out_once_in_turn():
 
 def test_the_rate_rises_with_the_input_features_up_to_a_bound():
     op = CONVOLUTIONS["plain"][0]
-    rates = [convolution_fraction(op, np.zeros((3, 3, n, 8))) for n in (0, 1, 4, 50, 100)]
-    assert rates == sorted(rates) and rates[0] == rates[1] > 0
+
+    def rate(inputs):
+        image = array_type((2, 9, 9, inputs), np.dtype(np.float32))
+        kernel = array_type((3, 3, inputs, 16), np.dtype(np.float32))
+        return convolution_fraction(op, image, kernel)
+
+    rates = [rate(n) for n in (1, 4, 50, 100)]
+    assert rates == sorted(rates) and rates[0] > 0
     assert rates[-1] == rates[-2] < 1
+
+
+@pytest.mark.parametrize(
+    ("features", "kernel", "groups", "best"),
+    [
+        ((32, 32), 3, 32, "one convolution with groups"),  # sums of shifted slices
+        ((1, 8), 3, 1, "one convolution with groups"),
+        ((16, 32), 3, 1, "members written out"),  # groups of many
+        ((64, 64), 3, 32, "one convolution with groups"),
+    ],
+)
+def test_the_estimate_follows_the_form_that_the_lowering_chooses(features, kernel, groups, best):
+    inputs, outputs = features
+    op = convolution(FIRST, padding=((1, 1), (1, 1)), groups=groups)
+    images = Whole(as_value(numbers(0, 5, 4, inputs, 14, 14)), 0)
+    kernels = Whole(as_value(numbers(1, 5, outputs, inputs // groups, kernel, kernel)), 0)
+    choices = of_convolution(op, images, kernels, 5, CPU)
+    assert min(choices, key=lambda c: c.microseconds).name == best
+
+
+def test_many_groups_of_many_features_stay_slow_by_estimate():
+    op = convolution(FIRST, groups=16)
+    images, kernels = (
+        Whole(as_value(numbers(i, 5, *shape)), 0)
+        for i, shape in enumerate([(2, 128, 9, 9), (128, 8, 3, 3)])
+    )
+    times = {c.name: c.microseconds for c in of_convolution(op, images, kernels, 5, CPU)}
+    assert times["one convolution with groups"] > 5 * times["members written out"]

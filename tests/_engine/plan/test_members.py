@@ -61,6 +61,8 @@ def test_convolutions():
     few = snp.ones((8, 3, 3, 3, 16)), snp.ones((8, 16, 16, 16, 3))
     assert chosen(convolution, (0, 0), *few) == ["matrix products of windows"]
     many = snp.ones((100, 3, 3, 4, 4)), snp.ones((100, 2, 8, 8, 4))
+    assert chosen(convolution, (0, 0), *many) == ["one convolution with groups"]
+    many = snp.ones((100, 3, 3, 8, 16)), snp.ones((100, 2, 8, 8, 8))
     assert chosen(convolution, (0, 0), *many) == ["members in turn"]
 
 

@@ -1,21 +1,25 @@
 """Formulations of a convolution that is mapped over members, and what each would cost.
 
-Layer 5 (plan). XLA's CPU backend computes a convolution without groups by matrix products, but one
-with groups, which mapping turns it into, element by element. So the members are written out one by
-one, or computed in a loop; or, if they share the image or it has few features, its windows are laid
-out in memory and each member is one matrix product. Next, read ``values``.
+Layer 5 (plan). Mapping turns a convolution into one with groups, which is lowered in a form that
+follows from its geometry: fast with few features in each group, slow with many in many groups. So
+the members are one such convolution, or written out one by one, or computed in a loop; or, if they
+share the image or it has few features, its windows are laid out in memory and each member is one
+matrix product. What a convolution costs is asked of the function that chooses its form. Next, read
+``values``.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
 
 from stretto._engine.control.loops import map_
 from stretto._engine.core.cost import Machine
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.convolution.slices import cut
@@ -23,6 +27,7 @@ from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad
 from stretto._engine.plan.products import Choice
 from stretto._engine.plan.values import Parts, Shared, Whole
+from stretto._engine.transforms.closed import record_closed
 
 __all__ = ["MOST_WRITTEN", "convolution_fraction", "of_convolution"]
 
@@ -32,6 +37,9 @@ MOST_WRITTEN = 64
 _MOST_WINDOW = 64
 """The largest number of kernel elements for which windows are laid out."""
 
+_SHORT = 5
+"""How many times as long copying takes where only a few elements lie side by side."""
+
 
 def of_convolution(
     op: ConvGeneralDilated, lhs: Any, rhs: Any, size: int, machine: Machine
@@ -40,7 +48,7 @@ def of_convolution(
     types = lhs.type, rhs.type
     out = op.infer(*types)
     work = size * op.work(types, (out,))
-    time = machine.product(work, convolution_fraction(op, rhs.type))
+    time = machine.product(work, convolution_fraction(op, *types))
     cutting = machine.copying(lhs.to_cut + rhs.to_cut)
     stacking = machine.copying(lhs.to_stack + rhs.to_stack)
 
@@ -64,12 +72,14 @@ def of_convolution(
     if isinstance(rhs, Shared):  # one kernel: the members are more images
         return [Choice("one wide convolution", time + stacking, mapped)]
     both = not isinstance(lhs, Shared)
+    together = machine.product(work, _fraction_mapped(op, size, both, *types))
+    if both:  # the members' features are put side by side
+        together += machine.copying(size * bytes_of(lhs.type))
     choices = [
         Choice("members in turn", 1.1 * time + stacking + cutting + size * machine.turn, in_turn),
-        # With both mapped it has groups, some 15 times as slow.
         Choice(
             "one convolution with groups" if both else "one wide convolution",
-            (15 if both else 1.2) * time + stacking,
+            together + stacking,
             mapped,
         ),
     ]
@@ -79,9 +89,12 @@ def of_convolution(
     window = math.prod(rhs.type.shape[a] for a in op.dims.rhs_spec[2:])
     if window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
         rows = out.size // out.shape[op.dims.out_spec[1]]
-        laid_out = rows * window * rhs.type.shape[op.dims.rhs_spec[1]] * out.dtype.itemsize
+        inputs = rhs.type.shape[op.dims.rhs_spec[1]]
+        laid_out = rows * window * inputs * out.dtype.itemsize
+        # They are put together from runs of as many elements as there are features.
+        laying_out = machine.copying(laid_out) * (_SHORT if inputs < 16 else 1)
         if not both:
-            once = machine.product(work, machine.wide) + machine.copying(laid_out) + cutting
+            once = machine.product(work, machine.wide) + laying_out + cutting
 
             def products() -> Any:
                 return _products(op, _windows(op, lhs.value, rhs.type), rhs, size)
@@ -89,7 +102,7 @@ def of_convolution(
             choices.append(Choice("matrix products of windows laid out once", once, products))
         elif size <= MOST_WRITTEN:
             fraction = machine.fraction(work / size)
-            each = machine.product(work, fraction) + size * machine.copying(laid_out) + cutting
+            each = machine.product(work, fraction) + size * laying_out + cutting
 
             def own() -> Any:
                 windows = [_windows(op, lhs.member(i), rhs.type) for i in range(size)]
@@ -99,9 +112,26 @@ def of_convolution(
     return choices
 
 
-def convolution_fraction(op: ConvGeneralDilated, kernel: Any) -> float:
-    """The fraction of the best rate that a convolution reaches: small with few input features."""
-    return min(0.45, 0.03 * max(1, kernel.shape[op.dims.rhs_spec[1]]))
+def convolution_fraction(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> float:
+    """The fraction of the best rate that a convolution reaches in the form it is lowered in."""
+    return formulation(op, lhs, rhs, op.infer(lhs, rhs)).fraction
+
+
+@functools.lru_cache(1024)
+def _fraction_mapped(
+    op: ConvGeneralDilated, size: int, both: bool, lhs: ArrayType, rhs: ArrayType
+) -> float:
+    """The same for the one convolution that mapping the kernel, or both operands, makes of it."""
+    axes = (0 if both else None, 0)
+    types = [
+        t if axis is None else t.with_shape((size, *t.shape))
+        for t, axis in zip((lhs, rhs), axes, strict=True)
+    ]
+    program, _ = record_closed(lambda *xs: ([op.vmap(size, xs, axes)[0]], None), types, "mapped")
+    for equation in program.equations:
+        if isinstance(equation.primitive, ConvGeneralDilated):
+            return convolution_fraction(equation.primitive, *[a.type for a in equation.inputs])
+    raise AssertionError(f"{op} mapped is no convolution")
 
 
 def _whole(x: Any) -> tuple[Any, int | None]:

@@ -72,7 +72,7 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
             if isinstance(primitive, DotGeneral):
                 products.append((work, machine.fraction(work)))
             else:
-                products.append((work, convolution_fraction(primitive, types[1])))
+                products.append((work, convolution_fraction(primitive, *types)))
                 convolutions = True
     # Members that are written out are computed one after the other, so fewer values are alive.
     alive = peak_bytes(program) * (_WRITTEN if convolutions else 1.0)

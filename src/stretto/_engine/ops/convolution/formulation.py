@@ -30,6 +30,8 @@ class Formulation(NamedTuple):
     reason: str
     write: Callable[..., Any] | None
     """Writes ``(op, b, lhs, rhs, out)`` by a builder; None for StableHLO's ``convolution``."""
+    fraction: float
+    """Roughly the fraction of the best rate of multiply-adds that it reaches, for the planner."""
 
 
 def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Formulation:
@@ -40,24 +42,28 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     element by element; inside a loop, also one with its axes in another order.
     """
     if not (lhs.size and rhs.size and out.size):
-        return Formulation("zeros", "there is nothing to sum", _zeros)
+        return Formulation("zeros", "there is nothing to sum", _zeros, 1.0)
     groups, inputs = max(op.feature_groups, op.batch_groups), rhs.shape[op.dims.rhs_spec[1]]
+    outputs = rhs.shape[op.dims.rhs_spec[0]] // groups
     window = math.prod([rhs.shape[a] for a in op.dims.rhs_spec[2:]])
+    products = min(0.45, max(0.01, 0.03 * (inputs - 1)) * min(1.0, outputs / 16))
     if shifted.suits(op, lhs, rhs, out):
         reason = f"{groups} groups with few terms a sum, which XLA computes one product at a time"
-        return Formulation("sum of shifted slices", reason, _shifted)
+        # Several inputs of a group side by side are read one by one.
+        apart = inputs == 1 or op.dims.lhs_spec[1] != lhs.ndim - 1
+        return Formulation("sum of shifted slices", reason, _shifted, 0.12 if apart else 0.05)
     if scattered.suits(op, lhs, rhs):
         reason = "each output is made of one element of the image, and the rest are zeros"
-        return Formulation("elements in one product", reason, _scattered)
+        return Formulation("elements in one product", reason, _scattered, 0.5)
     why = windows.reason(op, lhs, rhs, out)
     if why is not None:
-        return Formulation("windows in one product", why, _windows)
+        return Formulation("windows in one product", why, _windows, 0.5)
     if positions.suits(op, lhs, rhs, out):
         reason = "few positions, each of which is one product of matrices"
-        return Formulation("products by position", reason, _positions)
+        return Formulation("products by position", reason, _positions, 0.5)
     if 1 < groups <= MOST_GROUPS and inputs > 1:
         reason = f"{groups} groups, each of which XLA computes by matrix products"
-        return Formulation("groups written out", reason, _by_group)
+        return Formulation("groups written out", reason, _by_group, 0.8 * products)
     if groups > 1:
         reason = f"{groups} groups are too many to write out"
         if inputs == 1:
@@ -68,7 +74,8 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     else:
         reason = "no groups, and integers, for which no other form is faster"
     laid_out = op.dims == features_last(lhs.ndim)
-    return Formulation("XLA's convolution", reason, None if laid_out else _features_last)
+    write = None if laid_out else _features_last
+    return Formulation("XLA's convolution", reason, write, products if groups == 1 else 0.006)
 
 
 def _zeros(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
