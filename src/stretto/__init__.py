@@ -87,6 +87,7 @@ with imports_on_demand(
         value_and_grad as value_and_grad,
         vjp as vjp,
     )
+    from stretto._engine.api.explaining.explain import explain as explain
     from stretto._engine.api.forward_backward import fwd_and_bwd as fwd_and_bwd
     from stretto._engine.api.graph import (
         ShapeDtypeStruct as ShapeDtypeStruct,

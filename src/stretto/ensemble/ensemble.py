@@ -256,7 +256,7 @@ class Ensemble(MemberSequence[M_co]):
         Returns:
             A report, which prints as a table: for each product and convolution its ``decisions``
                 say what was chosen and what the alternatives were, with costs predicted and
-                measured.
+                measured; its ``program`` is what ``st.explain`` says.
 
         >>> import stretto as st, stretto.numpy as snp
         >>> weights = snp.ones((10, 100, 50))

@@ -1,6 +1,7 @@
 """``explain``: which formulation an ensemble's operations have, and what they cost.
 
-What the planner chose is in the program; time and memory are those of the compiled form.
+What the planner chose is in the program; time and memory are those of the compiled form. The rest
+is what ``st.explain`` says of any function.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.api.explaining import explain
 from stretto._engine.api.jit import Jitted
 from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.config import config
@@ -43,6 +45,8 @@ class Explanation:
     """The estimate, as if nothing were fused, that ``chunk_size="auto"`` goes by."""
     chunk_size: Any
     plan: str
+    program: explain.Explanation
+    """What ``st.explain`` says of the compiled program."""
 
     def __str__(self) -> str:
         lines = [
@@ -57,7 +61,7 @@ class Explanation:
             for name, microseconds in d.choices:
                 mark = "->" if name == d.chosen else "  "
                 lines.append(f"  {mark} {microseconds:12,.0f} us  {name}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.program.lines()])
 
 
 def explained(
@@ -82,6 +86,8 @@ def explained(
         predicted or peak_bytes(traced.program),
         chunk_size,
         plan,
+        # The ensemble keeps its weights, so nothing can be donated.
+        dataclasses.replace(explain.explained(jitted, tuple(args), {}), donations=()),
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.entry import _aliases
+from stretto._engine.api.entry import aliases_of
 
 
 def entry_of(f):
@@ -29,7 +29,7 @@ def entry_of(f):
 )
 def test_results_in_the_memory_of_arguments(f, donated, expected):
     program = st.make_graph(f)(snp.ones(3), snp.ones(3), snp.ones((2, 2)))
-    found = _aliases(program, donated)
+    found = aliases_of(program, donated)
     assert found == expected
     assert list(found) == sorted(found) and len(set(found.values())) == len(found)
 

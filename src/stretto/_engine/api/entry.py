@@ -34,7 +34,7 @@ from stretto._engine.runtime.interpreted import Interpreted
 from stretto._engine.runtime.pjrt import Executable, Options
 from stretto._engine.transforms.simplify import live, used_inputs
 
-__all__ = ["Entry"]
+__all__ = ["Entry", "aliases_of"]
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -138,7 +138,7 @@ class Entry:
         inputs = slim.inputs
         places = range(len(self.names)) if self.kept is None else self.kept
         donated = [k for k, i in enumerate(places) if self.donated and self.donated[i]]
-        aliases = _aliases(slim, donated)
+        aliases = aliases_of(slim, donated)
         self.taken = frozenset(aliases)
         text = lower(slim, aliases)
         idle = [k for k in donated if k not in aliases and inputs[k].type.size]
@@ -241,7 +241,7 @@ class Entry:
         return self.names[k if self.kept is None else self.kept[k]]
 
 
-def _aliases(program: Program, donated: Sequence[int]) -> dict[int, int]:
+def aliases_of(program: Program, donated: Sequence[int]) -> dict[int, int]:
     """Which output takes over the memory of each donated input, ``{input: output}``.
 
     If the input itself is returned, that output; otherwise any of the same type.

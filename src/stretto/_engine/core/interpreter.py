@@ -119,6 +119,8 @@ class _State(threading.local):
     stand_ins: Mapping[int, Any] = {}
     """While a user's derivative rule runs: the values that stand in for the tracers it captured,
     whose own trace has ended, by the tracers' ids; see ``control/user_rule``."""
+    residuals: list[Any] | None = None
+    """Where to note what derivatives keep, while somebody asks; see ``api/explaining/kept``."""
 
 
 state = _State()

@@ -35,7 +35,8 @@ def temporaries_at_peak(executable: Executable) -> list[Temporary]:
     for number, value in _fields(assignment):
         if number == 1:  # LogicalBufferProto: id, size, defined_at {instruction_id}
             buffer = dict(_fields(value))
-            defined[buffer[1]] = buffer.get(2, 0), dict(_fields(buffer[3])).get(4, -1)
+            at = dict(_fields(buffer.get(3, b""))).get(4, 0)
+            defined[buffer.get(1, 0)] = buffer.get(2, 0), at  # zeros are left out
         elif number == 3:  # BufferAllocationProto; 5, 7, 12: argument, result, constant
             allocation = dict(_fields(value))
             if not any([allocation.get(flag) for flag in (5, 7, 12)]):
@@ -65,7 +66,7 @@ def _places(executable: Executable) -> dict[int, tuple[str, int]]:
                     metadata = dict(_fields(instruction.get(7, b"")))
                     file = bytes(metadata.get(3, b"")).decode(errors="replace")
                     if file not in ("", "-"):  # "-" is the text itself
-                        places[instruction.get(35, -1)] = file, metadata.get(4, 0)
+                        places[instruction.get(35, 0)] = file, metadata.get(4, 0)
     return places
 
 

@@ -142,6 +142,8 @@ def linearize_flat(
     )
     mask = tuple([a is not None for a in atoms])
     residuals = list(recorder.captured.values())
+    if state.residuals is not None:
+        state.residuals += residuals
     return outs, LinearMap(program, residuals, tuple(active), mask)
 
 

@@ -1,0 +1,136 @@
+"""``explain``: what the compiler is asked to do, what memory that takes, and what to do about it.
+
+Layer 7 (api). The function is traced and compiled, and not run. Next, read ``formulations``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any
+
+from stretto._engine.api.explaining.formulations import (
+    Convolution,
+    Products,
+    convolutions_of,
+    formulation_lines,
+    products_of,
+)
+from stretto._engine.api.explaining.kept import Kept, Saving, kept_lines, kept_of
+from stretto._engine.api.explaining.memory import (
+    Donation,
+    Memory,
+    donations_of,
+    memory_lines,
+    memory_of,
+)
+from stretto._engine.api.jit import Jitted, jit
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import state
+from stretto._engine.runtime import pjrt
+
+__all__ = ["Explanation", "explain", "explained"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """What a compiled function does for arguments of certain types; printed, it is a report."""
+
+    function: str
+    convolutions: tuple[Convolution, ...]
+    products: Products
+    memory: Memory
+    donations: tuple[Donation, ...]
+    """The arguments whose memory results could take."""
+    kept: tuple[Kept, ...]
+    """What derivatives keep from the way forward, by the user's line."""
+    checkpoints: tuple[Saving, ...]
+    """Where a checkpoint would save much of that."""
+
+    def lines(self) -> list[str]:
+        """The report, without its first line."""
+        return [
+            *memory_lines(self.function, self.memory, self.donations),
+            *kept_lines(self.kept, self.checkpoints),
+            *formulation_lines(self.convolutions, self.products),
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.function}, compiled:", *self.lines()])
+
+
+def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
+    """Say what a function is compiled to, and what memory it takes, without running it.
+
+    The report has the memory at its peak, as XLA states it, and the largest temporaries by your
+    line; the arguments that could be donated; what derivatives keep between the way forward and the
+    way back, and where a ``checkpoint`` would save most of it, by estimate; how each convolution is
+    computed, and why; and which library computes the products.
+
+    Args:
+        fun: a function of trees of arrays, jitted or not.
+        *args: its arguments: arrays, or what has a shape and a dtype alone, as
+            ``ShapeDtypeStruct`` has.
+        **kwargs: the same, by name.
+
+    Returns:
+        The report, which prints itself, with all it says in its fields.
+
+    Raises:
+        TypeError: ``fun`` is not a function, or an argument is not a tree of arrays.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> def step(w, x):
+    ...     return w - 0.1 * st.grad(lambda w: snp.sum(snp.tanh(x @ w) ** 2))(w)
+    >>> print(st.explain(step, snp.ones((256, 64)), snp.ones((512, 256))))
+    step, compiled:
+    memory: ... kB at most: 589.8 kB of arguments, 65.5 kB of results, ... of temporaries
+    ...
+    donation: up to 65.5 kB less, as results could lie in the memory of
+      w, if the caller needs it no more: st.jit(step, donate_argnums=(0,))
+    ...
+    products: 2, by Eigen: ...
+    """
+    with boundary:
+        if isinstance(fun, MethodType) and isinstance(fun.__func__, Jitted):
+            fun, args = fun.__func__, (fun.__self__, *args)
+        if not callable(fun):
+            raise TypeError(f"explain: expected a function, got {type(fun).__name__}")
+        return explained(fun if isinstance(fun, Jitted) else jit(fun), args, kwargs)
+
+
+def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+    """The report for a jitted function."""
+    # Traced anew, since what derivatives keep is noted while tracing.
+    residuals: list[Any] = []
+    options = fun._static, fun._donated, fun._keep_unused, fun._inline, fun._options
+    fresh = Jitted(fun._fun, *options)
+    traced = holding(state, "residuals", residuals, functools.partial(fresh.trace, *args, **kwargs))
+    kept, savings = kept_of(traced.program, residuals)
+    compiled = traced.lower().compile()
+    entry = traced._entry
+    chosen = pjrt.library_of(entry.text(), entry.options)
+    return Explanation(
+        traced.fun_name,
+        convolutions_of(entry.slim()),
+        products_of(entry.slim(), chosen),
+        memory_of(compiled._executable),
+        donations_of(entry, _places(fun, args, kwargs, traced.in_tree)),
+        kept,
+        savings,
+    )
+
+
+def _places(
+    fun: Jitted[..., Any], args: Sequence[Any], kwargs: dict[str, Any], structure: Any
+) -> list[int | str]:
+    """The position or name of the argument that each leaf belongs to."""
+    static = fun._static.present(args, kwargs)
+    positional, named = structure.children()
+    moving = [i for i in range(len(args)) if i not in static]
+    parts = [*zip(moving, positional.children(), strict=True)]
+    parts += zip(named.entries(), named.children(), strict=True)
+    return [place for place, part in parts for _ in range(part.num_leaves)]

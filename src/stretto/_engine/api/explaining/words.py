@@ -1,0 +1,40 @@
+"""Sizes and places in words, and lists that stay short.
+
+Layer 7 (api). Next, read ``formulations``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from stretto._engine.core.position import Position
+
+__all__ = ["near", "short", "size", "where"]
+
+
+def size(count: float) -> str:
+    """A number of bytes: ``3.7 MB``."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def where(position: Position | None) -> str:
+    """The user's line and function, with the file as seen from the current folder."""
+    if position is None:
+        return "an unknown line"
+    return f"{near(position.file)}:{position.line} ({position.code.co_name})"
+
+
+def near(file: str) -> str:
+    """The path of a file, relative if it is below the current folder."""
+    here = os.getcwd() + os.sep
+    return file.removeprefix(here)
+
+
+def short(lines: Sequence[str], most: int) -> list[str]:
+    """The first of these lines, indented, and how many are left out."""
+    shown = [f"  {line}" for line in lines[:most]]
+    return shown if len(lines) <= most else [*shown, f"  and {len(lines) - most} more"]

@@ -1,0 +1,98 @@
+"""The convolutions and products of programs, also inside calls, loops, members and gradients."""
+
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import lax
+
+X, W = snp.ones((2, 8, 9, 9)), snp.ones((8, 1, 3, 3))
+
+
+def depthwise(x, w):
+    return lax.conv_general_dilated(x, w, (2, 1), "SAME", feature_group_count=8)
+
+
+def same(x, w):
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=8)
+
+
+def looped(x, w):
+    return lax.fori_loop(0, 5, lambda i, x: same(x, w), x)
+
+
+def scanned(x, w):
+    return lax.scan(lambda x, _: (same(x, w), None), x, None, length=5)[0]
+
+
+CALLERS = {
+    "plain": (same, 1),
+    "call": (lambda x, w: st.jit(same)(2 * x, w), 1),
+    "loop": (looped, 5),
+    "scan": (scanned, 5),
+    "checkpoint": (st.checkpoint(same), 1),
+    "branch": (lambda x, w: lax.cond(x.sum() > 0, same, lambda x, w: x, x, w), 1),
+    "twice": (lambda x, w: same(same(x, w), w), 2),
+}
+
+
+@pytest.mark.parametrize("name", CALLERS)
+def test_wherever_it_is(name):
+    f, count = CALLERS[name]
+    (found,) = st.explain(f, X, W).convolutions
+    line = same.__code__.co_firstlineno + 1
+    assert found.position.endswith(f"test_formulations.py:{line} (same)")
+    assert found.geometry == "kernel 3x3, 8 groups, image 9x9, batch 2, features 8 to 8"
+    assert (found.formulation, found.count) == ("sum of shifted slices", count)
+    assert "8 groups" in found.reason
+
+
+def test_strides():
+    (found,) = st.explain(depthwise, X, W).convolutions
+    assert "stride 2x1" in found.geometry
+
+
+def test_members():
+    """As the planner leaves them: here one convolution for all."""
+    ws = snp.ones((3, *W.shape))
+    (found,) = st.explain(st.vmap(same, in_axes=(None, 0)), X, ws).convolutions
+    assert found.count == 1 and found.formulation == "sum of shifted slices"
+    with st.config(plan="written out"):
+        (found,) = st.explain(st.vmap(same, in_axes=(None, 0)), X, ws).convolutions
+    assert found.count == 3
+
+
+def test_gradients():
+    slopes = st.grad(lambda w: (same(X, w) ** 2).sum())
+    forward, back = st.explain(slopes, W).convolutions
+    assert "8 groups of the batch" in back.geometry
+    assert forward.position.endswith("(same)")
+
+
+def test_the_reason_follows_the_lowering():
+    wide = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME")
+    report = st.explain(wide, X, snp.ones((4, 8, 3, 3)))
+    assert report.convolutions[0].formulation == "XLA's convolution"
+    assert "no groups" in str(report)
+
+
+def test_products():
+    x, w = snp.ones((8, 64)), snp.ones((96, 64))
+    turned = st.explain(lambda x, w: x @ w.T, x, w).products
+    straight = st.explain(lambda x, w: x @ w, x, w.T).products
+    assert (turned.count, turned.library) == (1, "YNNPACK")
+    assert (straight.count, straight.library) == (1, "Eigen")
+    assert "100%" in turned.reason and "0%" in straight.reason
+    options = {"xla_cpu_experimental_ynn_fusion_type": ""}
+    own = st.explain(st.jit(lambda x, w: x @ w.T, compiler_options=options), x, w).products
+    assert own.library == "Eigen" and "compiler_options" in own.reason
+
+
+def test_long_lists_are_cut():
+    def many(x):
+        for n in range(1, 14):
+            x = lax.conv_general_dilated(x, snp.ones((8, 8, n, 1)), (1, 1), "SAME")
+        return x
+
+    text = str(st.explain(many, X))
+    assert "and 3 more" in text and len(text.splitlines()) <= 40

@@ -1,0 +1,83 @@
+"""What derivatives keep, and whether an advised checkpoint saves what was said."""
+
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+N, DEPTH = 128, 6
+WS = snp.ones((DEPTH, N, N))
+X = snp.ones((256, N))
+ARRAY = 4 * 256 * N
+
+
+def block(w, x):
+    x = snp.tanh(x @ w)
+    return x + snp.tanh(x @ w)
+
+
+def looped(f):
+    def loss(ws, x):
+        for i in range(DEPTH):
+            x = f(ws[i], x)
+        return (x**2).sum()
+
+    return st.grad(loss)
+
+
+def scanned(f):
+    body = lambda x, w: (f(w, x), None)
+    return st.grad(lambda ws, x: (st.lax.scan(body, x, ws)[0] ** 2).sum())
+
+
+@pytest.mark.parametrize("of", [looped, scanned])
+def test_what_is_advised_saves_about_as_much(of):
+    with st.config(roll_loops=False):
+        plain = st.explain(of(block), WS, X)
+        (advice, *_) = plain.checkpoints
+        less = st.explain(of(st.checkpoint(block)), WS, X)
+    assert advice.times == DEPTH
+    saved = plain.memory.temporaries - less.memory.temporaries
+    assert 0.6 * saved <= advice.bytes <= 1.5 * saved
+    assert sum(k.bytes for k in less.kept) < sum(k.bytes for k in plain.kept) / 2
+
+
+def test_by_line():
+    with st.config(roll_loops=False):
+        kept = st.explain(looped(block), WS, X).kept
+    first = block.__code__.co_firstlineno
+    lines = {k.position.rsplit(":", 1)[1]: (k.bytes, k.count) for k in kept}
+    # The slope of tanh follows from its value, which is kept; the sum is what the next one takes.
+    assert lines[f"{first + 1} (block)"] == (DEPTH * ARRAY, DEPTH)
+    assert lines[f"{first + 2} (block)"] == (2 * DEPTH * ARRAY, 2 * DEPTH)
+
+
+def test_calls_members_and_gradients_inside():
+    inner = st.jit(looped(block))
+    with st.config(roll_loops=False):
+        plain = st.explain(looped(block), WS, X).kept
+        called = st.explain(lambda ws, x: inner(ws, 2 * x), WS, X).kept
+        members = st.explain(st.vmap(looped(block)), snp.stack([WS] * 2), snp.stack([X] * 2)).kept
+    assert sum(k.bytes for k in called) == sum(k.bytes for k in plain)
+    assert sum(k.bytes for k in members) == 2 * sum(k.bytes for k in plain)
+
+
+def test_the_words():
+    with st.config(roll_loops=False):
+        text = str(st.explain(looped(block), WS, X))
+    assert "st.checkpoint(block)(...)" in text
+    assert "which repeats 6 times" in text
+    assert "st.lax.scan(st.checkpoint(body), ...)" not in text
+
+
+def test_nothing_without_a_derivative():
+    report = st.explain(block, WS[0], X)
+    assert report.kept == report.checkpoints == ()
+    assert "kept for" not in str(report)
+
+
+def test_no_advice_where_nothing_repeats():
+    slopes = st.grad(lambda w: (snp.tanh(X @ w) ** 2).sum())
+    report = st.explain(slopes, WS[0])
+    assert report.kept
+    assert report.checkpoints == ()

@@ -1,0 +1,60 @@
+"""Memory at the peak, and which arguments could be donated."""
+
+import stretto as st
+import stretto.numpy as snp
+
+PARAMS = {"w": snp.ones((64, 64)), "b": snp.ones((4096,))}
+X = snp.ones((32, 64))
+
+
+def step(params, x):
+    y = snp.tanh(x @ params["w"])
+    return {"w": params["w"] - 0.1 * (x.T @ y), "b": params["b"] * 2}
+
+
+def test_the_peak_is_the_sum():
+    memory = st.explain(step, PARAMS, X).memory
+    assert memory.arguments == 4 * (2 * 4096 + 32 * 64)
+    assert memory.results >= 4 * 2 * 4096
+    stats = st.jit(step).lower(PARAMS, X).compile().memory_analysis()
+    assert memory.temporaries == stats.temp_size_in_bytes
+    assert memory.peak == memory.arguments + memory.results + memory.temporaries
+
+
+def test_the_largest_temporaries_have_lines():
+    def f(x, y):
+        return snp.tanh(snp.tanh(x @ y) @ y) @ y
+
+    memory = st.explain(f, PARAMS["w"], PARAMS["w"]).memory
+    assert memory.largest[0][0].endswith(f"test_memory.py:{f.__code__.co_firstlineno + 1}")
+    assert sum(total for _, total, _ in memory.largest) == memory.temporaries
+
+
+def test_donation_is_advised_and_then_saves_memory():
+    before = st.explain(step, PARAMS, X)
+    (advice,) = before.donations
+    assert (advice.argument, advice.place, advice.bytes) == ("params", 0, 4 * 2 * 4096)
+    assert "st.jit(step, donate_argnums=(0,))" in str(before)
+    after = st.explain(st.jit(step, donate_argnums=(0,)), PARAMS, X)
+    assert after.donations == ()
+    assert after.memory.donated == advice.bytes
+    assert 0 < before.memory.peak - after.memory.peak <= advice.bytes
+
+
+def test_donated_arguments_stay_usable():
+    st.explain(st.jit(step, donate_argnums=(0,)), PARAMS, X)
+    assert float(PARAMS["b"][0]) == 1.0
+
+
+def test_no_advice_where_no_result_fits():
+    assert st.explain(lambda p, x: x @ p["w"], PARAMS, snp.ones((7, 64))).donations == ()
+    partly = lambda p: p["w"].sum() + p["b"]
+    assert st.explain(partly, PARAMS).donations == ()
+
+
+def test_static_and_named_arguments():
+    run = st.jit(lambda n, params, x: step(params, x), static_argnums=0)
+    assert [d.place for d in st.explain(run, 3, PARAMS, X).donations] == [1]
+    report = st.explain(step, params=PARAMS, x=X)
+    assert [d.place for d in report.donations] == ["params"]
+    assert "donate_argnames=('params',)" in str(report)

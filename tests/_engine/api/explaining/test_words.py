@@ -1,0 +1,30 @@
+"""Sizes and places in words."""
+
+import os
+
+from stretto._engine.api.explaining.words import near, short, size, where
+from stretto._engine.core.position import Position
+
+
+def test_sizes():
+    assert [size(n) for n in (0, 999, 1500, 2.5e6, 12e9)] == [
+        "0 bytes",
+        "999 bytes",
+        "1.5 kB",
+        "2.5 MB",
+        "12.0 GB",
+    ]
+
+
+def test_places():
+    here = os.path.join(os.getcwd(), "model.py")
+    assert near(here) == "model.py"
+    assert near("/elsewhere/model.py") == "/elsewhere/model.py"
+    code = compile("def f():\n    return 1\n", here, "exec").co_consts[0]
+    assert where(Position(code, 4)) == "model.py:2 (f)"
+    assert where(None) == "an unknown line"
+
+
+def test_lists_stay_short():
+    assert short(["a", "b"], 2) == ["  a", "  b"]
+    assert short(["a", "b", "c"], 2) == ["  a", "  b", "  and 1 more"]
