@@ -27,7 +27,10 @@ def test_nothing_is_run():
 
 
 def test_a_traced_function_is_explained_alike():
-    f = st.jit(st.grad(lambda x: snp.tanh(x @ x).sum()))
+    def loss(x: st.Array) -> st.Array:
+        return snp.tanh(x @ x).sum()
+
+    f = st.jit(st.grad(loss))
     f(X)
     assert st.explain(f, X).kept
 
@@ -36,7 +39,7 @@ def test_methods():
     class Model(st.nn.Module):
         def __init__(self):
             super().__init__()
-            self.weight = X
+            self.weight = st.nn.Parameter(X)
 
         @st.jit
         def apply(self, x):

@@ -77,7 +77,9 @@ def test_nothing_without_a_derivative():
 
 
 def test_no_advice_where_nothing_repeats():
-    slopes = st.grad(lambda w: (snp.tanh(X @ w) ** 2).sum())
-    report = st.explain(slopes, WS[0])
+    def loss(w: st.Array) -> st.Array:
+        return (snp.tanh(X @ w) ** 2).sum()
+
+    report = st.explain(st.grad(loss), WS[0])
     assert report.kept
     assert report.checkpoints == ()

@@ -109,15 +109,15 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     options = fun._static, fun._donated, fun._keep_unused, fun._inline, fun._options
     fresh = Jitted(fun._fun, *options)
     traced = holding(state, "residuals", residuals, functools.partial(fresh.trace, *args, **kwargs))
-    kept, savings = kept_of(traced.program, residuals)
-    compiled = traced.lower().compile()
+    memory = memory_of(traced.lower().compile()._executable)
+    kept, savings = kept_of(traced.program, residuals, memory.temporaries)
     entry = traced._entry
     chosen = pjrt.library_of(entry.text(), entry.options)
     return Explanation(
         traced.fun_name,
         convolutions_of(entry.slim()),
         products_of(entry.slim(), chosen),
-        memory_of(compiled._executable),
+        memory,
         donations_of(entry, _places(fun, args, kwargs, traced.in_tree)),
         kept,
         savings,

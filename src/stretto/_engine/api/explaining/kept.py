@@ -69,7 +69,8 @@ def kept_lines(kept: Sequence[Kept], savings: Sequence[Saving]) -> list[str]:
         lines.append(
             f"checkpoint: about {size(s.bytes)} less at {s.position}, which repeats {s.times} times"
         )
-        name = s.function if s.function.isidentifier() else "f"
+        plain = s.function.isidentifier() and not s.function.startswith("__")
+        name = s.function if plain else "f"
         if s.loop:
             lines.append(f"  as st.lax.scan(st.checkpoint({name}), ...) computes it again")
         else:
@@ -102,15 +103,24 @@ class _Found(NamedTuple):
 
 
 def kept_of(
-    program: Program, residuals: Iterable[Value]
+    program: Program, residuals: Iterable[Value], temporaries: int
 ) -> tuple[tuple[Kept, ...], tuple[Saving, ...]]:
-    """What is kept, by line, and where checkpoints would save, both largest first."""
+    """What is kept, by line, and where checkpoints would save, both largest first.
+
+    Where that is more than all ``temporaries``, the compiler computes some of it again by itself,
+    and a checkpoint saves that much less.
+    """
     noted = {_atom(value) for value in residuals} - {None}
     found = _Found({}, [])
     _search(program, noted, 1, found)
     total = sum(map(sum, found.lines.values()))
     kept = [Kept(line, sum(sizes), len(sizes)) for line, sizes in found.lines.items()]
-    worth = [s for s in found.savings if s.bytes > _WORTH * total]
+    share = min(1.0, temporaries / max(total, 1))
+    worth = [
+        dataclasses.replace(s, bytes=round(share * s.bytes))
+        for s in found.savings
+        if s.bytes > _WORTH * total
+    ]
     return (
         tuple(sorted(kept, key=lambda k: -k.bytes)),
         tuple(sorted(worth, key=lambda s: -s.bytes)),
@@ -206,25 +216,26 @@ def _repeats(steps: Sequence[_Step], costly: set[Atom], times: int, found: _Foun
     """
     last = max([i for i, s in enumerate(steps) if any([v in costly for v in s.outputs])], default=0)
     steps = steps[: last + 1]
-    made = {v: i for i, step in enumerate(steps) for v in step.outputs}
+    made: dict[Atom, int] = {v: i for i, step in enumerate(steps) for v in step.outputs}
     arrivals: dict[CodeType, dict[int, list[int]]] = {}
+    final: dict[CodeType, int] = {}
     previous: Any = None
     for i, step in enumerate(steps):
         place = step.equation.place
-        if place is not None and place[:2] != previous:
-            arrivals.setdefault(place[0], {}).setdefault(place[1], []).append(i)
+        if place is not None:
+            final[place[0]] = i
+            if place[:2] != previous:
+                arrivals.setdefault(place[0], {}).setdefault(place[1], []).append(i)
         previous = place and place[:2]
     for code, by_offset in arrivals.items():
         offset, starts = max(by_offset.items(), key=lambda item: (len(item[1]), -item[1][0]))
         if len(starts) == 1:
             continue
-        ends = [*starts[1:], 1 + max(i for at in by_offset.values() for i in at)]
-        own = last + 1 if ends[-1] < starts[-1] else ends[-1]
         before = after = most = 0
-        for start, end in zip(starts, [*ends[:-1], own], strict=True):
+        for start, end in zip(starts, [*starts[1:], final[code] + 1], strict=True):
             part = steps[start:end]
             mine = sum(bytes_of(v.type) for s in part for v in s.outputs if v in costly)
-            enters = {a for s in part for a in s.inputs if a in made and made[a] < start}
+            enters = {a for s in part for a in s.inputs if made.get(a, start) < start}
             before += mine
             after += sum(bytes_of(a.type) for a in enters)
             most = max(most, mine)
