@@ -57,7 +57,9 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
         return Formulation("elements in one product", reason, _scattered, 0.5)
     why = windows.reason(op, lhs, rhs, out)
     if why is not None:
-        return Formulation("windows in one product", why, _windows, 0.5)
+        # Putting windows of few features together takes longer than their product.
+        laying_out = 0.03 * inputs * min(1.0, outputs / 16)
+        return Formulation("windows in one product", why, _windows, min(0.5, laying_out))
     if positions.suits(op, lhs, rhs, out):
         reason = "few positions, each of which is one product of matrices"
         return Formulation("products by position", reason, _positions, 0.5)
