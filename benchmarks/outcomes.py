@@ -41,11 +41,13 @@ class Outcome:
         return self.ratio <= self.goal.at_most
 
 
-def outcomes(runs: Sequence[Report]) -> list[Outcome]:
-    """An outcome for each goal of each row that was measured, in the order of the table."""
-    tables = [rows_of(run) for run in runs]
+def outcomes(
+    runs: Sequence[Report], workloads: Mapping[str, Workload] = WORKLOADS
+) -> list[Outcome]:
+    """An outcome for each goal of each row that was measured, in the order of `workloads`."""
+    tables = [rows_of(run, workloads) for run in runs]
     results = []
-    for workload in WORKLOADS.values():
+    for workload in workloads.values():
         for goal in workload.goals:
             rounds = [
                 table[workload.name].ratios(goal.peer) for table in tables if workload.name in table
@@ -62,14 +64,14 @@ def outcomes(runs: Sequence[Report]) -> list[Outcome]:
     return results
 
 
-def rows_of(run: Report) -> dict[str, Row]:
-    """The measured rows of a report, by name; rows that no longer exist are left out."""
+def rows_of(run: Report, workloads: Mapping[str, Workload] = WORKLOADS) -> dict[str, Row]:
+    """The measured rows of a report, by name; rows that are not in `workloads` are left out."""
     rows = {}
     for entry in run["benchmarks"]:
         contestants = entry["contestants"]
-        if entry["name"] in WORKLOADS and OURS in contestants:
+        if entry["name"] in workloads and OURS in contestants:
             rows[entry["name"]] = Row(
-                WORKLOADS[entry["name"]],
+                workloads[entry["name"]],
                 {name: one["rounds"] for name, one in contestants.items()},
                 contestants,
             )

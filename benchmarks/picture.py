@@ -1,8 +1,8 @@
-"""The ratios beside their goals, as a picture: overheads on the left, ensembles on the right."""
+"""The ratios beside their goals, as a picture: a panel each for overheads, ensembles and so on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.outcomes import Outcome
+from benchmarks.workloads import Workload
 
 __all__ = ["draw", "write"]
 
@@ -22,19 +23,27 @@ TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.5, 2, 5, 10)
 ROW_HEIGHT, FRAME_HEIGHT = 0.27, 1.6
 
 
-def write(results: Sequence[Outcome], file: Path) -> None:
+def kind_of(workload: Workload) -> str:
+    """The table that has the row."""
+    return "Ensembles" if workload.shows_memory else "Overheads"
+
+
+def write(
+    results: Sequence[Outcome], file: Path, panel_of: Callable[[Workload], str] = kind_of
+) -> None:
     """Draw to a file, whose ending says the format."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    draw(results).savefig(file, dpi=150)
+    draw(results, panel_of).savefig(file, dpi=150)
 
 
-def draw(results: Sequence[Outcome]) -> Figure:
-    """A line for each goal: the ratio with its spread, and a bar where the goal is."""
-    groups = {
-        "Overheads": [one for one in results if not one.workload.shows_memory],
-        "Ensembles": [one for one in results if one.workload.shows_memory],
-    }
-    panels = {title: group for title, group in groups.items() if group}
+def draw(results: Sequence[Outcome], panel_of: Callable[[Workload], str] = kind_of) -> Figure:
+    """A line for each goal: the ratio with its spread, and a bar where the goal is.
+
+    `panel_of` gives the title of the panel that a row is in; panels come as their first rows do.
+    """
+    panels: dict[str, list[Outcome]] = {}
+    for one in results:
+        panels.setdefault(panel_of(one.workload), []).append(one)
     longest = max(map(len, panels.values()), default=1)
     size = (8 * max(1, len(panels)), FRAME_HEIGHT + ROW_HEIGHT * longest)
     figure = Figure(figsize=size, layout="constrained")

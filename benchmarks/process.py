@@ -17,17 +17,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from benchmarks import wire
+from benchmarks.workloads import SETTLE
 
 __all__ = ["ROOT", "Worker", "WorkerContestant", "WorkerError", "environment"]
 
 ROOT = Path(__file__).resolve().parent.parent
 """The repository, from where `python -m benchmarks.…` is found."""
-
-SETTLE = 0.05
-"""Seconds before a batch, in which the threads of the worker before stop waiting for work.
-
-OpenBLAS's idle threads, for one, keep a core busy for some 30 ms.
-"""
 
 PATIENCE = 180.0
 """Seconds that one command may take before its worker is given up."""
@@ -46,13 +41,15 @@ class Worker:
         python: str,
         patience: float = PATIENCE,
         variables: Mapping[str, str] = MappingProxyType({}),
+        package: str = "benchmarks",
     ) -> None:
-        """Start `benchmarks.<framework>_worker` in the interpreter `python`.
+        """Start `<package>.<framework>_worker` in the interpreter `python`.
 
         `variables` are set in its environment besides those of all workers.
         """
         self.framework = framework
         self.python = python
+        self._module = f"{package}.{framework}_worker"
         self._patience = patience
         self._variables = variables
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
@@ -99,7 +96,7 @@ class Worker:
         self._log.truncate()
         try:
             self._process = subprocess.Popen(
-                [self.python, "-m", f"benchmarks.{self.framework}_worker"],
+                [self.python, "-m", self._module],
                 cwd=ROOT,
                 env={**environment(), **self._variables},
                 stdin=subprocess.PIPE,
@@ -166,13 +163,22 @@ class WorkerContestant:
     """One case of one worker; see `measure.Contestant`."""
 
     def __init__(
-        self, worker: Worker, workload: str, formulation: str, weigher: Worker | None = None
+        self,
+        worker: Worker,
+        workload: str,
+        formulation: str,
+        weigher: Worker | None = None,
+        settle: float = SETTLE,
     ) -> None:
-        """The case that `worker` calls `(workload, formulation)`; `weigher` tells its memory."""
+        """The case that `worker` calls `(workload, formulation)`; `weigher` tells its memory.
+
+        `settle` seconds pass before each batch.
+        """
         self.framework = worker.framework
         self.name = f"{worker.framework} {formulation}".strip()
         self._worker = worker
         self._weigher = weigher
+        self._settle = settle
         self._case = {"workload": workload, "formulation": formulation}
         self.details: dict[str, Any] = {}
 
@@ -186,7 +192,7 @@ class WorkerContestant:
 
     def time(self) -> float:
         """Seconds for one iteration, the mean over a batch."""
-        time.sleep(SETTLE)
+        time.sleep(self._settle)
         iterations = self.details["iterations"]
         return self._worker.ask("time", iterations=iterations, **self._case)["seconds"]
 

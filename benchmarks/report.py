@@ -35,7 +35,11 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "name": row.workload.name,
             "title": row.workload.title,
             "unit": "s",
-            "tolerance": {"rtol": row.workload.rtol, "atol": row.workload.atol},
+            "tolerance": {
+                "rtol": row.workload.rtol,
+                "atol": row.workload.atol,
+                "of_largest": row.workload.of_largest,
+            },
             "flops": row.workload.flops,
             "measured_within": row.seconds,
             "left_out": row.workload.left_out,

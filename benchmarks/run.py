@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ PEERS = ("jax", "torch")
 RESULTS = ROOT / "benchmarks" / "results"
 
 ROUNDS: dict[str, int | None] = {"full": 7, "quick": None, "check": 2}
-"""Without ``--rounds``; None: each row has its own."""
+"""Without ``--rounds``; None: each row has its own; 0: results are compared, nothing is timed."""
 
 SLOW = {"torch compile": "it compiles for longer than a quick run may take"}
 """Contestants that the quick run leaves out, with the reason."""
@@ -59,7 +59,7 @@ class Run:
 
 def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Console) -> Run:
     """Measure the workloads, in turns between the frameworks."""
-    seconds = SECONDS[options.mode]
+    seconds = options.seconds[options.mode]
     done = Run(
         {
             "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -79,7 +79,9 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
             for framework in options.frameworks:
                 python = options.peer_python if framework in PEERS else sys.executable
                 try:
-                    workers[framework] = Worker(framework, python, **settings)
+                    workers[framework] = Worker(
+                        framework, python, package=options.package, **settings
+                    )
                 except WorkerError as error:
                     done.failures.append(Failure("start", framework, str(error)))
                     continue
@@ -113,7 +115,9 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
 
 def _rounds(workload: Workload, options: argparse.Namespace) -> int:
     """The rounds requested; by default those of the quick run depend on the row."""
-    return options.rounds or workload.quick_rounds or QUICK_ROUNDS
+    if options.rounds is not None:
+        return options.rounds
+    return workload.quick_rounds or QUICK_ROUNDS
 
 
 def _progress(name: str, status: Any) -> Callable[[str], None]:
@@ -142,6 +146,7 @@ def _contestants(
             name,
             formulation,
             weighers.get(framework) if workload.shows_memory else None,
+            workload.settle,
         )
         for framework, worker in workers.items()
         for name, formulation in worker.cases
@@ -187,22 +192,37 @@ def _print_circumstances(done: Run, console: Console) -> None:
     if load and load[0] > about["cores"] / 2:
         busy = f"The machine was busy when this began (load {load[0]:.1f}): mind the spread."
         console.print(busy, style="yellow", soft_wrap=True)
-    if rounds is not None and rounds < 5:
+    if rounds is not None and 0 < rounds < 5:
         console.print("Fewer than 5 rounds: no measurement.", style="yellow", soft_wrap=True)
 
 
 def add_options(
-    parser: argparse.ArgumentParser, known: Sequence[str], quick: Sequence[str] = ()
+    parser: argparse.ArgumentParser,
+    known: Sequence[str],
+    quick: Sequence[str] = (),
+    *,
+    package: str = "benchmarks",
+    frameworks: Sequence[str] = FRAMEWORKS,
+    rounds: Mapping[str, int | None] = ROUNDS,
+    seconds: Mapping[str, float] = SECONDS,
 ) -> None:
     """The options of every command that measures.
 
-    `known` are the names of its rows, `quick` those of its quick run, if it has one.
+    `known` are the names of its rows, `quick` those of its quick run, if it has one. `package` has
+    a worker for each of the `frameworks`; `rounds` and `seconds` are the defaults of each mode.
     """
-    parser.set_defaults(mode="full", quick_rows=list(quick), known=list(known))
+    parser.set_defaults(
+        mode="full",
+        quick_rows=list(quick),
+        known=list(known),
+        package=package,
+        usual_rounds=rounds,
+        seconds=seconds,
+    )
     parser.add_argument(
         "--peer-python", default=".venv-bench/bin/python", help="interpreter that has jax and torch"
     )
-    parser.add_argument("--rounds", type=int, help="rounds to measure, after a warm-up (7)")
+    parser.add_argument("--rounds", type=int, help=f"rounds to measure ({rounds['full']})")
     parser.add_argument(
         "--only",
         type=_names_of(known),
@@ -210,7 +230,7 @@ def add_options(
         help="rows to measure, by name or by pattern, such as 'cnn-*,*-step-*'",
     )
     parser.add_argument(
-        "--frameworks", type=_names_of(FRAMEWORKS), default=list(FRAMEWORKS), metavar="NAME,…"
+        "--frameworks", type=_names_of(frameworks), default=list(frameworks), metavar="NAME,…"
     )
     parser.add_argument("--json", type=Path, help="where to write the figures (in results/)")
     parser.add_argument(
@@ -222,7 +242,7 @@ def add_options(
         action="store_const",
         const="check",
         dest="mode",
-        help="two short rounds of everything: does it run and agree? no measurement",
+        help="does everything run and agree? no measurement",
     )
     if quick:
         modes.add_argument(
@@ -240,7 +260,7 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace, 
     `name` is that of the file for the figures, unless the mode has one of its own.
     """
     if options.rounds is None:
-        options.rounds = ROUNDS[options.mode]
+        options.rounds = options.usual_rounds[options.mode]
     elif options.rounds < 1:
         parser.error(f"argument --rounds: expected at least 1, got {options.rounds}")
     options.only = options.only or (

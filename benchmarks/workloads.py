@@ -17,6 +17,7 @@ __all__ = [
     "CHAIN_LENGTH",
     "OVERHEAD_ROWS",
     "QUICK_ROUNDS",
+    "SETTLE",
     "Goal",
     "Workload",
     "affine_inputs",
@@ -39,6 +40,12 @@ LENGTHS = 1_000
 PRODUCT_SIZE = 1_024
 QUICK_ROUNDS = 5
 
+SETTLE = 0.05
+"""Seconds before a batch, in which the threads of the worker before stop waiting for work.
+
+OpenBLAS's idle threads, for one, keep a core busy for some 30 ms.
+"""
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -56,12 +63,15 @@ class Goal:
 class Workload:
     """One row. Results of two frameworks must agree within `rtol` and `atol`.
 
+    `of_largest` adds to `atol` this part of the largest number of an array: what rounding leaves
+    of sums that cancel.
     `unit` is what the table shows; every time is kept in seconds. `flops` counts the
     floating-point operations of the matrix products, 0 where they are not the point.
     `left_out` maps contestants that do not take part to the reason. `shows_memory`: the row
     belongs to the table that has every formulation in a column, with the memory it takes.
     `quick_rounds` are those of the quick run; 0 leaves the row out of it. `warm_up`: a round
-    comes before those that count; not where each time is like the first.
+    comes before those that count; not where each time is like the first. `settle` seconds pass
+    before each batch.
     """
 
     name: str
@@ -70,12 +80,14 @@ class Workload:
     goals: tuple[Goal, ...] = ()
     rtol: float = 0.0
     atol: float = 0.0
+    of_largest: float = 0.0
     flops: int = 0
     timed_by: Literal["worker", "import", "first start", "second start"] = "worker"
     left_out: dict[str, str] = field(default_factory=dict)
     shows_memory: bool = False
     quick_rounds: int = QUICK_ROUNDS
     warm_up: bool = True
+    settle: float = SETTLE
 
 
 def eager_add_inputs() -> tuple[Floats, Floats]:

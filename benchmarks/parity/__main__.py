@@ -48,7 +48,12 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"argument --cases: expected at least 1, got {count}")
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
-        worker = Worker("parity.torch", os.path.abspath(options.peer_python), variables=ONE_THREAD)
+        worker = Worker(
+            "torch",
+            os.path.abspath(options.peer_python),
+            variables=ONE_THREAD,
+            package="benchmarks.parity",
+        )
     except WorkerError as error:
         print(error, file=sys.stderr)
         return 1

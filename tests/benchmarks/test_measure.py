@@ -122,3 +122,21 @@ def test_disagreement(result, message):
     else:
         assert found is not None
         assert message in found
+
+
+def test_without_rounds_results_are_compared_and_nothing_is_timed():
+    log: list[str] = []
+    ours, theirs = Fake("stretto", log, result=3.0), Fake("jax", log)
+    row = measure(WORKLOAD, [ours, theirs], rounds=0, seconds=0.5)
+    assert [failure.contestant for failure in row.failures] == ["stretto"]
+    assert (log, row.rounds, ours.details) == ([], {}, {})
+    assert ours.released
+    assert theirs.released
+
+
+def test_a_tolerance_may_be_relative_to_the_largest_number():
+    workload = replace(WORKLOAD, of_largest=1e-3)
+    expected = [np.float32([1000.0, 0.0])]
+    assert disagreement(workload, [np.float32([1000.0, 0.9])], "jax", expected) is None
+    assert disagreement(workload, [np.float32([1000.0, 1.1])], "jax", expected)
+    assert disagreement(WORKLOAD, [np.float32([1000.0, 0.9])], "jax", expected)
