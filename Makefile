@@ -25,7 +25,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm sanitize lint bench bench-quick bench-growth counts coverage-names parity accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm sanitize lint bench bench-quick bench-growth bench-layers counts coverage-names parity accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -39,6 +39,7 @@ help:
 	@echo "make bench-quick  some of it, in two minutes, beside the last time"
 	@echo "make counts  instructions and allocations of the hot paths, beside those kept"
 	@echo "make bench-growth  time and memory from 1 member to 1,000, as a picture"
+	@echo "make bench-layers  each layer of nn at three sizes, forward and gradient"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
 	@echo "make accuracy  hold functions to NumPy's and Boost's tables, and write docs/accuracy.md"
@@ -84,6 +85,9 @@ counts: $(INSTALLED)
 
 bench-growth: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.growth --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+
+bench-layers: $(INSTALLED) $(BENCH_INSTALLED)
+	$(BIN)/python -m benchmarks.layers --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
 coverage-names: $(INSTALLED)
 	@$(BIN)/python -m benchmarks.coverage_names $(ARGS)
