@@ -13,6 +13,9 @@ __all__ = ["QUICK", "WORKLOADS", "matching"]
 WORKLOADS: dict[str, Workload] = {row.name: row for row in [*OVERHEAD_ROWS, *ENSEMBLE_ROWS]}
 
 
+SHOWN = 200
+"""Names that an error message gives at most."""
+
 QUICK: list[str] = [row.name for row in WORKLOADS.values() if row.quick_rounds]
 """The rows of the quick run."""
 
@@ -26,5 +29,6 @@ def matching(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
     idle = [one for one in patterns if not any(fnmatchcase(name, one) for name in names)]
     if idle or not patterns:
         got = ", ".join(idle) or "none"
-        raise ValueError(f"expected some of {', '.join(names)}, or patterns of them; got {got}")
+        some = [*names[:SHOWN], *(["…"] if len(names) > SHOWN else [])]
+        raise ValueError(f"expected some of {', '.join(some)}, or patterns of them; got {got}")
     return [name for name in names if any(fnmatchcase(name, one) for one in patterns)]
