@@ -5,6 +5,7 @@ The values of inputs and parameters are drawn here, so that all frameworks compu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -24,6 +25,7 @@ __all__ = [
     "Task",
     "compared",
     "cotangents",
+    "distinct",
     "integers",
     "normal",
     "of",
@@ -52,7 +54,7 @@ POSITIONS = 2**18
 class Drawn:
     """An input, described: which numbers, and whether results are differentiated by them."""
 
-    kind: Literal["normal", "uniform", "integers", "signs", "simplex"]
+    kind: Literal["normal", "distinct", "uniform", "integers", "signs", "simplex"]
     shape: tuple[int, ...]
     bounds: tuple[float, float] = (0.0, 1.0)
     fixed: bool = False
@@ -63,6 +65,11 @@ class Drawn:
         match self.kind:
             case "normal":
                 return draw.standard_normal(self.shape, np.float32)
+            case "distinct":
+                size = math.prod(self.shape)
+                return draw.permutation(np.linspace(-3, 3, size, dtype=np.float32)).reshape(
+                    self.shape
+                )
             case "uniform":
                 low, high = self.bounds
                 return (low + (high - low) * draw.random(self.shape, np.float32)).astype(np.float32)
@@ -84,6 +91,11 @@ class Drawn:
 def normal(*shape: int, fixed: bool = False) -> Drawn:
     """Standard normal numbers."""
     return Drawn("normal", shape, fixed=fixed)
+
+
+def distinct(*shape: int) -> Drawn:
+    """Numbers of which no two are equal, so that it is clear whose slope is whose."""
+    return Drawn("distinct", shape)
 
 
 def uniform(*shape: int, low: float = 0.0, high: float = 1.0, fixed: bool = False) -> Drawn:
@@ -235,9 +247,8 @@ def cotangents(shapes: list[tuple[int, ...]]) -> list[NDArray[np.float32]]:
 
 def compared(task: Task, results: list[NDArray[Any]]) -> list[NDArray[Any]]:
     """What is compared of the results: integers in one width, and no more than needed."""
-    if task.row.by_chance:
-        return [_moments(one) for one in results]
-    return [_some(one.astype(np.int64) if one.dtype.kind == "i" else one) for one in results]
+    some = [_some(one.astype(np.int64) if one.dtype.kind == "i" else one) for one in results]
+    return [_moments(one) for one in some] if task.row.by_chance else some
 
 
 def _moments(array: NDArray[Any]) -> NDArray[np.float64]:

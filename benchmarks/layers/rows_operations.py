@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.layers.row import Row, integers, normal, of, uniform
+from benchmarks.layers.row import Row, distinct, integers, normal, of, uniform
 
 __all__ = ["OPERATIONS"]
 
-ROWS = (of(normal(32, 100)), of(normal(64, 1000)), of(normal(64, 8192)))
-WORDS = (of(normal(8, 1000)), of(normal(32, 8192)), of(normal(32, 50257)))
-SCANNED = (of(normal(8, 64, 32)), of(normal(8, 256, 128)), of(normal(8, 1024, 512)))
+ROWS = (of(distinct(32, 100)), of(distinct(64, 1000)), of(distinct(64, 8192)))
+WORDS = (of(distinct(8, 1000)), of(distinct(32, 8192)), of(distinct(32, 50257)))
+SCANNED = (of(distinct(8, 64, 32)), of(distinct(8, 256, 128)), of(distinct(8, 1024, 512)))
 
 OPERATIONS = [
     Row("sort", "sort", ROWS),

@@ -97,7 +97,7 @@ RECURRENT = [
     Row(
         "lstm-deep-bidirectional",
         "LSTM",
-        (sequence(4, 20, 32, 32), sequence(16, 50, 64, 128), sequence(16, 100, 128, 256)),
+        (sequence(4, 20, 32, 32), sequence(16, 50, 64, 128), sequence(16, 64, 128, 256)),
         {"batch_first": True, "num_layers": 2, "bidirectional": True},
     ),
     Row("rnn-cell", "RNNCell", (step(8, 32, 32), step(64, 256, 256), step(64, 1024, 1024))),
