@@ -36,13 +36,13 @@ DENSE = [
             ),
         ),
     ),
-    Row(  # a word-level LSTM, BERT, GPT-2
+    Row(  # a word-level LSTM, small and base BERT
         "embedding",
         "Embedding",
         (
             of(integers(1000, 32, 16), num_embeddings=1000, embedding_dim=64),
-            of(integers(30522, 8, 128), num_embeddings=30522, embedding_dim=256),
-            of(integers(50257, 4, 512), num_embeddings=50257, embedding_dim=768),
+            of(integers(10000, 8, 128), num_embeddings=10000, embedding_dim=256),
+            of(integers(30522, 4, 512), num_embeddings=30522, embedding_dim=768),
         ),
     ),
     Row(

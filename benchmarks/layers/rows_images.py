@@ -28,13 +28,13 @@ CONVOLUTIONS = [
         (conv(1, 32, 32, 2, 512), conv(8, 64, 64, 3, 1024), conv(8, 128, 128, 3, 4096)),
         {"dilation": 8},
     ),
-    Row(  # the depthwise convolution of a Conformer, of Mamba
+    Row(  # Conformer
         "conv1d-depthwise",
         "Conv1d",
         (
-            conv(1, 144, 144, 31, 200, padding=15, groups=144),
+            conv(1, 144, 144, 31, 100, padding=15, groups=144),
+            conv(8, 144, 144, 31, 200, padding=15, groups=144),
             conv(8, 256, 256, 31, 200, padding=15, groups=256),
-            conv(8, 1536, 1536, 4, 512, padding=3, groups=1536),
         ),
     ),
     Row(  # ResNet
