@@ -71,8 +71,8 @@ CONVOLUTIONS = [
         "Conv2d",
         (
             conv(1, 32, 32, 3, 28, 28, groups=4),
-            conv(8, 128, 128, 3, 28, 28, groups=32),
-            conv(8, 256, 256, 3, 28, 28, groups=32),
+            conv(8, 128, 128, 3, 14, 14, groups=32),
+            conv(8, 256, 256, 3, 14, 14, groups=32),
         ),
         {"padding": 1},
     ),
@@ -113,7 +113,7 @@ CONVOLUTIONS = [
         (
             conv(1, 32, 16, 2, 14, 14, stride=2),
             conv(8, 128, 64, 4, 14, 14, stride=2, padding=1),
-            conv(8, 256, 128, 4, 28, 28, stride=2, padding=1),
+            conv(4, 256, 128, 4, 14, 14, stride=2, padding=1),
         ),
     ),
     Row(
