@@ -23,6 +23,10 @@ _PRODUCT = re.compile(
 )
 
 
+_SMALL = 32
+"""The most rows and columns of results in batches for which YNNPACK is faster."""
+
+
 class Libraries(NamedTuple):
     """What of a program goes to YNNPACK, and why."""
 
@@ -37,19 +41,21 @@ def _share_that_suits(text: str) -> float:
     """The share of the work in products that is of the kinds that YNNPACK is faster at.
 
     These are products with a transposed matrix on the right, for which Eigen takes two to four
-    times as long, and those of one matrix with many, which Eigen must have copies of.
+    times as long, in batches where the results are small; and those of one matrix with many, which
+    Eigen must have copies of.
     """
     turned, repeated = {*_TURNED.findall(text)}, {*_REPEATED.findall(text)}
     theirs = total = 0.0
     for left, right, batching, contracted, *shapes in _PRODUCT.findall(text):
-        sizes = [math.prod(int(n) for n in shape.split("x") if n) for shape in shapes]
+        sizes = [[int(n) for n in shape.split("x") if n] for shape in shapes]
         # (M K) (K N) (M N) is the square of the number of multiply-adds.
-        work = math.sqrt(math.prod(sizes))
+        work = math.sqrt(math.prod(map(math.prod, sizes)))
         total += work
+        suits = right in turned or contracted == str(len(sizes[1]) - 1)
         if batching:
-            theirs += work if left in repeated or right in repeated else 0
-        elif right in turned or contracted == "1":
-            theirs += work
+            suits = suits and max(sizes[2][-2:]) <= _SMALL
+            suits = suits or left in repeated or right in repeated
+        theirs += work if suits else 0
     return theirs / total if total else 0.0
 
 

@@ -11,9 +11,10 @@ CASES = {
     # image, kernel, groups, dtype: name, a word of the reason, convolutions in the text
     "plain": ((2, 8, 9, 9), (4, 8, 3, 3), 1, "float32", "XLA's convolution", "no groups", 1),
     "one element": ((2, 8, 9, 9), (4, 8, 1, 1), 1, "float32", "windows in one product", "over", 0),
+    "few outputs": ((2, 32, 9, 9), (3, 32, 3, 3), 1, "float32", "elements, then", "few", 0),
     "few inputs": ((2, 3, 9, 9), (4, 3, 3, 3), 1, "float32", "windows in one product", "few", 0),
     "depthwise": ((2, 8, 9, 9), (8, 1, 3, 3), 8, "float32", "sum of shifted slices", "few", 0),
-    "wide groups": ((2, 32, 9, 9), (8, 16, 3, 3), 2, "float32", "groups written out", "2 gr", 2),
+    "wide groups": ((2, 32, 9, 9), (16, 16, 3, 3), 2, "float32", "groups written out", "2 gr", 2),
     "many groups": ((1, 520, 5, 5), (65, 8, 3, 3), 65, "float32", "XLA's convolution", "65 gr", 1),
     "many terms": ((1, 2, 20, 20), (2, 1, 12, 12), 2, "float32", "XLA's convolution", "144", 1),
     "large kernel": ((2, 3, 2, 2), (4, 3, 5, 5), 1, "float32", "windows in one product", "im", 0),
@@ -31,7 +32,7 @@ def test_by_geometry(case):
     )
     (equation,) = st.make_graph(conv)(x, w).equations
     chosen = formulation(equation.primitive, x.type, w.type, equation.outputs[0].type)
-    assert chosen.name == name
+    assert chosen.name.startswith(name)
     assert why in chosen.reason
     assert st.jit(conv).lower(x, w).as_text().count("stablehlo.convolution") == count
 

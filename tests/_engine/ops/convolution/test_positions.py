@@ -52,11 +52,12 @@ def test_values(case):
 def test_nan_and_infinities(value, place):
     op = ConvGeneralDilated((1,), ((1, 1),), (1,), (1,), ConvDimensionNumbers(*(((0, 1, 2),) * 3)))
     random = np.random.default_rng(0)
-    x, y = random.standard_normal((2, 2, 6)), random.standard_normal((3, 2, 5))
+    x = random.integers(-4, 5, (2, 2, 6)).astype(np.float32)
+    y = random.integers(1, 5, (3, 2, 5)).astype(np.float32)
     (x, y)[place][0, 0, 0] = value
     want = op(as_value(x), as_value(y))
     got = positions.as_products(op, as_value(x), as_value(y), want.type)
-    np.testing.assert_allclose(got, want, rtol=1e-6)
+    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("layout", [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC")])
@@ -64,7 +65,7 @@ def test_nan_and_infinities(value, place):
 def test_gradients_by_kernels_compiled(layout, groups):
     random = np.random.default_rng(0)
     features = 32
-    image = {"N": 2, "C": features, "H": 9, "W": 8}
+    image = {"N": 2, "C": features, "H": 33, "W": 34}
     window = {"O": features, "I": features // groups, "H": 3, "W": 3}
     x = random.standard_normal([image[a] for a in layout[0]]).astype(np.float32)
     w = random.standard_normal([window[a] for a in layout[1]]).astype(np.float32)
@@ -75,7 +76,7 @@ def test_gradients_by_kernels_compiled(layout, groups):
         ** 2
     ).sum()
     want = st.grad(loss, 1)(x, w)
-    np.testing.assert_allclose(st.jit(st.grad(loss, 1))(x, w), want, rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(st.jit(st.grad(loss, 1))(x, w), want, rtol=1e-4, atol=5e-2)
 
 
 def test_suits_gradients_by_kernels_of_many_features():
@@ -87,6 +88,6 @@ def test_suits_gradients_by_kernels_of_many_features():
         y = as_value(np.ones((features, 4, size, size), np.float32)).type
         return positions.suits(back, x, y, back.infer(x, y))
 
-    assert suits(16, 8)
-    assert not suits(3, 8)
-    assert not suits(16, 2)
+    assert suits(32, 24)
+    assert not suits(3, 24)
+    assert not suits(32, 8)

@@ -43,7 +43,7 @@ def whole(seed, shape, dtype=np.float32):
     return as_value(np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype))
 
 
-FORMS = {"kernel as it is": windows.with_kernel_as_it_is, "by example": windows.by_example}
+FORMS = {"columns": windows.by_column, "rows": windows.by_row, "examples": windows.by_example}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution import positions, scattered, shifted, windows
+from stretto._engine.ops.convolution import elements, positions, scattered, shifted, windows
 from stretto._engine.ops.convolution.forms import (
     MOST_GROUPS,
     by_group,
@@ -55,6 +55,9 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     if scattered.suits(op, lhs, rhs):
         reason = "each output is made of one element of the image, and the rest are zeros"
         return Formulation("elements in one product", reason, _scattered, 0.5)
+    if elements.suits(op, lhs, rhs, out):
+        reason = "few output features, so products of elements are fewer than of windows"
+        return Formulation("elements, then sums over windows", reason, _elements, 0.3)
     why = windows.reason(op, lhs, rhs, out)
     if why is not None:
         # Putting windows of few features together takes longer than their product.
@@ -91,6 +94,11 @@ def _shifted(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 def _scattered(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     return b.inline(lambda lhs, rhs: scattered.as_product(op, lhs, rhs, out), lhs, rhs)
+
+
+def _elements(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    # Apart, as above.
+    return b.call(elements.program(op, lhs.type, rhs.type, out), (lhs, rhs), apart=True)[0]
 
 
 def _positions(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:

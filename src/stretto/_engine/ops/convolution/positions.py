@@ -22,8 +22,8 @@ __all__ = ["as_products", "suits"]
 _MOST_POSITIONS = 49
 """The most products that are written out: the compiler takes its time over each."""
 
-_FEWEST_FEATURES = 16
-"""Without groups, the fewest rows and columns of a product that beats XLA's convolution."""
+_FEWEST_FEATURES, _FEWEST_TERMS = 32, 2048
+"""Without groups, the least sizes of matrices for which products beat XLA's convolution."""
 
 
 def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
@@ -35,8 +35,13 @@ def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
     window = math.prod([rhs.shape[a] for a in dims.rhs_spec[2:]])
     if not 1 < positions <= _MOST_POSITIONS or window <= positions:
         return False
+    if op.batch_groups > 1:
+        return True
     few = min(out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]])
-    return op.batch_groups > 1 or few >= _FEWEST_FEATURES
+    terms = rhs.size // max(1, rhs.shape[dims.rhs_spec[0]])
+    # Where what is kept comes last, the product sums over rows, which is slow.
+    sums_rows = dims.lhs_spec[0] == lhs.ndim - 1
+    return few >= _FEWEST_FEATURES and terms >= _FEWEST_TERMS and not sums_rows
 
 
 def as_products(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:

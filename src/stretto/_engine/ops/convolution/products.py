@@ -18,24 +18,26 @@ _FEWEST_COLUMNS = 64
 """The fewest positions of an example that make a matrix of their own: fewer leave lanes idle."""
 
 
-def along_features(op: Any, matrix: Any, image: Any, axis: int) -> Any:
-    """The image, batch first, with a matrix (outputs, features) applied along the features' axis.
+def along_features(op: Any, matrix: Any, summed: int, image: Any, axis: int) -> Any:
+    """The image, batch first, with a matrix applied along the features, which lie at ``axis``.
+
+    The matrix is summed along its axis ``summed``; the other one is the output features.
 
     Features last: one product of rows. Features before the positions: a product for each example,
     so that nothing is moved, or where the positions are few one product of columns.
     """
-    outputs, terms = matrix.shape
+    terms, outputs = matrix.shape[summed], matrix.shape[1 - summed]
     dot = lambda contracted, batch: DotGeneral(contracted, batch, op.precision, op.preferred)
     if axis == image.ndim - 1:
         rows = reshape(image, (image.size // terms, terms))
-        result = dot(((1,), (1,)), ((), ()))(rows, matrix)
+        result = dot(((1,), (summed,)), ((), ()))(rows, matrix)
         return reshape(result, (*image.shape[:-1], outputs))
     examples, positions = image.shape[0], math.prod(image.shape[2:])
     if positions >= _FEWEST_COLUMNS or examples == 1:
         columns = reshape(image, (examples, terms, positions))
-        matrices = broadcast_in_dim(matrix, (examples, outputs, terms), (1, 2))
-        result = dot(((2,), (1,)), ((0,), (0,)))(matrices, columns)
+        matrices = broadcast_in_dim(matrix, (examples, *matrix.shape), (1, 2))
+        result = dot(((1 + summed,), (1,)), ((0,), (0,)))(matrices, columns)
         return reshape(result, (examples, outputs, *image.shape[2:]))
     columns = reshape(move_axis(image, 1, 0), (terms, examples * positions))
-    result = dot(((1,), (0,)), ((), ()))(matrix, columns)
+    result = dot(((summed,), (0,)), ((), ()))(matrix, columns)
     return move_axis(reshape(result, (outputs, examples, *image.shape[2:])), 1, 0)

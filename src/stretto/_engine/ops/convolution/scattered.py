@@ -49,7 +49,7 @@ def as_product(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
     kernel = rev(transpose(rhs, (*dims.rhs_spec[2:], *dims.rhs_spec[:2])), tuple(range(n)))
     kernel = reshape(kernel, (rhs.size // inputs, inputs))
-    given = along_features(op, kernel, image, axis)
+    given = along_features(op, kernel, 1, image, axis)
     sizes = [image.shape[0], *[lhs.shape[a] for a in spatial]]
     sizes[axis:axis] = [*window, outputs]
     given = reshape(given, tuple(sizes))

@@ -21,13 +21,13 @@ from stretto._engine.ops.convolution.slices import cut, spread
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad
 
-__all__ = ["as_product", "by_example", "reason", "with_kernel_as_it_is"]
+__all__ = ["as_product", "by_column", "by_example", "by_row", "reason"]
 
 _MOST_SLICES = 128
 """The most slices that the windows are put together from: the compiler takes its time over each."""
 
-_FEW_INPUTS = 4
-"""The most input features for which overlapping windows are laid out."""
+_FEW_TERMS = 64
+"""The most terms of a sum for which overlapping windows are laid out."""
 
 _MOST_ELEMENTS = 1 << 21
 """The most elements of overlapping windows that are laid out: more leave the fastest caches."""
@@ -46,11 +46,9 @@ def reason(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> str | Non
         return None
     if _kernel_larger(op, lhs, rhs, out):
         return "the kernel is larger than the image, or than what its windows take"
-    inputs = rhs.shape[dims.rhs_spec[1]]
-    elements = math.prod(window) * inputs * out.size // out.shape[dims.out_spec[1]]
-    few = inputs <= _FEW_INPUTS and len(window) > 0 and math.prod(window) <= _MOST_SLICES
-    # TODO-TUNE
-    if few and elements <= _MOST_ELEMENTS and math.prod(window) <= math.prod(positions):
+    terms = math.prod(window) * rhs.shape[dims.rhs_spec[1]]
+    elements = terms * out.size // out.shape[dims.out_spec[1]]
+    if terms <= _FEW_TERMS and elements <= _MOST_ELEMENTS:
         return "it has few input features, so its windows are small"
     return None
 
@@ -59,47 +57,73 @@ def as_product(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     """The convolution, in the order of axes that needs the least to be moved."""
     window = [rhs.shape[a] for a in op.dims.rhs_spec[2:]]
     if not _apart(op, window) and _kernel_larger(op, lhs.type, rhs.type, out):
-        return with_kernel_as_it_is(op, lhs, rhs, out)
-    return by_example(op, lhs, rhs, out)
+        return (by_row if _outputs_last(op) else by_column)(op, lhs, rhs, out)
+    features, spatial = op.dims.lhs_spec[1], op.dims.lhs_spec[2:]
+    return (by_row if features > max(spatial, default=0) else by_example)(op, lhs, rhs, out)
+
+
+def by_row(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution with features last: rows are windows, columns output features."""
+    return _in_layout(op, lhs, rhs, out, lhs.ndim - 1)
 
 
 def by_example(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution with the image's features where they are, and the kernel turned to fit."""
-    dims = op.dims
+    """The convolution with features after the batch: a product for each example."""
+    return _in_layout(op, lhs, rhs, out, 1)
+
+
+def _in_layout(op: Any, lhs: Any, rhs: Any, out: ArrayType, axis: int) -> Any:
+    """The convolution of an image whose features lie at ``axis``, and its batch first."""
+    dims, last = op.dims, axis == lhs.ndim - 1
     batch, features, *spatial = dims.lhs_spec
-    axis = lhs.ndim - 1 if features > max(spatial, default=0) else 1
     order = [batch, *spatial]
     order.insert(axis, features)
     image = transpose(spread(op, lhs), tuple(order))
     places = [a for a in range(lhs.ndim) if a not in (0, axis)]
     window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
     positions = [out.shape[a] for a in dims.out_spec[2:]]
+    outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
+    terms = inputs * math.prod(window)
+    # Features last: the window's elements before them; else after them, as in the kernel.
+    within = axis if last else axis + 1
     if math.prod(window) == 1:
         windows = cut(image, places, [0] * len(places), positions, op.strides)
     elif _apart(op, window):
-        windows = _split(image, places, axis, window, positions, op.strides)
-    else:
+        windows = _split(image, places, within, window, positions, op.strides)
+    elif math.prod(window) <= math.prod(positions):
         parts = []
         for at in itertools.product(*map(range, window)):
             starts = [k * step for k, step in zip(at, op.rhs_dilation, strict=True)]
             part = cut(image, places, starts, positions, op.strides)
-            parts.append(reshape(part, (*part.shape[:axis], 1, *part.shape[axis:])))
-        windows = concatenate(parts, axis)
-    terms = rhs.size // rhs.shape[dims.rhs_spec[0]]
-    outputs = rhs.shape[dims.rhs_spec[0]]
-    # Window first, then features: the order of the joined axis, here and in the kernel.
+            parts.append(reshape(part, (*part.shape[:within], 1, *part.shape[within:])))
+        windows = concatenate(parts, within)
+    else:
+        parts = []
+        for at in itertools.product(*map(range, positions)):
+            starts = [o * step for o, step in zip(at, op.strides, strict=True)]
+            part = cut(image, places, starts, window, op.rhs_dilation)
+            shape = (part.shape[0], 1, terms) if last else (part.shape[0], terms, 1)
+            parts.append(reshape(part, shape))
+        windows = concatenate(parts, 1 if last else 2)
     shape = [image.shape[0], *positions]
     shape.insert(axis, terms)
     windows = reshape(windows, tuple(shape))
-    kernel = transpose(rhs, (dims.rhs_spec[0], *dims.rhs_spec[2:], dims.rhs_spec[1]))
-    result = along_features(op, reshape(kernel, (outputs, terms)), windows, axis)
-    order = {dims.out_spec[0]: 0, dims.out_spec[1]: axis}
-    order |= dict(zip(dims.out_spec[2:], places, strict=True))
-    return transpose(result, tuple(order[a] for a in range(out.ndim)))
+    summed = (*dims.rhs_spec[2:], dims.rhs_spec[1]) if last else dims.rhs_spec[1:]
+    if _outputs_last(op):
+        kernel = reshape(transpose(rhs, (*summed, dims.rhs_spec[0])), (terms, outputs))
+    else:
+        kernel = reshape(transpose(rhs, (dims.rhs_spec[0], *summed)), (outputs, terms))
+    result = along_features(op, kernel, int(not _outputs_last(op)), windows, axis)
+    to = {dims.out_spec[0]: 0, dims.out_spec[1]: axis}
+    to |= dict(zip(dims.out_spec[2:], places, strict=True))
+    return transpose(result, tuple(to[a] for a in range(out.ndim)))
 
 
-def with_kernel_as_it_is(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution: rows are output features, columns examples and positions, or turned."""
+def by_column(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution: rows are output features, columns positions and examples.
+
+    A kernel with its output features first stays as it is.
+    """
     dims = op.dims
     (batch, features, *spatial), n = dims.lhs_spec, len(dims.lhs_spec) - 2
     image = transpose(spread(op, lhs), (features, *spatial, batch))
@@ -121,21 +145,18 @@ def with_kernel_as_it_is(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         parts.append(reshape(part, (before, 1, part.size // before)))
     windows = parts[0] if len(parts) == 1 else concatenate(parts, 1)
     terms = depth * math.prod(window)
-    windows = reshape(windows, (depth, math.prod(window), math.prod(positions) * count))
-    outputs = rhs.size // terms
-    if dims.rhs_spec[0] > dims.rhs_spec[1]:  # output features last, and so the window first
-        windows = reshape(transpose(windows, (1, 0, 2)), (terms, windows.shape[2]))
-        kernel = transpose(rhs, (*dims.rhs_spec[2:], dims.rhs_spec[1], dims.rhs_spec[0]))
-        kernel, contracted = reshape(kernel, (terms, outputs)), ((0,), (0,))
-    else:
-        windows = reshape(windows, (terms, windows.shape[2]))
-        kernel = reshape(transpose(rhs, dims.rhs_spec), (outputs, terms))
-        contracted = ((1,), (0,))
-    product = DotGeneral(contracted, ((), ()), op.precision, op.preferred)(kernel, windows)
-    result = reshape(product, (outputs, *positions, count))
+    kernel = reshape(transpose(rhs, dims.rhs_spec), (rhs.size // terms, terms))
+    windows = reshape(windows, (terms, windows.size // terms))
+    product = DotGeneral(((1,), (0,)), ((), ()), op.precision, op.preferred)(kernel, windows)
+    result = reshape(product, (kernel.shape[0], *positions, count))
     order = {dims.out_spec[1]: 0, dims.out_spec[0]: n + 1}
     order |= {a: 1 + i for i, a in enumerate(dims.out_spec[2:])}
     return transpose(result, tuple(order[a] for a in range(out.ndim)))
+
+
+def _outputs_last(op: Any) -> bool:
+    """Whether the kernel's output features come after its input features."""
+    return op.dims.rhs_spec[0] > op.dims.rhs_spec[1]
 
 
 def _apart(op: Any, window: list[int]) -> bool:
@@ -146,7 +167,10 @@ def _apart(op: Any, window: list[int]) -> bool:
 
 
 def _kernel_larger(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
-    """Whether the kernel is larger than the image, or than what its windows take."""
+    """Whether the kernel is larger than the image, or than what its windows take.
+
+    The latter counts for kernels with output features first, which XLA's convolution turns round.
+    """
     dims = op.dims
     larger = any(
         dilated(rhs.shape[k], d) > dilated(lhs.shape[n], s)
@@ -155,20 +179,20 @@ def _kernel_larger(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> b
         )
     )
     outputs = out.shape[dims.out_spec[1]]
-    return larger or 2 * (out.size // outputs) <= outputs
+    return larger or (not _outputs_last(op) and 2 * (out.size // outputs) <= outputs)
 
 
 def _split(
     image: Any,
     places: list[int],
-    axis: int,
+    within: int,
     window: list[int],
     positions: list[int],
     strides: tuple[int, ...],
 ) -> Any:
     """Windows that do not overlap: each spatial axis as positions and elements within.
 
-    The elements go before the features, which lie at ``axis``.
+    The elements become axes at ``within``.
     """
     config = [(0, 0, 0)] * image.ndim
     for place, n, s in zip(places, positions, strides, strict=True):
@@ -186,5 +210,5 @@ def _split(
     inside = [at[a] + 1 for a in places]
     split = cut(reshape(image, tuple(shape)), inside, [0] * len(inside), window, [1] * len(inside))
     order = [at[a] for a in range(image.ndim)]
-    order[axis:axis] = inside
+    order[within:within] = inside
     return transpose(split, tuple(order))

@@ -1,0 +1,72 @@
+"""A convolution with few output features: products for each element first, then sums over windows.
+
+Layer 2 (ops). Such are the last layers of networks that give images, and the gradient by the image
+of a first layer. XLA lays out windows, each as large as all input features, for few columns of a
+product. Here a product gives what each element adds to each output of the windows it lies in, and
+these are added up. ``op`` is a ``ConvGeneralDilated``; ``formulation`` chooses. Next, read
+``shifted``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record_shared
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.convolution.products import along_features
+from stretto._engine.ops.convolution.slices import cut, spread
+from stretto._engine.ops.layout import reshape, transpose
+
+__all__ = ["of_elements", "program", "suits"]
+
+_FEW_OUTPUTS, _MANY_INPUTS = 4, 16
+"""The most output features, and the fewest input features."""
+
+_MOST_TERMS = 64
+"""The most elements of a window: the compiler takes its time over each slice."""
+
+
+def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
+    """Whether products of the elements are faster than products of windows."""
+    dims = op.dims
+    if op.feature_groups * op.batch_groups > 1 or lhs.kind not in ("float", "complex"):
+        return False
+    if out.dtype != lhs.dtype or out.dtype.itemsize < 4:
+        return False  # narrow floats are added up in wider ones
+    outputs, inputs, *window = [rhs.shape[a] for a in dims.rhs_spec]
+    overlap = math.prod(op.strides) < math.prod(window)
+    few = outputs <= _FEW_OUTPUTS and inputs >= _MANY_INPUTS
+    return few and overlap and math.prod(window) <= _MOST_TERMS
+
+
+def program(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Program:
+    """The convolution as a program."""
+    return record_shared(lambda x, y: [of_elements(op, x, y, out)], (lhs, rhs), "convolution")
+
+
+def of_elements(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution: a matrix applied to each element's features, then shifted slices added."""
+    dims = op.dims
+    batch, features, *spatial = dims.lhs_spec
+    axis = lhs.ndim - 1 if features > max(spatial) else 1
+    order = [batch, *spatial]
+    order.insert(axis, features)
+    image = transpose(spread(op, lhs), tuple(order))
+    places = [a for a in range(lhs.ndim) if a not in (0, axis)]
+    window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
+    positions = [out.shape[a] for a in dims.out_spec[2:]]
+    outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
+    kernel = transpose(rhs, (*dims.rhs_spec[2:], *dims.rhs_spec[:2]))
+    given = along_features(op, reshape(kernel, (rhs.size // inputs, inputs)), 1, image, axis)
+    total: Any = None
+    for number, at in enumerate(itertools.product(*map(range, window))):
+        starts = [k * step for k, step in zip(at, op.rhs_dilation, strict=True)]
+        part = cut(given, (axis,), (number * outputs,), (outputs,), (1,))
+        part = cut(part, places, starts, positions, op.strides)
+        total = part if total is None else total + part
+    to = {dims.out_spec[0]: 0, dims.out_spec[1]: axis}
+    to |= dict(zip(dims.out_spec[2:], places, strict=True))
+    return transpose(total, tuple(to[a] for a in range(out.ndim)))
