@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from benchmarks import wire
 from benchmarks.workloads import SETTLE
 
-__all__ = ["ROOT", "Worker", "WorkerContestant", "WorkerError", "environment"]
+__all__ = ["PATIENCE", "ROOT", "Worker", "WorkerContestant", "WorkerError", "environment"]
 
 ROOT = Path(__file__).resolve().parent.parent
 """The repository, from where `python -m benchmarks.…` is found."""

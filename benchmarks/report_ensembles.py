@@ -14,17 +14,21 @@ from benchmarks.report import fraction_of_peak, peak_flops, time_of, verdicts
 __all__ = ["as_ensemble_table", "as_memory", "memory_of"]
 
 
-def as_ensemble_table(rows: Sequence[Row], run: Sequence[Row]) -> Table:
+def as_ensemble_table(
+    rows: Sequence[Row], run: Sequence[Row], title: str = "Ensembles", own: str = "vmap"
+) -> Table:
     """Medians and the memory below them, the fastest peer in bold; `run` has the row of the peak.
+
+    `own` is what a column is called that has a framework's own formulation.
 
     A cell is "–" where the contestant is left out on purpose.
     """
     peak = peak_flops(run)
     columns = _columns(rows)
-    table = Table(title="Ensembles: medians, and the memory of a call", title_justify="left")
+    table = Table(title=f"{title}: medians, and the memory of a call", title_justify="left")
     table.add_column("workload")
     for name in columns:
-        table.add_column(_heading(name), justify="right")
+        table.add_column(_heading(name, own), justify="right")
     if peak and OURS in columns:
         table.add_column("of peak", justify="right")
     table.add_column("ratio, goal")
@@ -64,9 +68,9 @@ def _contestants(row: Row) -> list[str]:
     return [*row.rounds, *(failure.contestant for failure in row.failures)]
 
 
-def _heading(name: str) -> str:
+def _heading(name: str, own: str) -> str:
     framework, _, formulation = name.partition(" ")
-    return f"{framework}\n{formulation or 'vmap'}" if framework != "numpy" else framework
+    return f"{framework}\n{formulation or own}" if framework != "numpy" else framework
 
 
 def _cell(row: Row, name: str, bold: bool) -> Text:

@@ -20,7 +20,7 @@ from benchmarks import history, machine, memory
 from benchmarks.catalogue import matching
 from benchmarks.imports import ImportContestant
 from benchmarks.measure import OURS, Contestant, Failure, Row, measure
-from benchmarks.process import ROOT, Worker, WorkerContestant, WorkerError
+from benchmarks.process import PATIENCE, ROOT, Worker, WorkerContestant, WorkerError
 from benchmarks.report import as_json
 from benchmarks.starts import STARTERS, StartContestant
 from benchmarks.workloads import QUICK_ROUNDS, Workload
@@ -80,7 +80,11 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
                 python = options.peer_python if framework in PEERS else sys.executable
                 try:
                     workers[framework] = Worker(
-                        framework, python, package=options.package, **settings
+                        framework,
+                        python,
+                        options.patience,
+                        package=options.package,
+                        **settings,
                     )
                 except WorkerError as error:
                     done.failures.append(Failure("start", framework, str(error)))
@@ -101,7 +105,7 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
                 start_of_row = time.perf_counter()
                 row = measure(
                     workload,
-                    _contestants(workload, workers, weighers),
+                    _contestants(workload, workers, weighers, options.patience),
                     _rounds(workload, options),
                     seconds,
                     progress=_progress(workload.name, status),
@@ -125,7 +129,10 @@ def _progress(name: str, status: Any) -> Callable[[str], None]:
 
 
 def _contestants(
-    workload: Workload, workers: dict[str, Worker], weighers: dict[str, Worker]
+    workload: Workload,
+    workers: dict[str, Worker],
+    weighers: dict[str, Worker],
+    patience: float,
 ) -> list[Contestant]:
     """All contestants that have the workload, in the order of the columns."""
     if workload.timed_by == "import":
@@ -136,7 +143,13 @@ def _contestants(
     if workload.timed_by in ("first start", "second start"):
         again = workload.timed_by == "second start"
         return [
-            StartContestant(framework, workers[framework].python, again)
+            StartContestant(
+                framework,
+                workers[framework].python,
+                again,
+                [part.format(framework=framework) for part in workload.program],
+                patience,
+            )
             for framework in STARTERS
             if framework in workers
         ]
@@ -205,17 +218,20 @@ def add_options(
     frameworks: Sequence[str] = FRAMEWORKS,
     rounds: Mapping[str, int | None] = ROUNDS,
     seconds: Mapping[str, float] = SECONDS,
+    patience: float = PATIENCE,
 ) -> None:
     """The options of every command that measures.
 
     `known` are the names of its rows, `quick` those of its quick run, if it has one. `package` has
-    a worker for each of the `frameworks`; `rounds` and `seconds` are the defaults of each mode.
+    a worker for each of the `frameworks`; `rounds` and `seconds` are the defaults of each mode;
+    no command to a worker may take longer than `patience` seconds.
     """
     parser.set_defaults(
         mode="full",
         quick_rows=list(quick),
         known=list(known),
         package=package,
+        patience=patience,
         usual_rounds=rounds,
         seconds=seconds,
     )

@@ -22,17 +22,27 @@ STARTERS = ("stretto", "jax")
 
 
 class StartContestant:
-    """`benchmarks.start_<framework>`, up to its result; see `measure.Contestant`.
+    """A first program, up to its result; see `measure.Contestant`.
 
-    The directory for compiled programs is its own: empty at each start, or, with `again`, as the
-    start before left it.
+    It is `benchmarks.start_<framework>`, or another, whose clock starts when it says that it is
+    ready. The directory for compiled programs is its own: empty at each start, or, with `again`, as
+    the start before left it.
     """
 
-    def __init__(self, framework: str, python: str, again: bool) -> None:
-        """`python` is the interpreter that has the framework."""
+    def __init__(
+        self,
+        framework: str,
+        python: str,
+        again: bool,
+        program: Sequence[str] = (),
+        patience: float = PATIENCE,
+    ) -> None:
+        """`python` has the framework; `program` is a module and its arguments."""
         self.framework = self.name = framework
         self._python = python
         self._again = again
+        self._patience = patience
+        self._program = list(program) or [f"benchmarks.start_{framework}"]
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.details: dict[str, Any] = {}
 
@@ -69,7 +79,7 @@ class StartContestant:
         with tempfile.TemporaryFile() as log:
             start = time.perf_counter()
             process = subprocess.Popen(
-                [self._python, "-m", f"benchmarks.start_{self.framework}"],
+                [self._python, "-m", *self._program],
                 cwd=ROOT,
                 env={**environment(), **_keeping(self._folder.name)},
                 stdout=subprocess.PIPE,
@@ -77,10 +87,12 @@ class StartContestant:
                 text=True,
             )
             assert process.stdout is not None
-            timer = threading.Timer(PATIENCE, process.kill)
+            timer = threading.Timer(self._patience, process.kill)
             timer.start()
             try:
-                process.stdout.readline()
+                if process.stdout.readline().strip() == wire.READY:
+                    start = time.perf_counter()
+                    process.stdout.readline()
                 seconds = time.perf_counter() - start
                 result = process.stdout.read()
                 status = process.wait()

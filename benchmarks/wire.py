@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["decode", "encode", "tell"]
+__all__ = ["READY", "decode", "encode", "tell"]
+
+READY = "ready"
+"""What a program says whose clock starts when it is ready, and not when its process starts."""
 
 
 def encode(array: NDArray[Any]) -> str:

@@ -71,7 +71,8 @@ class Workload:
     belongs to the table that has every formulation in a column, with the memory it takes.
     `quick_rounds` are those of the quick run; 0 leaves the row out of it. `warm_up`: a round
     comes before those that count; not where each time is like the first. `settle` seconds pass
-    before each batch.
+    before each batch. `program` is the module, and its arguments, that a start runs in place of
+    `benchmarks.start_<framework>`, with `{framework}` in it.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Workload:
     quick_rounds: int = QUICK_ROUNDS
     warm_up: bool = True
     settle: float = SETTLE
+    program: tuple[str, ...] = ()
 
 
 def eager_add_inputs() -> tuple[Floats, Floats]:
