@@ -48,8 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
         patience=PATIENCE,
     )
     options = parser.parse_args(arguments)
-    if options.only is None and options.mode != "quick":
-        options.only = FULL
+    if options.mode != "quick":
+        options.only = options.only or FULL
     if options.json is None and options.mode != "check":
         options.json = RESULTS / f"{FILES[options.mode]}.json"
     check_options(parser, options, "models")

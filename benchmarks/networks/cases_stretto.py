@@ -65,8 +65,8 @@ def program(task: table.Task) -> Program:
     if task.kind == "forward":
         forward = lambda model, x: model(*x)
         run = st.vmap(forward) if several else forward
-        arrays = lambda outputs: table.digest(of_members(outputs, several))
-        return Program(run, (model, data[0]), (), arrays)
+        outputs = lambda result: table.digest(of_members(result, several))
+        return Program(run, (model, data[0]), (), outputs)
     if task.kind == "decode":
         return decoding(task, model)
     memory = optimizer().init(model)

@@ -232,9 +232,9 @@ def summary(
     """What is compared of a step: losses, and for each member and parameter some numbers.
 
     These are the logarithm of the gradient's root mean square, elements of the gradient in units
-    of the largest, and of the update in units of the rate. `before`, `after` and `first`, Adam's first
-    moments, are by PyTorch's names, in its shapes, with the members along axis 0. Gradients that
-    are 0 but for rounding, as those of a shift before a batch normalization, count as 0.
+    of the largest, and of the update in units of the rate. `before`, `after` and `first`, Adam's
+    first moments, are by PyTorch's names, in its shapes, with the members along axis 0. Gradients
+    that are 0 but for rounding, as those of a shift before a batch normalization, count as 0.
     """
     norms, elements, updates = [], [], []
     for member in range(len(losses)):
@@ -461,6 +461,7 @@ def _shrunk(network: Network) -> Network:
         settings=settings | changed,
         inputs=sizes,
         batch=1 if network.model == "graph" else 4,
+        members=(1, MEMBERS),
         published=None,
         left_out={},
         tiny=True,

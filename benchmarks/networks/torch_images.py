@@ -96,12 +96,12 @@ class Inverted(nn.Module):
         super().__init__()
         wide, kernel = block.expanded, block.kernel
         self.expand = nn.Conv2d(width, wide, 1, bias=False) if wide != width else None
-        self.bn1 = norm(wide, eps) if wide != width else None
+        self.bn1: Any = norm(wide, eps) if wide != width else None
         padding = kernel // 2
         self.depth = nn.Conv2d(wide, wide, kernel, block.stride, padding, groups=wide, bias=False)
         self.bn2 = norm(wide, eps)
         self.squeeze = nn.Conv2d(wide, block.squeeze, 1) if block.squeeze else None
-        self.excite = nn.Conv2d(block.squeeze, wide, 1) if block.squeeze else None
+        self.excite: Any = nn.Conv2d(block.squeeze, wide, 1) if block.squeeze else None
         self.project = nn.Conv2d(wide, block.out, 1, bias=False)
         self.bn3 = norm(block.out, eps)
         self.residual = block.stride == 1 and width == block.out
