@@ -43,6 +43,9 @@ def program(monkeypatch):
     return stand_in
 
 
+READY = (
+    "from benchmarks import wire; import numpy, time; time.sleep(3); print(wire.READY, flush=True)"
+)
 TELL = "from benchmarks.wire import tell; import numpy; tell(numpy.float32([1]))"
 WRITE = "import os; open(os.environ['STRETTO_CACHE_DIR'] + '/kept', 'a').write('x')"
 
@@ -71,4 +74,22 @@ def test_one_that_fails_says_why(program):
     contestant = StartContestant("jax", sys.executable, again=False)
     with pytest.raises(WorkerError, match="exit status 1: no space"):
         contestant.prepare()
+    contestant.release()
+
+
+def test_the_clock_of_one_that_says_when_it_is_ready_starts_then(program):
+    program(f"{READY}; {WRITE}; {TELL}")
+    contestant = StartContestant("stretto", sys.executable, again=True)
+    (result,) = contestant.prepare()
+    assert result == 1
+    assert contestant.time() < 3
+    contestant.release()
+
+
+def test_another_program_is_started_with_its_arguments():
+    program = ["benchmarks.networks.start", "stretto", "tiny-ode-n1-step"]
+    contestant = StartContestant("stretto", sys.executable, again=True, program=program)
+    (result,) = contestant.prepare()
+    assert np.isfinite(result).all()
+    assert contestant.details["files"] >= 1
     contestant.release()
