@@ -155,6 +155,8 @@ def looped(task: table.Task, compiled: bool) -> Case:
     network = task.network
     models = [build(network, member) for member in range(task.members)]
     data = [own_inputs(network, member) for member in range(task.members)]
+    if compiled:
+        torch.compiler.reset()  # after eight networks it would leave the function eager
     wrap = partial(torch.compile, dynamic=False) if compiled else lambda function: function
     if task.kind == "forward":
         run = wrap(lambda model, x: model(*x))
