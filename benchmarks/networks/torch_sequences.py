@@ -119,7 +119,7 @@ class GPT2(nn.Module):
         self.ln_f = nn.LayerNorm(width)
 
     def forward(self, tokens: Any) -> Any:
-        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+        x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)
         return self.ln_f(x) @ self.wte.weight.T
@@ -148,7 +148,8 @@ class BERT(nn.Module):
         )
 
     def forward(self, tokens: Any) -> Any:
-        places = self.positions(torch.arange(tokens.shape[1]))
+        # PyTorch's vmap has wrong gradients here where the table is called with an `arange`.
+        places = self.positions.weight[: tokens.shape[1]]
         return self.blocks(self.norm(self.words(tokens) + places + self.types.weight[0]))
 
 
