@@ -3,9 +3,8 @@
 Layer 5 (plan). Mapping turns a convolution into one with groups, which is lowered in a form that
 follows from its geometry: fast with few features in each group, slow with many in many groups. So
 the members are one such convolution, or written out one by one, or computed in a loop; or, if they
-share the image or it has few features, its windows are laid out in memory and each member is one
-matrix product. What a convolution costs is asked of the function that chooses its form. Next, read
-``values``.
+share the image, its windows are laid out in memory once and each member is one matrix product. What
+a convolution costs is asked of the function that chooses its form. Next, read ``values``.
 """
 
 from __future__ import annotations
@@ -87,28 +86,18 @@ def of_convolution(
         each = time + cutting + 16 * size * machine.kernel
         choices.append(Choice("members written out", each, written))
     window = math.prod(rhs.type.shape[a] for a in op.dims.rhs_spec[2:])
-    if window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
+    if not both and window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
         rows = out.size // out.shape[op.dims.out_spec[1]]
         inputs = rhs.type.shape[op.dims.rhs_spec[1]]
         laid_out = rows * window * inputs * out.dtype.itemsize
         # They are put together from runs of as many elements as there are features.
         laying_out = machine.copying(laid_out) * (_SHORT if inputs < 16 else 1)
-        if not both:
-            once = machine.product(work, machine.wide) + laying_out + cutting
+        once = machine.product(work, machine.wide) + laying_out + cutting
 
-            def products() -> Any:
-                return _products(op, _windows(op, lhs.value, rhs.type), rhs, size)
+        def products() -> Any:
+            return _products(op, _windows(op, lhs.value, rhs.type), rhs, size)
 
-            choices.append(Choice("matrix products of windows laid out once", once, products))
-        elif size <= MOST_WRITTEN:
-            fraction = machine.fraction(work / size)
-            each = machine.product(work, fraction) + size * laying_out + cutting
-
-            def own() -> Any:
-                windows = [_windows(op, lhs.member(i), rhs.type) for i in range(size)]
-                return Parts([_product(op, x, rhs.member(i)) for i, x in enumerate(windows)])
-
-            choices.append(Choice("matrix products of windows", each, own))
+        choices.append(Choice("matrix products of windows laid out once", once, products))
     return choices
 
 

@@ -15,7 +15,7 @@ from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 
 @hs.composite
 def convolutions(draw):
-    """An operation, perhaps with the batch in groups, and the shapes of its operands."""
+    """An operation, perhaps with groups of either kind, and the shapes of its operands."""
     n = draw(hs.integers(1, 3))
     order = hs.permutations(range(n + 2))
     dims = ConvDimensionNumbers(*(tuple(draw(order)) for _ in range(3)))
@@ -30,9 +30,10 @@ def convolutions(draw):
         padding.append((low, draw(hs.integers(max(-1, least), max(2, least)))))
     batch, inputs, outputs, groups = (draw(hs.integers(1, 3)) for _ in range(4))
     place = lambda shape, spec: tuple(shape[spec.index(a)] for a in range(len(shape)))
-    lhs = place((groups * batch, inputs, *image), dims.lhs_spec)
+    batches, features = draw(hs.sampled_from([(groups, 1), (1, groups)]))
+    lhs = place((batches * batch, features * inputs, *image), dims.lhs_spec)
     rhs = place((groups * outputs, inputs, *window), dims.rhs_spec)
-    op = ConvGeneralDilated(strides, tuple(padding), spread, dilations, dims, batch_groups=groups)
+    op = ConvGeneralDilated(strides, tuple(padding), spread, dilations, dims, features, batches)
     return op, lhs, rhs
 
 

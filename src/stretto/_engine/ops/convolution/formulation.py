@@ -47,6 +47,9 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     outputs = rhs.shape[op.dims.rhs_spec[0]] // groups
     window = math.prod([rhs.shape[a] for a in op.dims.rhs_spec[2:]])
     products = min(0.45, max(0.01, 0.03 * (inputs - 1)) * min(1.0, outputs / 16))
+    if positions.suits(op, lhs, rhs, out):
+        reason = "few positions, each of which is one product of matrices"
+        return Formulation("products by position", reason, _positions, 0.5)
     if shifted.suits(op, lhs, rhs, out):
         reason = f"{groups} groups with few terms a sum, which XLA computes one product at a time"
         # Several inputs of a group side by side are read one by one.
@@ -63,9 +66,6 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
         # Putting windows of few features together takes longer than their product.
         laying_out = 0.03 * inputs * min(1.0, outputs / 16)
         return Formulation("windows in one product", why, _windows, min(0.5, laying_out))
-    if positions.suits(op, lhs, rhs, out):
-        reason = "few positions, each of which is one product of matrices"
-        return Formulation("products by position", reason, _positions, 0.5)
     if 1 < groups <= MOST_GROUPS and inputs > 1:
         reason = f"{groups} groups, each of which XLA computes by matrix products"
         return Formulation("groups written out", reason, _by_group, 0.8 * products)
