@@ -31,7 +31,8 @@ from stretto._engine.plan.prepare import prepare
 from stretto._engine.runtime import cache
 from stretto._engine.runtime.array import Array, Donated
 from stretto._engine.runtime.interpreted import Interpreted
-from stretto._engine.runtime.pjrt import Executable, Options
+from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.pjrt import Executable
 from stretto._engine.transforms.simplify import live, used_inputs
 
 __all__ = ["Entry", "aliases_of"]

@@ -42,7 +42,7 @@ from stretto._engine.core.weak import WeakTable
 from stretto._engine.runtime import cache
 from stretto._engine.runtime.array import Array, Donated
 from stretto._engine.runtime.eager import EAGER
-from stretto._engine.runtime.pjrt import Options
+from stretto._engine.runtime.options import Options
 from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Jitted", "clear_caches", "jit"]

@@ -22,7 +22,8 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.pjrt import Executable, Options
+from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.pjrt import Executable
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "TracedCall", "as_options", "on_device"]
 

@@ -67,7 +67,11 @@ SETTINGS: dict[str, Setting] = {
         0, (), True, "the bytes that chunk_size='auto' stays within; 0: half of what is free"
     ),
     "simplify": Setting(
-        True, _BOOL, True, "equal work, and work on constants, is done once before compiling"
+        True,
+        _BOOL,
+        True,
+        "equal work, and work on constants, is done once before compiling; what several kernels "
+        "read is stored",
     ),
     "roll_loops": Setting(
         True, _BOOL, True, "repeated operations of a compiled program are compiled as one loop"

@@ -1,8 +1,8 @@
 """The optimisation barrier: asks the compiler to keep the work on its two sides separate.
 
-Layer 2 (ops). XLA merges and moves work, but not across a barrier. On CPUs it drops the barriers
-before its last passes, which merge and move work again: work that must stay separate goes into a
-call of its own, as in ``control/checkpoint``.
+Layer 2 (ops). XLA merges and moves work, but not across a barrier. It may still start the work
+behind one before the work in front of another: work that must wait goes into a call of its own, as
+in ``control/checkpoint``. ``plan/stored`` puts barriers into programs.
 """
 
 from __future__ import annotations

@@ -9,13 +9,14 @@ of the vectorised program. The form is chosen when it is lowered. Next, read ``m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto._engine.control.call import Call
 from stretto._engine.control.chunks import map_chunks, record_example
 from stretto._engine.control.family import ControlFlow, cut
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Linear, Value, state
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.types import ArrayType
@@ -35,6 +36,11 @@ from stretto._engine.transforms.simplify import (
 )
 from stretto._engine.transforms.transpose import transpose_program
 from stretto._engine.transforms.vmap import AxisSize, vmap_flat, vmap_program
+
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    from stretto._engine.plan import stored
+else:
+    stored = LazyModule("stretto._engine.plan.stored")
 
 __all__ = ["Mapped", "map_members"]
 
@@ -122,7 +128,7 @@ class Mapped(ControlFlow):
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """The operations of the plan, written here."""
-        return b.program(self.plan()[0], operands)
+        return b.program(stored.stored(self.plan()[0]), operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A mapped call of the program of values and tangents."""

@@ -1,16 +1,25 @@
 """What is done to every program before it is lowered: unnecessary work is removed.
 
-Layer 5 (plan). Dead work is dropped, equal work done once, and repeated code rolled into loops. The
-latter two can be switched off by settings. Next, read ``lower/stablehlo``.
+Layer 5 (plan). Dead work is dropped, equal work done once, repeated code rolled into loops, and
+values that several kernels read are stored. All but the first can be switched off by settings.
+Next, read ``lower/stablehlo``.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stretto._engine.core.config import config
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Program
 from stretto._engine.rolling.rolling import roll
 from stretto._engine.transforms.common import simplified
 from stretto._engine.transforms.simplify import live
+
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    from stretto._engine.plan import stored
+else:
+    stored = LazyModule("stretto._engine.plan.stored")
 
 __all__ = ["prepare"]
 
@@ -22,4 +31,6 @@ def prepare(program: Program) -> Program:
         program = simplified(program)
     if config.roll_loops:
         program = roll(program)
+    if config.simplify:
+        program = stored.stored(program)
     return program

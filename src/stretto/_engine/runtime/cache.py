@@ -26,7 +26,8 @@ from stretto._engine.lower.text import Text
 from stretto._engine.plan.prepare import prepare
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.callbacks import CallingExecutable
-from stretto._engine.runtime.pjrt import Executable, Options, compile_text
+from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.pjrt import Executable, compile_text
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.runtime import disk

@@ -27,7 +27,8 @@ from stretto._engine.core.once import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.text import TOKEN, HostCall, Text
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.pjrt import Executable, Options
+from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.pjrt import Executable
 
 __all__ = ["CallingExecutable", "effects_barrier"]
 

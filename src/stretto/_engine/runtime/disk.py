@@ -23,7 +23,8 @@ from stretto._engine.core.machine import cache_directory, processor
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.version import VERSION
 from stretto._engine.runtime import pjrt, store
-from stretto._engine.runtime.pjrt import Executable, Options
+from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.pjrt import Executable
 
 __all__ = ["FromDisk", "Place", "folder", "place_of"]
 

@@ -13,7 +13,7 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from stretto._engine.core.errors import ConfigError, ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.types import ArrayType
 from stretto._engine.runtime.libraries import Libraries, library_work
+from stretto._engine.runtime.options import LIBRARY, Options, asks_for_dumps, options_for
 
 __all__ = [
     "Executable",
-    "Options",
     "TESTED",
     "compile_text",
     "conditions",
@@ -47,9 +47,6 @@ __all__ = [
     "wait_for_all",
 ]
 
-Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
-"""Options of the compiler as pairs of name and value, sorted by name."""
-
 TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
 
@@ -67,27 +64,6 @@ def check_version(version: str) -> tuple[int, ...]:
             f"pip install 'jaxlib>={low},<{high}'"
         )
     return parts
-
-
-_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
-"""XLA's option for which work goes to YNNPACK; by default also products and convolutions.
-
-For batches of these Eigen is up to twice as fast, and YNNPACK for those with a transposed matrix on
-the right (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
-"""
-
-_DUMPS = (
-    "xla_dump_to",
-    "xla_dump_hlo_as_dot",
-    "xla_dump_hlo_as_html",
-    "xla_dump_hlo_as_proto",
-    "xla_dump_hlo_as_text",
-    "xla_dump_hlo_as_url",
-    "xla_dump_hlo_module_re",
-    "xla_dump_hlo_pass_re",
-    "xla_dump_hlo_snapshots",
-)
-"""XLA's options that make it write files, or print, when it compiles."""
 
 
 def _processors() -> int:
@@ -124,12 +100,9 @@ class _Runtime:
         self.copies = self.jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
     def compile_options(self, text: str, options: Options) -> Any:
-        """XLA's options for this text: our defaults, unless ``XLA_FLAGS`` sets them, and these."""
-        ours = {}
-        if _LIBRARY not in os.environ.get("XLA_FLAGS", ""):
-            ours[_LIBRARY] = library_work(text).work
+        """XLA's options for this text, and these."""
         chosen = self.xla_client.CompileOptions()
-        chosen.env_option_overrides = list({**ours, **dict(options)}.items())
+        chosen.env_option_overrides = options_for(text, options)
         return chosen
 
     @functools.cached_property
@@ -417,8 +390,8 @@ def compile_text(
 def library_of(text: str, options: Options) -> Libraries:
     """What of this text goes to YNNPACK when it is compiled with these options, and why."""
     chosen = dict(runtime().compile_options(text, options).env_option_overrides)
-    if _LIBRARY in dict(options) or _LIBRARY not in chosen:
-        work = str(chosen.get(_LIBRARY, ""))
+    if LIBRARY in dict(options) or LIBRARY not in chosen:
+        work = str(chosen.get(LIBRARY, ""))
         return Libraries(work, "DOT" in work, "XLA_FLAGS or compiler_options decide")
     return library_work(text)
 
@@ -433,7 +406,7 @@ def conditions(text: str, options: Options) -> bytes | None:
     at = runtime()
     chosen = at.compile_options(text, options)
     flags = chosen.executable_build_options.debug_options
-    if any(getattr(flags, name, None) for name in _DUMPS) or any("dump" in n for n, _ in options):
+    if asks_for_dumps(flags, options):
         return None
     return f"{at.version} {at.build} {at.threads}\n".encode() + chosen.SerializeAsString()
 

@@ -1,0 +1,141 @@
+"""Values that several kernels need are computed once, where XLA would compute them in each.
+
+Layer 5 (plan). XLA fuses element-wise work into whatever reads it. Where several kernels read a
+value, each computes it again, with all that led to it: the cotangents of a network with residual
+connections are long sums, and the kernels of each layer begin with those of all layers after it. A
+barrier behind such a value keeps the work before it in one kernel. ``prepare`` calls this; decision
+38 has the measurements. Next, read ``lower/stablehlo``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from stretto._engine.core.primitive import Kernel
+from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.types import bytes_of
+from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
+from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.transforms.simplify import remembered
+
+__all__ = ["stored"]
+
+_READS = 2
+"""How many arrays of its size a value is made of, at least, to be worth storing.
+
+To compute it again is to read them again; to store it is to write it once, and read it.
+"""
+
+_LEAST = 1 << 12
+"""The bytes of the smallest value that is stored: below, a kernel costs more than what it saves."""
+
+_SMALL = 4
+"""Operands this many times smaller than the value cost nothing to read."""
+
+_MOST = 16
+"""How many operands of a value are counted."""
+
+
+def stored(program: Program) -> Program:
+    """The program with barriers behind values that several kernels would compute; the same values.
+
+    >>> from stretto._engine.api.graph import make_graph
+    >>> import stretto.numpy as snp
+    >>> def f(x, y):
+    ...     s = x + y
+    ...     return s.sum(), s.max(0)
+    >>> x = snp.ones((64, 64))
+    >>> print(stored(make_graph(f)(x, x)))
+    { f(a:f32[64,64], b:f32[64,64])
+      c:f32[64,64] = add a b
+      d:f32[64,64] = optimization_barrier c
+      e:f32[] = reduce_sum d [axes=(0, 1)]
+      f:f32[64] = reduce_max d [axes=(0,)]
+      return e, f }
+    """
+    return remembered(program, "stored", _stored)
+
+
+def _stored(program: Program) -> Program:
+    equations = [_inside(e) for e in program.equations]
+    shared = _shared(program)
+    made_of: dict[Atom, tuple[Var, ...]] = {}
+    renamed: dict[Atom, Var] = {}
+    result: list[Equation] = []
+    for e in equations:
+        if renamed and not renamed.keys().isdisjoint(e.inputs):
+            e = Equation(e.primitive, [renamed.get(a, a) for a in e.inputs], e.outputs, e.place)
+        result.append(e)
+        if not _fused(e.primitive):
+            continue
+        value = e.outputs[0]
+        size = bytes_of(value.type)
+        sources = _sources(e.inputs, made_of, size)
+        if value not in shared:
+            made_of[value] = sources
+        elif (
+            size >= _LEAST
+            and e.primitive.kernel is not Kernel.LONG
+            and sum([bytes_of(s.type) for s in sources]) >= _READS * size
+        ):
+            copy = renamed[value] = Var(value.type)
+            result.append(Equation(OPTIMIZATION_BARRIER, [value], [copy], e.place))
+        elif e.primitive.kernel is not Kernel.LONG:
+            made_of[value] = sources
+    if not renamed and equations == list(program.equations):
+        return program
+    return Program(program.inputs, result, program.outputs, program.name)
+
+
+def _inside(e: Equation) -> Equation:
+    """The equation with barriers in the programs that it holds."""
+    primitive: Any = e.primitive
+    if not (primitive.holds_programs and primitive.rollable):
+        return e
+    inner = primitive.with_programs(stored)
+    return e if inner is primitive else Equation(inner, e.inputs, e.outputs, e.place)
+
+
+def _fused(primitive: Any) -> bool:
+    """Whether XLA makes it part of the kernels that read its result."""
+    return isinstance(primitive, Elementwise) or primitive.kernel is Kernel.VIEW
+
+
+def _shared(program: Program) -> set[Atom]:
+    """The results of element-wise operations that are parts of several kernels.
+
+    A kernel is named by its result. One that is shared is taken for a kernel's result itself by
+    what it is made of.
+    """
+    outputs = set(program.outputs)
+    readers: dict[Atom, tuple[Var, ...]] = {}
+    shared: set[Atom] = set()
+    for e in reversed(program.equations):
+        if not e.outputs:
+            continue
+        value = e.outputs[0]
+        kernels: tuple[Var, ...] = (value,)
+        if _fused(e.primitive) and value not in outputs:
+            read_by = readers.get(value, ())
+            if len(read_by) < 2 or not isinstance(e.primitive, Elementwise):
+                kernels = read_by
+            else:
+                shared.add(value)
+        for a in e.inputs:
+            if a.__class__ is Var:
+                known = readers.get(a, ())
+                if len(known) < 2 and known != kernels:
+                    readers[a] = (*known, *[k for k in kernels if k not in known])
+    return shared
+
+
+def _sources(
+    operands: Iterable[Atom], made_of: dict[Atom, tuple[Var, ...]], size: int
+) -> tuple[Var, ...]:
+    """The stored arrays that an operation on these operands reads, once fused."""
+    sources: dict[Var, None] = {}
+    for a in operands:
+        if isinstance(a, Var):
+            sources.update(dict.fromkeys(made_of.get(a, (a,))))
+    return tuple([s for s in sources if _SMALL * bytes_of(s.type) >= size][:_MOST])

@@ -1,0 +1,62 @@
+"""The options of XLA's that a text is compiled with, besides those that the user gives.
+
+Layer 6 (runtime). What ``XLA_FLAGS`` sets is left as it is. Next, read ``pjrt``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeAlias
+
+from stretto._engine.runtime.libraries import library_work
+
+__all__ = ["LIBRARY", "Options", "asks_for_dumps", "options_for"]
+
+Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
+"""Options of the compiler as pairs of name and value, sorted by name."""
+
+LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
+"""XLA's option for which work goes to YNNPACK; by default also products and convolutions.
+
+For batches of these Eigen is up to twice as fast, and YNNPACK for those with a transposed matrix on
+the right (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
+"""
+
+_WITHOUT = "xla_disable_hlo_passes"
+_DROPS_BARRIERS = "cse_barrier_expander"
+"""XLA's pass that drops barriers, after which others merge and repeat work across them.
+
+On the CPU a barrier that stays costs nothing: no kernel is made of it
+(docs/decisions/0038-values-stored-once.md).
+"""
+
+_DUMPS = (
+    "xla_dump_to",
+    "xla_dump_hlo_as_dot",
+    "xla_dump_hlo_as_html",
+    "xla_dump_hlo_as_proto",
+    "xla_dump_hlo_as_text",
+    "xla_dump_hlo_as_url",
+    "xla_dump_hlo_module_re",
+    "xla_dump_hlo_pass_re",
+    "xla_dump_hlo_snapshots",
+)
+"""XLA's options that make it write files, or print, when it compiles."""
+
+
+def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
+    """The options for this text: our defaults, unless ``XLA_FLAGS`` sets them, and these."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    ours: dict[str, Any] = {}
+    if LIBRARY not in flags:
+        ours[LIBRARY] = library_work(text).work
+    if '"stablehlo.optimization_barrier"' in text and _WITHOUT not in flags:
+        ours[_WITHOUT] = _DROPS_BARRIERS
+    return list({**ours, **dict(options)}.items())
+
+
+def asks_for_dumps(debug_options: Any, options: Options) -> bool:
+    """Whether XLA is to write files, or print, when it compiles."""
+    return any(getattr(debug_options, name, None) for name in _DUMPS) or any(
+        ["dump" in name for name, _ in options]
+    )
