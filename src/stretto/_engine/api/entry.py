@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto._engine.api.arguments import LEAF
 from stretto._engine.api.beforehand import beforehand, with_equal_ones_merged
@@ -20,6 +21,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.once import Turn, in_turn
 from stretto._engine.core.position import user_position, user_stack_level
 from stretto._engine.core.program import Atom, Program
@@ -35,10 +37,15 @@ from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
 from stretto._engine.transforms.simplify import live, used_inputs
 
+if TYPE_CHECKING:  # loaded when first used
+    from stretto._engine.runtime import background
+else:
+    background = LazyModule("stretto._engine.runtime.background")
+
 __all__ = ["Entry", "aliases_of"]
 
 
-@dataclasses.dataclass(eq=False, slots=True)
+@dataclasses.dataclass(eq=False, slots=True, weakref_slot=True)
 class Entry:
     """What one signature was traced to, and how to run it."""
 
@@ -63,6 +70,8 @@ class Entry:
     settled: bool = False
     """Whether it is decided how calls are run."""
     executable: Any = None
+    quick: bool = False
+    """Whether the executable is one that was compiled quickly; see ``config.tiers``."""
     small: Interpreted | None = None
     """What runs it instead of an executable, if it is small."""
 
@@ -155,25 +164,25 @@ class Entry:
 
     def compile(self, options: Options) -> Executable:
         """The executable, compiled with these options."""
+        start = time.perf_counter()
+        text = self._whole_text()
+        lowered = time.perf_counter()
+        executable = cache.compiled(text, self.out_types, options)
+        self._log(executable, lower=lowered - start, compile=time.perf_counter() - lowered)
+        return executable
+
+    def _whole_text(self) -> Text:
+        """The text, if it can be compiled by itself."""
         for c in self.captured:
             if isinstance(c, Tracer):
                 raise TracedValueError(
                     f"{self.program.name} cannot be compiled by itself: it captures a traced value "
                     f"({c.origin()}); pass that value as an argument"
                 )
-        start = time.perf_counter()
-        text = self.text()
-        lowered = time.perf_counter()
-        executable = cache.compiled(text, self.out_types, options)
-        cache.log(
-            self.program.name,
-            self.signature,
-            executable,
-            trace=self.seconds,
-            lower=lowered - start,
-            compile=time.perf_counter() - lowered,
-        )
-        return executable
+        return self.text()
+
+    def _log(self, executable: Executable, **seconds: float) -> None:
+        cache.log(self.program.name, self.signature, executable, trace=self.seconds, **seconds)
 
     def prepare(self) -> Executable:
         """Compile once, in whichever thread comes first."""
@@ -181,7 +190,38 @@ class Entry:
 
     def _compiled(self) -> Executable:
         if self.executable is None:
+            if config.tiers:
+                return self._compile_quickly()
             self.executable = self.compile(self.options)
+        return self.executable
+
+    # Tiers
+
+    def _compile_quickly(self) -> Executable:
+        """Compile quickly, and have the program optimised in the background."""
+        start = time.perf_counter()
+        text = self._whole_text()
+        lowered = time.perf_counter()
+        executable, quick = cache.compiled_quickly(text, self.out_types, self.options)
+        took = {"quick compile" if quick else "compile": time.perf_counter() - lowered}
+        self._log(executable, lower=lowered - start, **took)
+        self.quick, self.executable = quick, executable
+        if quick:
+            # What nobody can call any more, as after ``clear_caches``, is not worth optimising.
+            this = weakref.ref(self)
+            background.in_background(lambda: _optimize(this()))
+        return executable
+
+    def optimized(self) -> Executable:
+        """The executable, optimised; waits if the background is at work on that."""
+        if self.quick or self.executable is None:
+            return in_turn(self._turn, self._optimized)
+        return self.executable
+
+    def _optimized(self) -> Executable:
+        if self.quick or self.executable is None:
+            self.executable = self.compile(self.options)
+            self.quick = False  # last: no record is made of the quick one
         return self.executable
 
     def run(self, arrays: Sequence[Array], executable: Executable | None = None) -> Any:
@@ -240,6 +280,21 @@ class Entry:
         if k >= own:
             return "a captured array"
         return self.names[k if self.kept is None else self.kept[k]]
+
+
+def _optimize(entry: Entry | None) -> None:
+    """Replace the executable of an entry by the optimised one, for later calls."""
+    if entry is None:
+        return
+    try:
+        entry.optimized()
+    except Exception as error:
+        warnings.warn(
+            f"{entry.program.name}: the program could not be optimised in the background, so "
+            f"calls go on as compiled quickly (config.tiers): {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def aliases_of(program: Program, donated: Sequence[int]) -> dict[int, int]:

@@ -190,7 +190,7 @@ class Lowered(Stage[R_co]):
         with boundary:
             entry = self._entry
             if compiler_options is None:
-                executable = entry.prepare()
+                executable = entry.optimized()
             else:
                 options = {**dict(entry.options), **dict(as_options(compiler_options, "compile"))}
                 executable = entry.compile(as_options(options, "compile"))

@@ -82,6 +82,12 @@ SETTINGS: dict[str, Setting] = {
     "eager_compiled": Setting(
         True, _BOOL, False, "outside jit, large operations that XLA does faster are compiled"
     ),
+    "tiers": Setting(
+        False,
+        _BOOL,
+        False,
+        "jitted functions first run as compiled quickly, until a thread has optimised the program",
+    ),
     "disk_cache": Setting(
         True, _BOOL, False, "compiled programs are kept on disk, for other processes"
     ),

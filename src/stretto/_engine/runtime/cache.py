@@ -26,7 +26,7 @@ from stretto._engine.lower.text import Text
 from stretto._engine.plan.prepare import prepare
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.callbacks import CallingExecutable
-from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.options import QUICK, Options
 from stretto._engine.runtime.pjrt import Executable, compile_text
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
@@ -34,7 +34,15 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
 else:
     disk = LazyModule("stretto._engine.runtime.disk")
 
-__all__ = ["clear", "compiled", "executable", "log", "run_primitive", "run_program"]
+__all__ = [
+    "clear",
+    "compiled",
+    "compiled_quickly",
+    "executable",
+    "log",
+    "run_primitive",
+    "run_program",
+]
 
 _CAPACITY = 1024
 _logging = LazyModule("logging")
@@ -68,6 +76,8 @@ def log(name: str, signature: Callable[[], str], executable: Executable, **secon
         done = "compiled"
         if executable.from_disk:
             done, seconds["load"] = "loaded from disk", seconds.pop("compile")
+        elif "quick compile" in seconds:
+            done = "compiled quickly"
         took = ", ".join(f"{what} {1000 * s:.1f} ms" for what, s in seconds.items())
         logger = _logging.getLogger("stretto")
         logger.warning("%s %s for (%s): %s", done, name, signature(), took)
@@ -78,9 +88,37 @@ def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) 
 
     Programs that call Python functions are not kept: equal texts may call different functions.
     """
-    if text.arrays:
-        return _Supplied(_compiled(text, out_types, options), text.arrays)
-    return _compiled(text, out_types, options)
+    return _supplied(_compiled(text, out_types, options), text)
+
+
+def compiled_quickly(
+    text: Text, out_types: Sequence[ArrayType], options: Options = ()
+) -> tuple[Executable, bool]:
+    """The optimised form of this text if it is at hand, else one that was compiled quickly.
+
+    The second result says whether it is the quick one, which is kept nowhere. Programs that call
+    Python functions are optimised at once.
+    """
+    if text.calls:
+        return compiled(text, out_types, options), False
+    key = _key(text, options)
+    if key not in _by_text:
+        place = disk.place_of(text, options)
+        loaded = place and place.load(out_types)
+        if not loaded:
+            both = tuple(sorted({**dict(QUICK), **dict(options)}.items()))
+            return _supplied(compile_text(text, out_types, both), text), True
+        _by_text.setdefault(key, loaded)
+    return compiled(text, out_types, options), False
+
+
+def _supplied(executable: Executable, text: Text) -> Executable:
+    """The program with the large constants of its text, if any."""
+    return _Supplied(executable, text.arrays) if text.arrays else executable
+
+
+def _key(text: Text, options: Options) -> str:
+    return f"{text}{options}" if options else text
 
 
 class _Supplied(Executable):
@@ -103,7 +141,7 @@ class _Supplied(Executable):
 def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
     if text.calls:
         return CallingExecutable(text, out_types, options)
-    key = f"{text}{options}" if options else text
+    key = _key(text, options)
     result = once(_by_text, _compiling, key, lambda: _load_or_compile(text, out_types, options))
     with contextlib.suppress(KeyError):  # another thread may just have removed it
         _by_text.move_to_end(key)

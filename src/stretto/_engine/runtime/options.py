@@ -10,10 +10,20 @@ from typing import Any, TypeAlias
 
 from stretto._engine.runtime.libraries import library_work
 
-__all__ = ["LIBRARY", "Options", "asks_for_dumps", "options_for"]
+__all__ = ["LIBRARY", "QUICK", "Options", "asks_for_dumps", "options_for"]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 """Options of the compiler as pairs of name and value, sorted by name."""
+
+QUICK: Options = (
+    ("xla_backend_optimization_level", 0),
+    ("xla_cpu_use_fusion_emitters", False),
+)
+"""What makes XLA compile in a fraction of the time; programs take up to three times as long to run.
+
+Its older kernel emitters write code that needs little optimisation to compile
+(docs/decisions/0039-tiers.md).
+"""
 
 LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's option for which work goes to YNNPACK; by default also products and convolutions.

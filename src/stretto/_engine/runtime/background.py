@@ -1,0 +1,66 @@
+"""One thread that does work in the background, a piece at a time, and ends when none is left.
+
+Layer 6 (runtime). Programs are optimised there while calls are run as compiled quickly; see
+``api/entry``. A process that ends waits for the piece at hand, since XLA cannot be interrupted, and
+drops the others. Next, read ``pjrt``.
+"""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from stretto._engine.core.config import settings, under
+from stretto._engine.core.forks import in_child, lock
+
+__all__ = ["in_background"]
+
+_waiting: collections.deque[Callable[[], Any]] = collections.deque()
+_lock = lock()
+
+
+class _Worker:
+    """Whether the thread is running; read and set with the lock."""
+
+    running = False
+
+
+def in_background(work: Callable[[], Any]) -> None:
+    """Have ``work()`` done in the background, under the settings of this thread."""
+    values = dict(settings.values)
+    with _lock:
+        _waiting.append(lambda: under(values, work))
+        if not _Worker.running:
+            try:
+                threading.Thread(target=_run, name="stretto-background").start()
+                _Worker.running = True
+            except RuntimeError:  # the interpreter is ending, and starts no more threads
+                _waiting.clear()
+
+
+def _run() -> None:
+    while True:
+        with _lock:
+            # The main thread counts as ended while the interpreter waits for other threads.
+            if not _waiting or not threading.main_thread().is_alive():
+                _waiting.clear()
+                _Worker.running = False
+                return
+            work = _waiting.popleft()
+        try:
+            work()
+        except BaseException as error:  # an interrupt goes to the main thread
+            threading.excepthook(
+                threading.ExceptHookArgs((type(error), error, error.__traceback__, None))
+            )
+
+
+def _forked() -> None:
+    """In a forked child: there is no such thread, and what it was doing is done in the parent."""
+    _waiting.clear()
+    _Worker.running = False
+
+
+in_child(_forked)
