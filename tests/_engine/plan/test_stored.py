@@ -83,6 +83,19 @@ def test_inside_loops_and_calls():
     assert any(isinstance(e.primitive, OptimizationBarrier) for e in scan.body.equations)
 
 
+def test_behind_calls_which_xla_inlines():
+    @st.jit
+    def add(x, y):
+        return x + y
+
+    def several(x, y):
+        s = add(x, y)
+        return s.sum(0), s @ W
+
+    assert barriers(several, X, Y) == 1
+    assert barriers(lambda x, y: add(x, y) @ W, X, Y) == 0
+
+
 def test_applied_twice_it_changes_nothing_more():
     def f(x, y):
         s = x + y

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from stretto._engine.control.call import Call
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.types import bytes_of
@@ -67,22 +68,17 @@ def _stored(program: Program) -> Program:
         if renamed and not renamed.keys().isdisjoint(e.inputs):
             e = Equation(e.primitive, [renamed.get(a, a) for a in e.inputs], e.outputs, e.place)
         result.append(e)
-        if not _fused(e.primitive):
-            continue
-        value = e.outputs[0]
-        size = bytes_of(value.type)
-        sources = _sources(e.inputs, made_of, size)
-        if value not in shared:
-            made_of[value] = sources
-        elif (
-            size >= _LEAST
-            and e.primitive.kernel is not Kernel.LONG
-            and sum([bytes_of(s.type) for s in sources]) >= _READS * size
-        ):
-            copy = renamed[value] = Var(value.type)
-            result.append(Equation(OPTIMIZATION_BARRIER, [value], [copy], e.place))
-        elif e.primitive.kernel is not Kernel.LONG:
-            made_of[value] = sources
+        read = _sources(e.inputs, made_of)
+        for value in e.outputs:
+            size = bytes_of(value.type)
+            sources = _of_size(read, size)
+            if value in shared and e.primitive.kernel is Kernel.LONG:
+                continue  # XLA does not repeat it
+            if value in shared and size >= _LEAST and _bytes(sources) >= _READS * size:
+                copy = renamed[value] = Var(value.type)
+                result.append(Equation(OPTIMIZATION_BARRIER, [value], [copy], e.place))
+            elif _fused(e.primitive):
+                made_of[value] = sources
     if not renamed and equations == list(program.equations):
         return program
     return Program(program.inputs, result, program.outputs, program.name)
@@ -103,10 +99,10 @@ def _fused(primitive: Any) -> bool:
 
 
 def _shared(program: Program) -> set[Atom]:
-    """The results of element-wise operations that are parts of several kernels.
+    """The values that are parts of several kernels.
 
-    A kernel is named by its result. One that is shared is taken for a kernel's result itself by
-    what it is made of.
+    They are results of element-wise operations, or of calls, which XLA inlines. A kernel is named
+    by its result; a shared value is taken for one.
     """
     outputs = set(program.outputs)
     readers: dict[Atom, tuple[Var, ...]] = {}
@@ -114,12 +110,15 @@ def _shared(program: Program) -> set[Atom]:
     for e in reversed(program.equations):
         if not e.outputs:
             continue
-        value = e.outputs[0]
-        kernels: tuple[Var, ...] = (value,)
-        if _fused(e.primitive) and value not in outputs:
+        primitive: Any = e.primitive
+        kernels: tuple[Var, ...] = (e.outputs[0],)
+        for value in e.outputs:
             read_by = readers.get(value, ())
-            if len(read_by) < 2 or not isinstance(e.primitive, Elementwise):
-                kernels = read_by
+            if value in outputs:
+                continue
+            if len(read_by) < 2 or not isinstance(primitive, Elementwise | Call):
+                if _fused(primitive):
+                    kernels = read_by
             else:
                 shared.add(value)
         for a in e.inputs:
@@ -130,12 +129,19 @@ def _shared(program: Program) -> set[Atom]:
     return shared
 
 
-def _sources(
-    operands: Iterable[Atom], made_of: dict[Atom, tuple[Var, ...]], size: int
-) -> tuple[Var, ...]:
+def _sources(operands: Iterable[Atom], made_of: dict[Atom, tuple[Var, ...]]) -> list[Var]:
     """The stored arrays that an operation on these operands reads, once fused."""
     sources: dict[Var, None] = {}
     for a in operands:
         if isinstance(a, Var):
             sources.update(dict.fromkeys(made_of.get(a, (a,))))
+    return list(sources)
+
+
+def _of_size(sources: list[Var], size: int) -> tuple[Var, ...]:
+    """Those that take time to read, beside a value of so many bytes."""
     return tuple([s for s in sources if _SMALL * bytes_of(s.type) >= size][:_MOST])
+
+
+def _bytes(sources: Iterable[Var]) -> int:
+    return sum([bytes_of(s.type) for s in sources])
