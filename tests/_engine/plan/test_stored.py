@@ -103,6 +103,8 @@ def test_applied_twice_it_changes_nothing_more():
 
     once = program_of(f, X, Y)
     assert stored(once) is once
+    plain = st.make_graph(lambda x: (snp.tanh(x).sum(), snp.tanh(x) @ W))(X)
+    assert stored(plain) is plain
 
 
 def test_only_with_simplify():

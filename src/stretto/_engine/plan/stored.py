@@ -9,7 +9,7 @@ barrier behind such a value keeps the work before it in one kernel. ``prepare`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stretto._engine.control.call import Call
@@ -30,6 +30,9 @@ To compute it again is to read them again; to store it is to write it once, and 
 
 _LEAST = 1 << 12
 """The bytes of the smallest value that is stored: below, a kernel costs more than what it saves."""
+
+_FEWEST = _LEAST // 16
+"""The fewest elements, of the widest dtype, that such a value has."""
 
 _SMALL = 4
 """Operands this many times smaller than the value cost nothing to read."""
@@ -59,8 +62,26 @@ def stored(program: Program) -> Program:
 
 
 def _stored(program: Program) -> Program:
-    equations = [_inside(e) for e in program.equations]
-    shared = _shared(program)
+    equations = program.equations
+    if any([e.primitive.holds_programs for e in equations]):
+        equations = [_inside(e) for e in equations]
+    if any([v.type.size >= _FEWEST for e in equations for v in e.outputs]):
+        shared = {v for v in _shared(program) if bytes_of(v.type) >= _LEAST}
+        if shared:
+            return _with_barriers(program, equations, shared)
+    return _with(program, equations)
+
+
+def _with(program: Program, equations: Sequence[Equation]) -> Program:
+    """The program with these equations; the same one if they are its own."""
+    own = program.equations
+    if equations is own or equations == list(own):
+        return program
+    return Program(program.inputs, equations, program.outputs, program.name)
+
+
+def _with_barriers(program: Program, equations: Sequence[Equation], shared: set[Atom]) -> Program:
+    """The program with these equations, and barriers behind what is worth storing."""
     made_of: dict[Atom, tuple[Var, ...]] = {}
     renamed: dict[Atom, Var] = {}
     result: list[Equation] = []
@@ -68,20 +89,22 @@ def _stored(program: Program) -> Program:
         if renamed and not renamed.keys().isdisjoint(e.inputs):
             e = Equation(e.primitive, [renamed.get(a, a) for a in e.inputs], e.outputs, e.place)
         result.append(e)
+        fused = _fused(e.primitive)
+        if not fused and shared.isdisjoint(e.outputs):
+            continue
         read = _sources(e.inputs, made_of)
         for value in e.outputs:
-            size = bytes_of(value.type)
-            sources = _of_size(read, size)
-            if value in shared and e.primitive.kernel is Kernel.LONG:
-                continue  # XLA does not repeat it
-            if value in shared and size >= _LEAST and _bytes(sources) >= _READS * size:
-                copy = renamed[value] = Var(value.type)
-                result.append(Equation(OPTIMIZATION_BARRIER, [value], [copy], e.place))
-            elif _fused(e.primitive):
+            sources = _of_size(read, bytes_of(value.type))
+            if value in shared:
+                if e.primitive.kernel is Kernel.LONG:
+                    continue  # XLA does not repeat it
+                if _bytes(sources) >= _READS * bytes_of(value.type):
+                    copy = renamed[value] = Var(value.type)
+                    result.append(Equation(OPTIMIZATION_BARRIER, [value], [copy], e.place))
+                    continue
+            if fused:
                 made_of[value] = sources
-    if not renamed and equations == list(program.equations):
-        return program
-    return Program(program.inputs, result, program.outputs, program.name)
+    return _with(program, result)
 
 
 def _inside(e: Equation) -> Equation:
