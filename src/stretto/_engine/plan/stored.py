@@ -63,9 +63,10 @@ def stored(program: Program) -> Program:
 
 def _stored(program: Program) -> Program:
     equations = program.equations
-    if any([e.primitive.holds_programs for e in equations]):
+    if any([p.holds_programs for p in {e.primitive for e in equations}]):
         equations = [_inside(e) for e in equations]
-    if any([v.type.size >= _FEWEST for e in equations for v in e.outputs]):
+    types = {v.type for e in equations for v in e.outputs}  # few, whereas equations may be many
+    if any([t.size >= _FEWEST for t in types]):
         shared = {v for v in _shared(program) if bytes_of(v.type) >= _LEAST}
         if shared:
             return _with_barriers(program, equations, shared)
