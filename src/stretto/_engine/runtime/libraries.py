@@ -23,7 +23,7 @@ _PRODUCT = re.compile(
 )
 
 
-_SMALL = 32
+_SMALL = 16
 """The most rows and columns of results in batches for which YNNPACK is faster."""
 
 
@@ -51,10 +51,10 @@ def _share_that_suits(text: str) -> float:
         # (M K) (K N) (M N) is the square of the number of multiply-adds.
         work = math.sqrt(math.prod(map(math.prod, sizes)))
         total += work
-        suits = right in turned or contracted == str(len(sizes[1]) - 1)
+        suits = right in turned
         if batching:
-            suits = suits and max(sizes[2][-2:]) <= _SMALL
-            suits = suits or left in repeated or right in repeated
+            small = contracted == str(len(sizes[1]) - 1) and max(sizes[2][-2:]) <= _SMALL
+            suits = small or left in repeated or right in repeated
         theirs += work if suits else 0
     return theirs / total if total else 0.0
 

@@ -58,6 +58,9 @@ def as_products(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
     terms = rhs.size // rhs.shape[dims.rhs_spec[0]]
     kernel, axis = _matrices(rhs, dims.rhs_spec, groups, 0, terms)
+    if groups == 1 and axis == 1:
+        # As in a layer whose weights are transposed, by which the compiler's options are chosen.
+        kernel, axis = transpose(kernel, (1, 0)), 0
     batch = ((0,), (0,)) if groups > 1 else ((), ())
     shape = (groups, out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]] // groups)
     parts = []

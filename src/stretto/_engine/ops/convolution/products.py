@@ -10,7 +10,7 @@ from typing import Any
 
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.ops.layout import move_axis, reshape
+from stretto._engine.ops.layout import move_axis, reshape, transpose
 
 __all__ = ["along_features"]
 
@@ -30,7 +30,8 @@ def along_features(op: Any, matrix: Any, summed: int, image: Any, axis: int) -> 
     dot = lambda contracted, batch: DotGeneral(contracted, batch, op.precision, op.preferred)
     if axis == image.ndim - 1:
         rows = reshape(image, (image.size // terms, terms))
-        result = dot(((1,), (summed,)), ((), ()))(rows, matrix)
+        matrix = matrix if summed == 0 else transpose(matrix, (1, 0))
+        result = dot(((1,), (0,)), ((), ()))(rows, matrix)
         return reshape(result, (*image.shape[:-1], outputs))
     examples, positions = image.shape[0], math.prod(image.shape[2:])
     if positions >= _FEWEST_COLUMNS or examples == 1:
