@@ -12,6 +12,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.convolution import shifted
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
+from stretto._engine.transforms.evaluate import evaluate
 
 
 @hs.composite
@@ -161,3 +162,15 @@ def test_slopes_of_a_wide_window_by_diagonals():
     slope = st.jit(st.grad(lambda w: (conv(x, w) ** 2).sum()))
     assert slope.lower(w).as_text().count("stablehlo.dot_general") == 7
     np.testing.assert_allclose(slope(w), st.grad(lambda w: (conv(x, w) ** 2).sum())(w), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["features", "batch"])
+@settings(max_examples=40)
+@given(hs.data())
+def test_programs_in_any_layout(kind, data):
+    """Also where features come last, and are put before the positions."""
+    op, lhs, rhs = data.draw(convolutions(kind))
+    x, y = whole(0, lhs), whole(1, rhs)
+    want = op(x, y)
+    (got,) = evaluate(shifted.program(op, x.type, y.type, want.type), [x, y])
+    np.testing.assert_array_equal(got, want)

@@ -9,8 +9,11 @@ compiler makes one vectorised loop of all these products and sums. ``op`` is a
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import split_axis
+from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from stretto._engine.ops.convolution.slices import assembled, cut, spread
 from stretto._engine.ops.layout import reshape, transpose
 
@@ -32,6 +36,10 @@ _MOST_TERMS = 128
 
 _MOST_PAIRS = 4
 """The most input features in a group; of the batch, pairs of an input and an output feature."""
+
+
+_MANY_TERMS = 16
+"""The terms from which a sum along the last axis repays putting positions there."""
 
 
 def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
@@ -50,11 +58,31 @@ def program(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Program:
     """The convolution as a program, in the form that is fastest."""
     if op.feature_groups > 1:
         form = of_feature_groups
+        terms = rhs.size // rhs.shape[op.dims.rhs_spec[0]]
+        turned = terms >= _MANY_TERMS
     else:
         last, positions = rhs.shape[op.dims.rhs_spec[-1]], out.shape[op.dims.out_spec[-1]]
         wide = len(op.strides) > 0 and positions >= 5 and last <= 16 * positions
         form = of_diagonals if wide and kind_of(out.dtype) == "float" else of_batch_groups
+        turned = True
+    if turned and lhs.ndim - 1 in op.dims.lhs_spec[:2]:
+        form = functools.partial(_positions_last, form)
     return record_shared(lambda x, y: [form(op, x, y, out)], (lhs, rhs), "convolution")
+
+
+def _positions_last(form: Callable[..., Any], op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution by the form, its operands put in the order batch, features, positions."""
+    dims = op.dims
+    plain = ConvDimensionNumbers(*[tuple(range(lhs.ndim))] * 3)
+    shape = tuple(out.shape[a] for a in dims.out_spec)
+    result = form(
+        dataclasses.replace(op, dims=plain),
+        transpose(lhs, dims.lhs_spec),
+        transpose(rhs, dims.rhs_spec),
+        out.with_shape(shape),
+    )
+    place = {a: i for i, a in enumerate(dims.out_spec)}
+    return transpose(result, tuple(place[a] for a in range(out.ndim)))
 
 
 def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
