@@ -6,13 +6,13 @@ b[i]``: next, read ``recurrence``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
@@ -21,14 +21,11 @@ from stretto._engine.ops.comparison import eq, full_like, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, FLOAT, NUMERIC
 from stretto._engine.ops.exponential import exp, log
+from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.layout import canonical_axis
-from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
+from stretto._engine.ops.reducing.recurrence import LinearRecurrence
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
-
-if TYPE_CHECKING:  # only to lower a program
-    from stretto._engine.ops.reducing import window_geometry
-else:
-    window_geometry = LazyModule("stretto._engine.ops.reducing.window_geometry")
+from stretto._engine.ops.reducing.running import running, shifted
 
 __all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
 
@@ -36,14 +33,13 @@ __all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
 class Cumulative(Primitive, abstract=True):
     """An operation over all elements up to each, along an axis; from there on if ``reverse``.
 
-    A subclass states the kinds of dtype that it ``accepts``, the StableHLO operation ``op`` and
-    the NumPy function ``ufunc`` that combine two elements, and the ``identity`` for a dtype.
+    A subclass states the kinds of dtype that it ``accepts``, the NumPy function ``ufunc`` and its
+    twin of values, ``combine``, that combine two elements, and the ``identity`` for a dtype.
     """
 
     axis: int
     reverse: bool
     accepts: ClassVar[frozenset[str]]
-    op: ClassVar[str]
     ufunc: ClassVar[np.ufunc]
     kernel = Kernel.ONE
     transpose = NOT_LINEAR
@@ -51,6 +47,11 @@ class Cumulative(Primitive, abstract=True):
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
         """What combines with any element to that element."""
+        raise NotImplementedError
+
+    @staticmethod
+    def combine(before: Any, here: Any) -> Any:
+        """Of what was combined so far, and what follows."""
         raise NotImplementedError
 
     def infer(self, x: ArrayType) -> ArrayType:
@@ -73,15 +74,19 @@ class Cumulative(Primitive, abstract=True):
         return out.astype(x.dtype, copy=False)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """A window from the first element to each, which XLA turns into a scan in blocks."""
+        """By ``composed``, narrow dtypes in wider ones."""
         if not x.type.size:
             return x
-        n = x.type.shape[self.axis]
-        ends = {"high" if self.reverse else "low": n - 1}
-        windows = [window_geometry.PLAIN] * x.type.ndim
-        windows[self.axis] = window_geometry.AxisWindow(n, **ends)
-        out = window_geometry.reduce_windows(b, self.op, x, tuple(windows), self.identity)
-        return b.convert(out, x.type.dtype)
+        wide = b.convert(x, widened(x.type.dtype))
+        return b.convert(b.inline(self.composed, wide), x.type.dtype)
+
+    def composed(self, x: Any) -> Any:
+        """Written with other operations."""
+
+        def combine(before: tuple[Any, ...], here: tuple[Any, ...]) -> tuple[Any]:
+            return (self.combine(*before, *here),)
+
+        return running(combine, (self.identity(x.dtype),), (x,), self.axis, self.reverse)[0]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is left as it is."""
@@ -102,8 +107,8 @@ class Cumsum(Cumulative):
     """The running sum."""
 
     accepts = NUMERIC
-    op = "add"
     ufunc = np.add
+    combine = staticmethod(operator.add)
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
@@ -123,8 +128,8 @@ class Cumprod(Cumulative):
     """The running product."""
 
     accepts = NUMERIC
-    op = "multiply"
     ufunc = np.multiply
+    combine = staticmethod(operator.mul)
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
@@ -160,16 +165,16 @@ class RunningChooser(Cumulative, abstract=True):
 class Cummax(RunningChooser):
     """The running maximum."""
 
-    op = "maximum"
     ufunc = np.maximum
+    combine = staticmethod(maximum)
     identity = staticmethod(greatest_below)
 
 
 class Cummin(RunningChooser):
     """The running minimum."""
 
-    op = "minimum"
     ufunc = np.minimum
+    combine = staticmethod(minimum)
     identity = staticmethod(least_above)
 
 
@@ -177,15 +182,7 @@ class Cumlogsumexp(Cumulative):
     """The logarithm of the running sum of exponentials."""
 
     accepts = FLOAT
-    op = ""
     ufunc = np.logaddexp
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """By ``composed``, in at least float32."""
-        if not x.type.size:
-            return x
-        wide = b.convert(x, widened(x.type.dtype))
-        return b.convert(b.inline(self.composed, wide), x.type.dtype)
 
     def composed(self, x: Any) -> Any:
         """m + log s, with the running maximum m and the sum s of exp(x - m) so far.

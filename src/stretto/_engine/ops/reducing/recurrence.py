@@ -14,21 +14,11 @@ import numpy as np
 
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of
-from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.elementwise import INEXACT, align_mapped
-from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import widened
-from stretto._engine.ops.shape import pad, rev, slice_in_dim
+from stretto._engine.ops.reducing.running import running, shifted
 
-__all__ = ["LinearRecurrence", "shifted"]
-
-
-def shifted(x: Any, axis: int, reverse: bool, first: Any, by: int = 1) -> Any:
-    """The element ``by`` places before each, or after if ``reverse``; else ``first``."""
-    low, high = (-by, by) if reverse else (by, -by)
-    config = [(0, 0, 0)] * x.ndim
-    config[axis] = (low, high, 0)
-    return pad(x, first, config)
+__all__ = ["LinearRecurrence"]
 
 
 class LinearRecurrence(Primitive):
@@ -72,10 +62,8 @@ class LinearRecurrence(Primitive):
         return b.convert(out, x.type.dtype)
 
     def composed(self, a: Any, b: Any) -> Any:
-        """Written with other operations: a scan in blocks."""
-        if not self.reverse:
-            return _scan(a, b, self.axis)[1]
-        return rev(_scan(rev(a, (self.axis,)), rev(b, (self.axis,)), self.axis)[1], (self.axis,))
+        """Written with other operations: (a', b') after (a, b) is (a a', a' b + b')."""
+        return running(_after, (1, 0), (a, b), self.axis, self.reverse)[1]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """dy[i] = a[i] dy[i-1] + (da[i] y[i-1] + db[i])."""
@@ -98,42 +86,6 @@ class LinearRecurrence(Primitive):
         return LinearRecurrence(self.axis + (axis <= self.axis), self.reverse)(*values), axis
 
 
-_BLOCK = 16
-
-
-def _scan(a: Any, b: Any, axis: int) -> tuple[Any, Any]:
-    """All products of ``a`` up to each element, and the recurrence's values.
-
-    Within blocks of 16 by steps of doubling length, then over the blocks' last elements in the
-    same way: linear work, and a program whose length grows with the logarithm of the size.
-    (a', b') after (a, b) is (a a', a' b + b').
-    """
-    n = a.shape[axis]
-    if n <= _BLOCK:
-        step = 1
-        while step < n:
-            b = b + a * shifted(b, axis, False, 0, step)
-            a = a * shifted(a, axis, False, 1, step)
-            step *= 2
-        return a, b
-    blocks = -(-n // _BLOCK)
-    shape = a.shape
-    filled = [(0, blocks * _BLOCK - n if d == axis else 0, 0) for d in range(a.ndim)]
-    split = (*shape[:axis], blocks, _BLOCK, *shape[axis + 1 :])
-    a, b = (reshape(pad(v, e, filled), split) for v, e in ((a, 1), (b, 0)))
-    a, b = _scan(a, b, axis + 1)
-    last = [
-        reshape(
-            slice_in_dim(v, _BLOCK - 1, _BLOCK, axis=axis + 1),
-            split[: axis + 1] + split[axis + 2 :],
-        )
-        for v in (a, b)
-    ]
-    last_a, last_b = _scan(last[0], last[1], axis)
-    dims = tuple(d for d in range(a.ndim) if d != axis + 1)
-    before_a = broadcast_in_dim(shifted(last_a, axis, False, 1), split, dims)
-    before_b = broadcast_in_dim(shifted(last_b, axis, False, 0), split, dims)
-    whole = (*shape[:axis], blocks * _BLOCK, *shape[axis + 1 :])
-    a, b = a * before_a, b + a * before_b
-    a, b = (slice_in_dim(reshape(v, whole), 0, n, axis=axis) for v in (a, b))
-    return a, b
+def _after(before: tuple[Any, ...], here: tuple[Any, ...]) -> tuple[Any, Any]:
+    (a, b), (factor, source) = before, here
+    return a * factor, factor * b + source
