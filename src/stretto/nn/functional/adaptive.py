@@ -21,8 +21,9 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
+from stretto._engine.ops.shape import concatenate
 from stretto.nn.functional.arguments import as_float, batched, unbatched
-from stretto.nn.functional.windows import Table, greatest_and_places
+from stretto.nn.functional.windows import Table, elements_of, greatest_and_places
 from stretto.numpy.taking import take
 
 __all__ = [
@@ -83,12 +84,20 @@ def _adaptive_avg_pool(
 
 
 def _mean_along(x: Array, axis: int, m: int) -> Array:
-    """The means of ``m`` windows that do not tile the axis."""
+    """The means of ``m`` windows that do not tile the axis.
+
+    A few long windows are summed one by one: the derivative of ``take`` is a scatter.
+    """
     index, inside = _table(x.shape[axis], m)
-    lines = take(x, index, axis, mode="clip")
     after = (1,) * (x.ndim - axis - 1)
-    counted = as_value(inside.reshape(*inside.shape, *after))
-    total = reduce_sum(where(counted, lines, zeros_like(lines)), (axis + 1,))
+    if m <= index.shape[1]:
+        shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        sums = [reduce_sum(elements_of(x, axis, line), (axis,)) for line in index]
+        total = concatenate([reshape(one, shape) for one in sums], axis)
+    else:
+        lines = take(x, index, axis, mode="clip")
+        counted = as_value(inside.reshape(*inside.shape, *after))
+        total = reduce_sum(where(counted, lines, zeros_like(lines)), (axis + 1,))
     return total / as_value(inside.sum(1).astype(total.dtype).reshape(*(1,) * axis, m, *after))
 
 

@@ -13,19 +13,27 @@ from typing import TypeAlias
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array
-from stretto._engine.ops.comparison import full_like, where
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import eq, full, full_like, gt, ne, where
 from stretto._engine.ops.index.along_axis import take_along_axis
-from stretto._engine.ops.layout import expand_dims, reshape, squeeze, transpose
-from stretto._engine.ops.reducing.places import argmax
-from stretto._engine.ops.reducing.reduce import greatest_below
+from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin, greatest_below
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.numpy.taking import take
 
-__all__ = ["Table", "greatest_and_places", "table_of", "window_of"]
+__all__ = ["Table", "elements_of", "greatest_and_places", "table_of", "window_of"]
 
 Table: TypeAlias = tuple[np.ndarray, np.ndarray]
-"""Indices (windows, elements), and whether each element counts; any index for one that does not."""
+"""Indices (windows, elements), and whether each element counts; any index for one that does not.
+
+In a window indices are evenly spaced.
+"""
+
+
+_INDEX = np.dtype(np.int32)
 
 
 def window_of(n: int, k: int, stride: int, padding: int, dilation: int, ceil: bool) -> AxisWindow:
@@ -56,28 +64,70 @@ def table_of(n: int, window: AxisWindow) -> Table:
 def greatest_and_places(x: Array, tables: Sequence[Table]) -> tuple[Array, Array]:
     """The greatest element of each window, and its index in the flattened spatial axes, int32.
 
-    Among equals the first counts; NaN is the greatest.
+    Among equals the first counts; NaN is the greatest. The derivative goes to that element.
     """
     n, sizes = len(tables), x.shape[2:]
-    flat, counted = np.zeros((1,) * 2 * n, np.int64), np.ones((1,) * 2 * n, np.bool_)
-    for d, (index, inside) in enumerate(tables):
-        shape = [1] * 2 * n
-        shape[d], shape[n + d] = index.shape
-        flat = flat + index.reshape(shape) * math.prod(sizes[d + 1 :])
-        counted = counted & inside.reshape(shape)
-    windows = flat.shape[:n]
-    flat, counted = (t.reshape(*windows, -1) for t in (flat, counted))
-    # Where nothing exceeds the padding, its place is that of the window's first element.
-    first = np.take_along_axis(flat, counted.argmax(-1)[..., None], -1)
-    flat = np.where(counted, flat, first).astype(np.int32)
+    # Axis by axis from the last: among equals the first row counts, and in it the first column.
+    best, places = x, full((), 0, _INDEX)
+    for d in reversed(range(n)):
+        step = math.prod(sizes[d + 1 :])
+        here = np.arange(sizes[d], dtype=_INDEX).reshape(-1, *(1,) * (n - 1 - d)) * step
+        places = broadcast_to(places + as_value(here), best.shape)
+        best, places = _best_along(best, places, 2 + d, *tables[d])
+    # A window in the padding alone has its first element's place.
+    starts, inside = np.zeros((1,) * n, np.int64), np.ones((1,) * n, np.bool_)
+    for d, (index, there) in enumerate(tables):
+        shape = [len(index) if e == d else 1 for e in range(n)]
+        starts = starts + index[:, 0].reshape(shape) * math.prod(sizes[d + 1 :])
+        inside = inside & there.any(1).reshape(shape)
+    if not inside.all():
+        places = where(as_value(inside), places, as_value(starts.astype(_INDEX)))
+    flat = reshape(x, (*x.shape[:2], math.prod(sizes)))
+    at = reshape(places, (*x.shape[:2], math.prod(places.shape[2:])))
+    values = reshape(take_along_axis(flat, at, -1), places.shape)
+    if not inside.all():
+        values = where(as_value(inside), values, full_like(values, greatest_below(x.dtype)))
+    return values, places
 
-    lines = x
-    for d, (index, _) in enumerate(tables):
-        lines = take(lines, index, 2 + 2 * d, mode="clip")
-    apart = (0, 1, *range(2, 2 + 2 * n, 2), *range(3, 3 + 2 * n, 2))
-    lines = reshape(transpose(lines, apart), (*x.shape[:2], *windows, flat.shape[-1]))
-    lines = where(as_value(counted), lines, full_like(lines, greatest_below(x.dtype)))
-    at = expand_dims(argmax(lines, lines.ndim - 1), (lines.ndim - 1,))
-    values = squeeze(take_along_axis(lines, at, -1), (lines.ndim - 1,))
-    places = take_along_axis(as_value(flat[None, None]), at, -1)
-    return values, squeeze(places, (lines.ndim - 1,))
+
+def _best_along(
+    x: Array, places: Array, axis: int, index: np.ndarray, inside: np.ndarray
+) -> tuple[Array, Array]:
+    """The greatest element of each window along an axis, and the place of the first such.
+
+    A few long windows are reduced one by one; of many short ones the first elements are compared
+    with the second ones, and so on.
+    """
+    # An element that does not count is one that does, again.
+    first = np.take_along_axis(index, inside.argmax(1)[:, None], 1)
+    index = np.where(inside, index, first)
+    count, size = index.shape
+    if not 0 < count <= size:
+        best, at = (take(v, index[:, 0], axis, mode="clip") for v in (x, places))
+        for column in index.T[1:]:
+            other, there = (take(v, column, axis, mode="clip") for v in (x, places))
+            better = gt(other, best)
+            if is_inexact(x.dtype):
+                better = better | (ne(other, other) & eq(best, best))
+            best, at = where(better, other, best), where(better, there, at)
+        return best, at
+    found = [_best(*[elements_of(v, axis, line) for v in (x, places)], axis) for line in index]
+    return concatenate([v for v, _ in found], axis), concatenate([at for _, at in found], axis)
+
+
+def elements_of(x: Array, axis: int, index: np.ndarray) -> Array:
+    """The elements of one window, in order, each once."""
+    index = np.unique(index)
+    step = int(index[1] - index[0]) if index.size > 1 else 1
+    return slice_in_dim(x, int(index[0]), int(index[-1]) + 1, step, axis)
+
+
+def _best(x: Array, places: Array, axis: int) -> tuple[Array, Array]:
+    """The greatest element along an axis, and the least place of such."""
+    shape = tuple(1 if d == axis else size for d, size in enumerate(x.shape))
+    best = reshape(ReduceMax((axis,))(x), shape)
+    there = eq(x, broadcast_to(best, x.shape))
+    if is_inexact(x.dtype):
+        there = there | ne(x, x)
+    at = ReduceMin((axis,))(where(there, places, np.iinfo(_INDEX).max))
+    return best, reshape(at, shape)
