@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st_
 
 import stretto as st
 import stretto.numpy as snp
@@ -83,6 +85,22 @@ def test_dtypes():
 @pytest.mark.parametrize("mode", MODES)
 def test_laws(mode):
     laws.check(lambda x: F.pad(x, (2, 1, -1, 2), mode), [f32(2, 4, 3)])
+
+
+@given(
+    mode=st_.sampled_from(["reflect", "replicate", "circular"]),
+    n=st_.integers(1, 7),
+    ends=st_.tuples(st_.integers(0, 7), st_.integers(0, 7)),
+)
+def test_gradient_adds_all_copies_up(mode, n, ends):
+    most = {"reflect": n - 1, "circular": n, "replicate": 7}[mode]
+    low, high = (min(end, most) for end in ends)
+    index = np.pad(np.arange(n), (low, high), MODES[mode])
+    ct = np.random.default_rng(0).integers(-9, 9, (2, len(index))).astype("f")
+    want = np.zeros((2, n), "f")
+    np.add.at(want, (slice(None), index), ct)
+    _, back = st.vjp(lambda x: F.pad(x, (low, high), mode), snp.zeros((2, n)))
+    np.testing.assert_array_equal(back(ct)[0], want)
 
 
 X = snp.ones((2, 3, 4))

@@ -6,11 +6,15 @@ Name, meanings and defaults are those of ``torch.nn.functional.pad``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+from stretto._engine.control.linear_call import linear_call
 from stretto._engine.core.integers import integers
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
+from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto._engine.ops.shape import pad as pad_values
 
@@ -84,15 +88,32 @@ def _beyond(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
             f"pad: mode {mode!r} can add at most {max(most, 0)} elements to axis {axis} of "
             f"{x.type}, got {(low, high)}"
         )
-    parts = [x]
-    if low > 0:
-        before = {"reflect": 1, "circular": n - low}.get(mode, 0)
-        parts.insert(0, _copied(x, axis, before, low, mode))
-    if high > 0:
-        after = {"reflect": n - 1 - high, "circular": 0}.get(mode, n - 1)
-        parts.append(_copied(x, axis, after, high, mode))
-    out = concatenate(parts, axis) if len(parts) > 1 else x
-    return slice_in_dim(out, crop[0], out.shape[axis] - crop[1], 1, axis)
+    low, high = max(low, 0), max(high, 0)
+    if low or high:
+        x = _extended(x, axis, low, high, mode)
+    return slice_in_dim(x, crop[0], x.shape[axis] - crop[1], 1, axis)
+
+
+def _extended(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
+    n = x.shape[axis]
+
+    def extend(_: None, x: Array) -> Array:
+        parts = [x]
+        if low:
+            before = {"reflect": 1, "circular": n - low}.get(mode, 0)
+            parts.insert(0, _copied(x, axis, before, low, mode))
+        if high:
+            after = {"reflect": n - 1 - high, "circular": 0}.get(mode, n - 1)
+            parts.append(_copied(x, axis, after, high, mode))
+        return concatenate(parts, axis)
+
+    def fold(_: None, ct: Array) -> Array:
+        return _folded(ct, axis, low, high, mode)
+
+    # At rest nothing is transposed, and recording both ways would take longer than padding.
+    if state.interpreter is state.eager or not is_inexact(x.dtype):
+        return extend(None, x)
+    return linear_call(extend, fold, None, x)
 
 
 def _copied(x: Array, axis: int, start: int, count: int, mode: str) -> Array:
@@ -101,3 +122,30 @@ def _copied(x: Array, axis: int, start: int, count: int, mode: str) -> Array:
         return broadcast_to(slice_in_dim(x, start, start + 1, 1, axis), shape)
     part = slice_in_dim(x, start, start + count, 1, axis)
     return rev(part, (axis,)) if mode == "reflect" else part
+
+
+def _folded(ct: Array, axis: int, low: int, high: int, mode: str) -> Array:
+    """The transpose: each element's own cotangent, and those of its copies.
+
+    One concatenation, of the stretches in which the same copies are added: sums of padded arrays
+    would store one of the whole size for each copy.
+    """
+    n = ct.shape[axis] - low - high
+    copies = [(0, 0, low), (0, low + n, high)]  # where the copy goes, and where its cotangents are
+    pieces = [slice_in_dim(ct, start, start + size, 1, axis) for _, start, size in copies]
+    if mode == "replicate":
+        pieces = [expand_dims(reduce_sum(piece, (axis,)), (axis,)) for piece in pieces]
+    if mode == "reflect":
+        pieces = [rev(piece, (axis,)) for piece in pieces]
+    first = {"reflect": 1, "replicate": 0, "circular": n - low}[mode]
+    last = {"reflect": n - 1 - high, "replicate": n - 1, "circular": 0}[mode]
+    added = [(at, piece) for at, piece in zip((first, last), pieces) if piece.shape[axis]]
+    ends = {end for at, piece in added for end in (at, at + piece.shape[axis])}
+    out = []
+    for start, stop in pairwise(sorted({0, n, *ends})):
+        part = slice_in_dim(ct, low + start, low + stop, 1, axis)
+        for at, piece in added:
+            if at <= start and stop <= at + piece.shape[axis]:
+                part = part + slice_in_dim(piece, start - at, stop - at, 1, axis)
+        out.append(part)
+    return concatenate(out, axis)
