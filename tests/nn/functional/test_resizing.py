@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st_
 
 import stretto as st
 import stretto.numpy as snp
@@ -113,6 +115,39 @@ def test_a_line_stays_a_line():
     square = snp.array(x[..., None] * np.ones(4, "f"))
     got = F.interpolate(square, size=(9, 4), mode="bicubic", align_corners=True)
     np.testing.assert_allclose(got[0, 0, 2:7, 0], np.linspace(0, 1, 9)[2:7], atol=1e-6)
+
+
+@given(st_.integers(60, 140), st_.integers(20, 300), st_.booleans(), st_.integers(0, 9))
+def test_long_axes_are_interpolated(n, m, align_corners, seed):
+    """Those where a few elements are read for each one, and those where that is no gain."""
+    rng = np.random.default_rng(seed)
+    x, ct = rng.normal(size=(1, 2, n)), rng.normal(size=(1, 2, m))
+    places = (
+        np.arange(m) * (n - 1) / (m - 1) if align_corners else (np.arange(m) + 0.5) * n / m - 0.5
+    )
+    want = np.stack([np.interp(places, np.arange(n), line) for line in x[0]])[None]
+
+    def resize(x):
+        return F.interpolate(x, size=m, mode="linear", align_corners=align_corners)
+
+    def gradient(x, ct):
+        return st.vjp(resize, x)[1](ct)[0]
+
+    with st.enable_x64():
+        for run in (lambda f: f, st.jit):
+            np.testing.assert_allclose(run(resize)(x), want, rtol=1e-9, atol=1e-9)
+            # <ct, A x> = <A* ct, x>
+            back = np.asarray(run(gradient)(x, ct))
+            np.testing.assert_allclose((back * x).sum(), (ct * want).sum(), rtol=1e-9, atol=1e-9)
+        again = st.jit(lambda x, ct: st.vjp(lambda ct: gradient(x, ct), ct)[1](x)[0])(x, ct)
+        np.testing.assert_allclose(again, want, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["linear", "bilinear"])
+def test_laws_of_long_axes(mode):
+    shape = (1, 2, 70) if mode == "linear" else (1, 1, 2, 70)
+    size = 130 if mode == "linear" else (3, 130)
+    laws.check(lambda x: F.interpolate(x, size, mode=mode), [f32(*shape)])
 
 
 def test_dtypes():

@@ -1,19 +1,23 @@
 """Resizing images: by nearest elements, or by means of neighbours.
 
 Names, meanings and defaults are those of ``torch.nn.functional``. Every mode works axis by axis.
-Means are products with a matrix (outputs, inputs) of weights, a few in each row.
+Means are products with a matrix (outputs, inputs) of weights, a few in each row; over long axes
+these few elements are read by index.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto._engine.control.linear_call import linear_call
 from stretto._engine.core.integers import integers
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import dot_general
@@ -39,6 +43,9 @@ _RANKS = {
     "bicubic": (4,),
     "area": (3, 4, 5),
 }
+_SPARSE = 32
+"""How many multiply-adds in a product take as long as reading one element by its index."""
+
 _MEANS = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
 
 
@@ -52,7 +59,7 @@ def interpolate(
 ) -> Array:
     """Resize the spatial axes.
 
-    In the linear and cubic modes an infinity or NaN spreads along its line.
+    In the linear and cubic modes an infinity or NaN may spread along its line.
 
     Args:
         input: (batch, channels, and one to three spatial axes).
@@ -127,7 +134,7 @@ def _resized(
         # Where sizes are equal the linear modes copy, as PyTorch does, whatever the scale.
         if n != m or (mode == "bicubic" and scale is not None):
             matrix = weights(n, _places(n, m, scale, bool(align_corners)), bool(align_corners))
-            out = _product(out, axis, matrix)
+            out = _weighed(out, axis, matrix)
     return convert(out, x.dtype)
 
 
@@ -234,6 +241,39 @@ def _cubic(n: int, places: np.ndarray, align_corners: bool) -> np.ndarray:
         far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
         taps.append((low + k, np.where(d <= 1, near, far)))
     return _matrix(n, taps)
+
+
+def _weighed(x: Array, axis: int, matrix: np.ndarray) -> Array:
+    """The product with a matrix, most elements of which are 0."""
+    taps, back = _taps(matrix), _taps(matrix.T)
+    m, n = matrix.shape
+    if n < _SPARSE * len(taps) or m < _SPARSE * len(back):
+        return _product(x, axis, matrix)
+    # At rest nothing is transposed, and recording both ways would take longer than resizing.
+    if state.interpreter is state.eager:
+        return _sum_of(taps, x, axis)
+    return linear_call(
+        lambda _, x: _sum_of(taps, x, axis), lambda _, ct: _sum_of(back, ct, axis), None, x
+    )
+
+
+def _taps(matrix: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What is not 0 in each row: the first column and its weight, the second, and so on."""
+    order = np.argsort(matrix == 0, axis=1, kind="stable")
+    order = order[:, : np.count_nonzero(matrix, axis=1).max()]
+    weights = np.take_along_axis(matrix, order, 1)
+    # Where a row has fewer, its first counts again, by 0.
+    index = np.where(weights == 0, order[:, :1], order).astype(np.int32)
+    return [*zip(index.T, weights.T, strict=True)]
+
+
+def _sum_of(taps: list[tuple[np.ndarray, np.ndarray]], x: Array, axis: int) -> Array:
+    after = (1,) * (x.ndim - axis - 1)
+    terms = [
+        take(x, index, axis, mode="clip") * as_value(weight.astype(x.dtype).reshape(-1, *after))
+        for index, weight in taps
+    ]
+    return functools.reduce(operator.add, terms)
 
 
 def _product(x: Array, axis: int, matrix: np.ndarray) -> Array:
