@@ -111,7 +111,9 @@ def _best_along(
                 better = better | (ne(other, other) & eq(best, best))
             best, at = where(better, other, best), where(better, there, at)
         return best, at
-    found = [_best(*[elements_of(v, axis, line) for v in (x, places)], axis) for line in index]
+    found = [
+        _best(elements_of(x, axis, line), elements_of(places, axis, line), axis) for line in index
+    ]
     return concatenate([v for v, _ in found], axis), concatenate([at for _, at in found], axis)
 
 

@@ -6,7 +6,7 @@ import pytest
 from stretto._engine.api.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.reducing.recurrence import LinearRecurrence
+from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
 from stretto.laws import bf16, c64, f32, f64, law
 
 
@@ -48,6 +48,13 @@ def test_long_axes(run):
     n = 100_000
     y = run(along())(np.full(n, 0.5, np.float32), np.ones(n, np.float32))
     np.testing.assert_allclose(y, 2 - 0.5 ** np.arange(n), rtol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_shifted(reverse):
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    want = [2, 3, 9] if reverse else [9, 1, 2]
+    np.testing.assert_array_equal(shifted(as_value(x), 0, reverse, 9), want)
 
 
 def test_refuses():

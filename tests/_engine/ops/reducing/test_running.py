@@ -1,14 +1,13 @@
 """Everything so far, combined in blocks: beside a loop, at sizes around whole blocks."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stretto._engine.api.jit import jit
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.reducing.running import running, shifted
+from stretto._engine.ops.reducing.running import running
 
 
 def first_of(before, here):
@@ -36,13 +35,6 @@ def test_combines_in_order(n, axis, reverse):
     first, count = run(as_value(x))
     np.testing.assert_array_equal(first, np.moveaxis(want, 0, axis))
     np.testing.assert_array_equal(count, np.moveaxis(np.broadcast_to(counts, want.shape), 0, axis))
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_shifted(reverse):
-    x = np.array([1.0, 2.0, 3.0], np.float32)
-    want = [2, 3, 9] if reverse else [9, 1, 2]
-    np.testing.assert_array_equal(shifted(as_value(x), 0, reverse, 9), want)
 
 
 def test_totals_are_not_recomputed_for_each_element():

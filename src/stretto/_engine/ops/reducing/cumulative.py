@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
@@ -23,9 +24,13 @@ from stretto._engine.ops.elementwise import COMPARABLE, FLOAT, NUMERIC
 from stretto._engine.ops.exponential import exp, log
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.layout import canonical_axis
-from stretto._engine.ops.reducing.recurrence import LinearRecurrence
+from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
-from stretto._engine.ops.reducing.running import running, shifted
+
+if TYPE_CHECKING:  # only to lower a program
+    from stretto._engine.ops.reducing import running
+else:
+    running = LazyModule("stretto._engine.ops.reducing.running")
 
 __all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
 
@@ -50,7 +55,7 @@ class Cumulative(Primitive, abstract=True):
         raise NotImplementedError
 
     @staticmethod
-    def combine(before: Any, here: Any) -> Any:
+    def combine(before: Any, here: Any, /) -> Any:
         """Of what was combined so far, and what follows."""
         raise NotImplementedError
 
@@ -86,7 +91,7 @@ class Cumulative(Primitive, abstract=True):
         def combine(before: tuple[Any, ...], here: tuple[Any, ...]) -> tuple[Any]:
             return (self.combine(*before, *here),)
 
-        return running(combine, (self.identity(x.dtype),), (x,), self.axis, self.reverse)[0]
+        return running.running(combine, (self.identity(x.dtype),), (x,), self.axis, self.reverse)[0]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is left as it is."""

@@ -8,17 +8,30 @@ read ``cumulative``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.elementwise import INEXACT, align_mapped
 from stretto._engine.ops.reducing.reduce import widened
-from stretto._engine.ops.reducing.running import running, shifted
+from stretto._engine.ops.shape import pad
 
-__all__ = ["LinearRecurrence"]
+if TYPE_CHECKING:  # only to lower a program
+    from stretto._engine.ops.reducing import running
+else:
+    running = LazyModule("stretto._engine.ops.reducing.running")
+
+__all__ = ["LinearRecurrence", "shifted"]
+
+
+def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
+    """The element before each, or after if ``reverse``; else ``first``."""
+    config = [(0, 0, 0)] * x.ndim
+    config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
+    return pad(x, first, config)
 
 
 class LinearRecurrence(Primitive):
@@ -63,7 +76,7 @@ class LinearRecurrence(Primitive):
 
     def composed(self, a: Any, b: Any) -> Any:
         """Written with other operations: (a', b') after (a, b) is (a a', a' b + b')."""
-        return running(_after, (1, 0), (a, b), self.axis, self.reverse)[1]
+        return running.running(_after, (1, 0), (a, b), self.axis, self.reverse)[1]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """dy[i] = a[i] dy[i-1] + (da[i] y[i-1] + db[i])."""

@@ -12,20 +12,14 @@ from typing import Any, TypeAlias
 from stretto._engine.ops.barrier import optimization_barrier
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.reducing.recurrence import shifted
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 
-__all__ = ["running", "shifted"]
+__all__ = ["running"]
 
 Values: TypeAlias = tuple[Any, ...]
 
 _BLOCK = 16
-
-
-def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
-    """The element before each, or after if ``reverse``; else ``first``."""
-    config = [(0, 0, 0)] * x.ndim
-    config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
-    return pad(x, first, config)
 
 
 def running(
