@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as some
 
 import stretto as st
@@ -243,3 +243,24 @@ def test_errors_name_what_does_not_fit():
         ReduceWindowMax((PLAIN, PLAIN))(x + 1j)
     with pytest.raises(st.errors.MissingRuleError, match="only its jvp is ever transposed"):
         ReduceWindowMax.transpose(None)
+
+
+@given(
+    some.integers(1, 9),
+    some.integers(1, 4),
+    some.integers(-2, 3),
+    some.integers(-2, 5),
+)
+def test_transpose_of_tiles_gives_each_element_its_window(n, size, low, high):
+    assume(n + low + high >= size)
+    window = AxisWindow(size, size, low, high)
+    count = window.count(n)
+    ct = np.arange(1.0, 2 * count + 1, dtype=np.float32).reshape(2, count)
+    want = np.zeros((2, n), np.float32)
+    for i in range(n):
+        if 0 <= (i + low) // size < count:
+            want[:, i] = ct[:, (i + low) // size]
+    total = ReduceWindowSum((PLAIN, window))
+    for run in (lambda f: f, st.jit):
+        back = run(lambda ct: st.vjp(total, snp.zeros((2, n)))[1](ct)[0])
+        np.testing.assert_array_equal(back(snp.asarray(ct)), want)

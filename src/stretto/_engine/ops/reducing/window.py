@@ -15,8 +15,10 @@ import numpy as np
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.elementwise import NUMERIC
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import (
     ReduceAnd,
     ReduceMax,
@@ -29,6 +31,7 @@ from stretto._engine.ops.reducing.reduce import (
 )
 from stretto._engine.ops.reducing.window_geometry import (
     PLAIN,
+    AxisWindow,
     Windows,
     patches,
     patches_reference,
@@ -36,6 +39,7 @@ from stretto._engine.ops.reducing.window_geometry import (
     window_shape,
 )
 from stretto._engine.ops.reducing.window_select import SelectAndGatherAdd, WindowPlace
+from stretto._engine.ops.shape import pad
 
 __all__ = [
     "ReduceWindowAnd",
@@ -152,8 +156,25 @@ class ReduceWindowSum(WindowReduction):
         """To each element the sum over the windows that hold it."""
         if not ct.type.size:
             return (full(x.shape, 0, x.dtype, ct.type.weak_type),)
+        if all(w == PLAIN or w.tiles for w in self.windows):
+            for axis, w in enumerate(self.windows):
+                if w != PLAIN:
+                    ct = _repeated(ct, axis, w, x.shape[axis])
+            return (ct,)
         back = [w.transposed(n) for n, w in zip(x.shape, self.windows, strict=True)]
         return (ReduceWindowSum(tuple(back))(ct),)
+
+
+def _repeated(ct: Any, axis: int, w: AxisWindow, n: int) -> Any:
+    """For each of ``n`` elements what its one window has, or 0 if no window has it."""
+    shape, count = ct.shape, ct.shape[axis]
+    split = (*shape[: axis + 1], w.size, *shape[axis + 1 :])
+    dims = tuple(d for d in range(len(split)) if d != axis + 1)
+    wide = broadcast_in_dim(ct, split, dims)
+    wide = reshape(wide, (*shape[:axis], count * w.size, *shape[axis + 1 :]))
+    config = [(0, 0, 0)] * len(shape)
+    config[axis] = (-w.low, n + w.low - count * w.size, 0)
+    return pad(wide, 0, config)
 
 
 class WindowChooser(WindowReduction, abstract=True):

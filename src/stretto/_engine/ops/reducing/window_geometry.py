@@ -55,6 +55,11 @@ class AxisWindow(NamedTuple):
         """The padding, as ``Pad`` takes it."""
         return self.low, self.high, self.base_dilation - 1
 
+    @property
+    def tiles(self) -> bool:
+        """Whether each window begins where the one before ends, so that each element is in one."""
+        return self.size == self.stride and self.base_dilation == self.dilation == 1
+
     def padded(self, n: int) -> int:
         """How many elements there are after padding ``n``."""
         return self.low + dilated(n, self.base_dilation) + self.high
