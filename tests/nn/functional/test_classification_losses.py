@@ -286,3 +286,63 @@ def test_logits_of_ignored_targets_have_no_part_in_derivatives(bad, options):
     for f in (st.grad(loss), st.jit(st.grad(loss))):
         np.testing.assert_array_equal(f(other, target), f(x, target))
         assert not np.asarray(f(other, target))[1].any()
+
+
+def test_the_forward_pass_compares_no_classes():
+    x, t = snp.ones((4, 5)), snp.zeros(4, int)
+    text = st.jit(F.nll_loss).lower(x, t).as_text()
+    assert "gather" in text and "tensor<4x5xi1>" not in text
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32])
+def test_classes_of_narrow_types_beyond_their_range(dtype):
+    x, t = np.sin(np.arange(900.0, dtype="f")).reshape(3, 300), np.array([0, 44, 127])
+    for loss in (F.nll_loss, F.cross_entropy):
+        for f in (loss, st.grad(loss)):
+            want = f(x, t)
+            np.testing.assert_allclose(f(x, t.astype(dtype)), want, rtol=1e-6)
+            np.testing.assert_allclose(st.jit(f)(x, t.astype(dtype)), want, rtol=1e-6)
+
+
+def test_no_targets():
+    x, t = snp.ones((0, 3)), snp.zeros((0,), int)
+    for loss in (F.nll_loss, F.cross_entropy):
+        assert loss(x, t, reduction="sum") == 0
+        assert st.grad(lambda x, loss=loss: loss(x, t, reduction="sum"))(x).shape == (0, 3)
+
+
+def test_no_classes():
+    x, t = snp.ones((2, 0)), snp.full((2,), -100)
+    for loss in (F.nll_loss, F.cross_entropy):
+        assert loss(x, t, snp.ones(0), reduction="none").tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}], ids=str)
+def test_second_derivatives_are_finite_beside_ignored_logits(options):
+    x = snp.array([[0.0, 1.0, 3.0], [np.nan, np.inf, 0.0]])
+    t = snp.array([1, -100])
+    loss = lambda x: F.cross_entropy(x, t, reduction="sum", **options)
+    hessian = np.asarray(st.jit(st.hessian(loss))(x))
+    assert np.isfinite(hessian).all() and not hessian[1].any() and not hessian[:, :, 1].any()
+    p = special.softmax(np.asarray(x[0], np.float64))
+    np.testing.assert_allclose(hessian[0, :, 0], np.diag(p) - np.outer(p, p), atol=1e-6)
+    tangent = st.jvp(loss, (x,), (snp.ones_like(x).at[1].set(np.nan),))[1]
+    np.testing.assert_allclose(tangent, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_losses_and_derivatives_by_all_arguments_are_those_of_the_definition(smoothing):
+    x = np.sin(np.arange(24.0)).reshape(2, 4, 3).astype("f")
+    t, w = np.array([[0, 3, 1], [2, 2, 0]]), np.array([0.5, 2.0, 1.0, 0.1], "f")
+
+    def plain(x, w):
+        each = w[:, None] * st.nn.log_softmax(x, 1)
+        own = snp.stack([each[i, t[i], np.arange(3)] for i in range(2)])
+        loss = (1 - smoothing) * own + smoothing / 4 * snp.sum(each, 1)
+        return -snp.sum(loss) / snp.sum(w[t])
+
+    loss = lambda x, w: F.cross_entropy(x, t, w, label_smoothing=smoothing)
+    for transform in (lambda f: f, lambda f: st.grad(f, (0, 1)), st.jacfwd):
+        got, want = (st.jit(transform(f))(x, w) for f in (loss, plain))
+        for g, v in zip(st.tree.leaves(got), st.tree.leaves(want)):
+            np.testing.assert_allclose(g, v, rtol=2e-5, atol=1e-6)

@@ -1,26 +1,29 @@
 """Losses of logits and probabilities against classes.
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
-``size_average`` and ``reduce``. A class is picked by comparing and adding up, not by gathering: so
-forward and backward are one pass over the logits each, also under ``vmap``. Next, read
+``size_average`` and ``reduce``. A class is picked by a gather, whose derivative is a comparison: so
+the backward pass is one over the logits, without a scatter, also under ``vmap``. Next, read
 ``margin_losses``.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import is_inexact
+from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.layout import expand_dims
+from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.runtime.array import Array
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
@@ -66,45 +69,85 @@ def _weights(caller: str, x: Array, weight: ArrayLike | None, axis: int) -> Arra
     return values.reshape(tuple(-1 if d == axis else 1 for d in range(x.ndim)))
 
 
+@partial(custom_jvp, nondiff_argnums=(2,))
+def _picked(x: Array, t: Array, axis: int) -> Array:
+    """The element of ``x`` at each class; any for a class out of range."""
+    if not x.shape[axis]:
+        return snp.zeros(t.shape, x.dtype)
+    at = expand_dims(t, axis)
+    return squeeze(take_along_axis(x, at, axis, mode="clip", wrap_negative=False), axis)
+
+
+@_picked.defjvp
+def _picked_jvp(
+    axis: int, primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """The element of ``dx``, as a sum over the classes, whose transpose is no scatter."""
+    x, t = primals
+    here = snp.equal(expand_dims(t, axis), broadcasted_iota(t.dtype, x.shape, axis))
+    return _picked(x, t, axis), snp.sum(snp.where(here, tangents[0], 0.0), axis)
+
+
+@custom_jvp
+def _exponentials(x: Array, counted: Array) -> Array:
+    """``exp(x)``, whose derivatives read ``x`` only where it counts: NaN times 0 is NaN."""
+    return snp.exp(x)
+
+
+# d exp(x) = exp(x) dx
+_exponentials.defjvps(lambda dx, out, x, counted: dx * snp.exp(snp.where(counted, x, 0.0)), None)
+
+
 def _index_loss(
     caller: str,
-    logs: Array,
+    x: Array,
     target: ArrayLike,
     weight: ArrayLike | None,
     ignore_index: int,
     reduction: str,
-    smoothing: float = 0.0,
+    smoothing: float | None = None,
 ) -> Array:
-    """The negative logarithm at the target's class, smoothed; NaN for a class out of range."""
-    axis = _class_axis(caller, logs)
-    count = logs.shape[axis]
-    t = classes_of(caller, logs, target, axis)
-    weights = _weights(caller, logs, weight, axis)
+    """The negative logarithm at the target's class; NaN for a class out of range.
+
+    ``x`` are logits, and the loss is smoothed; or, without ``smoothing``, logarithms.
+    """
+    axis = _class_axis(caller, x)
+    count = x.shape[axis]
+    t = classes_of(caller, x, target, axis)
+    weights = _weights(caller, x, weight, axis)
     _check_range(caller, t, count, ignore_index)
+    if t.dtype.itemsize < 4 or kind_of(t.dtype) == "uint":  # so that all numbers below fit
+        t = convert(t, np.dtype(np.int32))
     counted = snp.not_equal(t, ignore_index)
     inside = snp.logical_and(snp.greater_equal(t, 0), snp.less(t, count))
-    here = snp.equal(expand_dims(t, axis), broadcasted_iota(t.dtype, logs.shape, axis))
-    weighted = logs if weights is None else logs * weights
-    loss = -snp.sum(snp.where(here, weighted, 0.0), axis)
-    if smoothing:
-        # (1 - s) of the target's, and s of the mean over classes
-        loss = (1 - smoothing) * loss - smoothing / count * snp.sum(weighted, axis)
+    of_target: Any = 1
+    if weights is not None and count:
+        of_target = snp.take(weights, t, mode="clip")
+    logs = _picked(x, t, axis)
+    if smoothing is None:
+        loss = -logs * of_target
+    else:
+        # log softmax(x) = x - top - log_total, of which only x is as large as the logits
+        top = stop_gradient(snp.max(x, axis, keepdims=True, initial=None if x.size else -np.inf))
+        shifted = x - top
+        total = snp.sum(_exponentials(shifted, expand_dims(counted, axis)), axis)
+        log_total = snp.log(snp.where(counted, total, 1.0))
+        loss = (log_total - (logs - squeeze(top, axis))) * of_target
+        if smoothing:
+            # (1 - s) of the target's, and s of the mean over classes
+            if weights is None:
+                every = snp.sum(shifted, axis) - count * log_total
+            else:
+                every = snp.sum(shifted * weights, axis) - snp.sum(weights) * log_total
+            loss = (1 - smoothing) * loss - smoothing / count * every
     loss = snp.where(counted, snp.where(inside, loss, np.nan), 0.0)
     if reduction != "mean":
         return reduced(loss, reduction, caller)
     if weights is None:
-        total = convert(snp.sum(counted), loss.dtype)
+        divisor = convert(snp.sum(counted), loss.dtype)
     else:
-        of_target = snp.sum(snp.where(here, weights, 0.0), axis)
-        total = snp.sum(snp.where(counted, of_target, 0.0))
-    return snp.sum(loss) / total
-
-
-def _read(x: Array, t: Array, axis: int, ignore_index: int) -> Array:
-    """``x`` with zeros where the target is ignored, as values there may be NaN or infinite."""
-    if t.__class__ is Array and not (t.to_host() == ignore_index).any():
-        return x
-    return snp.where(expand_dims(snp.not_equal(t, ignore_index), axis), x, 0.0)
+        divisor = snp.sum(snp.where(counted, of_target, 0.0))
+    return snp.sum(loss) / divisor
 
 
 def nll_loss(
@@ -190,9 +233,7 @@ def cross_entropy(
     x, t = as_float(input, caller), as_value(target, caller, "target")
     axis = _class_axis(caller, x)
     if t.shape != x.shape or not is_inexact(t.dtype):
-        t = classes_of(caller, x, t, axis)
-        logs = functions.log_softmax(_read(x, t, axis, ignore_index), axis)
-        return _index_loss(caller, logs, t, weight, ignore_index, reduction, label_smoothing)
+        return _index_loss(caller, x, t, weight, ignore_index, reduction, label_smoothing)
     if ignore_index >= 0:
         raise ValueError(
             f"{caller}: ignore_index is for targets that are classes, but target is probabilities "
