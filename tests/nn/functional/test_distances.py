@@ -135,6 +135,16 @@ def test_similarity_to_nothing():
     np.testing.assert_allclose(slope, [[6e7, 8e7]], rtol=1e-5)  # y / (|y| eps)
 
 
+def test_cosines_where_a_norm_overflows_or_is_not_finite():
+    # From PyTorch 2.13.0.
+    x = snp.array([[1e20, 1e20], [1e20, -1e20], [1.0, 2.0], [np.inf, 1.0], [np.nan, 1.0]])
+    y = snp.array([[1e20, 1e20], [3.0, 4.0], [1e20, 1e20], [1.0, 1.0], [1.0, 1.0]])
+    want = [0, 0, 0, np.nan, np.nan]
+    for f in (F.cosine_similarity, st.jit(F.cosine_similarity)):
+        np.testing.assert_array_equal(f(x, y), want)
+        np.testing.assert_array_equal(f(y, x), want)
+
+
 def test_messages():
     x = snp.ones((2, 3))
     with pytest.raises(ValueError, match="pairwise_distance: p must not be negative, got -1"):

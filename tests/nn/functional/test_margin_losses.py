@@ -120,3 +120,12 @@ def test_messages():
         F.multilabel_margin_loss(x, snp.ones((2, 3)))
     with pytest.raises(ValueError, match="soft_margin_loss: expected input and target of one"):
         F.soft_margin_loss(x, snp.ones(2))
+
+
+def test_hinges_of_each_kind_of_target():
+    x, t = snp.array([0.25, -0.5, 3.0, 0.25, np.nan, np.inf]), snp.array([1, 1, -1, 0.0, 1, 1])
+    f = lambda x: F.hinge_embedding_loss(x, t, reduction="none")
+    # 0 is neither, and counts as both.
+    for g in (f, st.jit(f)):
+        np.testing.assert_array_equal(g(x), [0.25, -0.5, 0, 1.0, np.nan, np.inf])
+        np.testing.assert_array_equal(st.vjp(g, x)[1](snp.ones(6))[0], [1, 1, 0, 0, 1, 1])

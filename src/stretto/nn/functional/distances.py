@@ -95,9 +95,9 @@ def cosine_similarity(x1: ArrayLike, x2: ArrayLike, dim: int = 1, eps: float = 1
     shape = broadcast_shapes(caller, x.shape, y.shape)
     axis = canonical_axis(dim, len(shape), caller)
     x, y = snp.broadcast_to(x, shape), snp.broadcast_to(y, shape)
+    # Only x is divided before the product, which keeps it finite where the norms overflow.
     x = x / snp.maximum(vector_norm(x, axis=axis, keepdims=True), eps)
-    y = y / snp.maximum(vector_norm(y, axis=axis, keepdims=True), eps)
-    return snp.sum(x * y, axis)
+    return snp.sum(x * y, axis) / snp.maximum(vector_norm(y, axis=axis), eps)
 
 
 _SMALLEST_SQUARE = 1e-12

@@ -53,9 +53,10 @@ def hinge_embedding_loss(
     Array([0.25, 0.75], dtype=float32)
     """
     x, t = pair("hinge_embedding_loss", input, target)
-    apart = snp.where(snp.not_equal(t, 1), positive_part(margin - x), 0.0)
-    together = snp.where(snp.not_equal(t, -1), x, 0.0)
-    return reduced(apart + together, reduction, "hinge_embedding_loss")
+    # Another target counts as both. A choice, not a sum, so that one array is added up.
+    apart = positive_part(margin - x)
+    loss = snp.where(snp.equal(t, 1), x, snp.where(snp.equal(t, -1), apart, apart + x))
+    return reduced(loss, reduction, "hinge_embedding_loss")
 
 
 def margin_ranking_loss(
