@@ -80,7 +80,7 @@ twins.each(
         "L1Loss": lambda x, y: jnp.abs(x - y).mean(),
         "SmoothL1Loss": huber,
         "HuberLoss": huber,
-        "SoftMarginLoss": lambda x, y: jnp.log1p(jnp.exp(-y * x)).mean(),
+        "SoftMarginLoss": lambda x, y: nn.softplus(-y * x).mean(),
         "HingeEmbeddingLoss": lambda x, y: jnp.where(y > 0, x, jnp.maximum(0, 1 - x)).mean(),
         "BCELoss": binary,
         "BCEWithLogitsLoss": binary_of_logits,
