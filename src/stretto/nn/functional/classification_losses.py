@@ -95,7 +95,7 @@ def _exponentials(x: Array, counted: Array) -> Array:
 
 
 # d exp(x) = exp(x) dx
-_exponentials.defjvps(lambda dx, out, x, counted: dx * snp.exp(snp.where(counted, x, 0.0)), None)
+_exponentials.defjvps(lambda dx, out, x, counted: dx * snp.where(counted, out, 0.0), None)
 
 
 def _index_loss(
