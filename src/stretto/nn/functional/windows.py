@@ -71,13 +71,13 @@ def greatest_and_places(x: Array, tables: Sequence[Table]) -> tuple[Array, Array
     best, places = x, full((), 0, _INDEX)
     for d in reversed(range(n)):
         step = math.prod(sizes[d + 1 :])
-        here = np.arange(sizes[d], dtype=_INDEX).reshape(-1, *(1,) * (n - 1 - d)) * step
-        places = broadcast_to(places + as_value(here), best.shape)
+        here = np.arange(sizes[d], dtype=_INDEX).reshape(*(1,) * (2 + d), -1, *(1,) * (n - 1 - d))
+        places = broadcast_to(places + as_value(here * step), best.shape)
         best, places = _best_along(best, places, 2 + d, *tables[d])
     # A window in the padding alone has its first element's place.
-    starts, inside = np.zeros((1,) * n, np.int64), np.ones((1,) * n, np.bool_)
+    starts, inside = np.zeros((1,) * (2 + n), np.int64), np.ones((1,) * (2 + n), np.bool_)
     for d, (index, there) in enumerate(tables):
-        shape = [len(index) if e == d else 1 for e in range(n)]
+        shape = [1, 1, *[len(index) if e == d else 1 for e in range(n)]]
         starts = starts + index[:, 0].reshape(shape) * math.prod(sizes[d + 1 :])
         inside = inside & there.any(1).reshape(shape)
     if not inside.all():
