@@ -80,8 +80,8 @@ def test_compiled_with_derivatives(layout):
 def test_suits_few_outputs_of_many_inputs():
     dims = ConvDimensionNumbers(*(((0, 1, 2),) * 3))
 
-    def suits(outs, inputs, window=3, stride=1, dtype=np.float32):
-        op = ConvGeneralDilated((stride,), ((1, 1),), (1,), (1,), dims)
+    def suits(outs, inputs, window=3, stride=1, spread=1, dtype=np.float32):
+        op = ConvGeneralDilated((stride,), ((1, 1),), (spread,), (1,), dims)
         x = as_value(np.ones((2, inputs, 9), dtype)).type
         y = as_value(np.ones((outs, inputs, window), dtype)).type
         return elements.suits(op, x, y, op.infer(x, y))
@@ -90,4 +90,5 @@ def test_suits_few_outputs_of_many_inputs():
     assert not suits(64, 64)
     assert not suits(3, 3)
     assert not suits(3, 64, window=2, stride=2)
+    assert not suits(3, 64, spread=2)
     assert not suits(3, 64, dtype=np.float16)

@@ -36,6 +36,8 @@ def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
         return False
     if out.dtype != lhs.dtype or out.dtype.itemsize < 4:
         return False  # narrow floats are added up in wider ones
+    if any(d > 1 for d in op.lhs_dilation):
+        return False  # most products would be of zeros
     outputs, inputs, *window = [rhs.shape[a] for a in dims.rhs_spec]
     overlap = math.prod(op.strides) < math.prod(window)
     few = outputs <= _FEW_OUTPUTS and inputs >= _MANY_INPUTS
