@@ -80,15 +80,17 @@ def test_gradients_by_kernels_compiled(layout, groups):
     np.testing.assert_allclose(st.jit(st.grad(loss, 1))(x, w), want, rtol=1e-4, atol=5e-2)
 
 
-def test_suits_gradients_by_kernels_of_many_features():
+def test_suits_gradients_by_kernels_with_groups_or_of_one_element():
     dims = ConvDimensionNumbers(*(((0, 1, 2, 3),) * 3))
-    back = ConvGeneralDilated((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), dims)
 
-    def suits(features, size):
-        x = as_value(np.ones((features, 4, size, size), np.float32)).type
-        y = as_value(np.ones((features, 4, size, size), np.float32)).type
-        return positions.suits(back, x, y, back.infer(x, y))
+    def suits(features, padding, groups=1):
+        pads = ((padding, padding),) * 2
+        op = ConvGeneralDilated((1, 1), pads, (1, 1), (1, 1), dims, batch_groups=groups)
+        x = as_value(np.ones((features, 4, 8, 8), np.float32)).type
+        return positions.suits(op, x, x, op.infer(x, x))
 
-    assert suits(32, 24)
-    assert not suits(3, 24)
-    assert not suits(32, 8)
+    assert suits(16, 0)
+    assert not suits(16, 1)
+    assert suits(16, 1, 4)
+    assert not suits(16, 1, 16)  # too few features in each
+    assert not suits(16, 4, 4)  # too many positions
