@@ -180,6 +180,14 @@ class Writer:
             known = self._constants[key] = Operand(name, type)
         return Operand(known.name, type)
 
+    def infinite(self, sign: int, type: ArrayType) -> Operand:
+        """Infinities of this type, with the sign: ``splat``, without writing the number again."""
+        key = sign, id(type)  # the operand keeps the type
+        known = self._constants.get(key)
+        if known is None:
+            known = self._constants[key] = self.splat(sign * np.inf, type)
+        return known
+
     def scalar(self, element: Any, dtype: np.dtype) -> Operand:
         """A constant of rank 0."""
         return self.splat(element, array_type((), dtype))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.types import ArrayType, is_complex, kind_of
+from stretto._engine.core.types import is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
 from stretto._engine.ops.comparison import (
@@ -37,6 +38,13 @@ __all__ = [
     "maximum",
     "minimum",
 ]
+
+
+_WITH_INFINITY = {np.float16, np.float32, np.float64, ml_dtypes.bfloat16}
+"""The dtypes whose extrema are lowered as ``clamp`` with one bound that never holds.
+
+The library that XLA hands extrema to loses NaN in them; it does not take ``clamp`` (decision 22).
+"""
 
 
 class Choice(Elementwise, abstract=True):
@@ -69,9 +77,9 @@ class Max(Choice):
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """``maximum``, or for floats ``clamp`` with one bound."""
-        if not _is_taken(x.type):
+        if x.type.dtype.type not in _WITH_INFINITY:
             return super().lower(b, x, y)
-        return b.emit("clamp", y, x, b.splat(np.inf, x.type), out=x.type)
+        return b.operation("stablehlo.clamp", (y, x, b.infinite(1, x.type)))
 
 
 class Min(Choice):
@@ -97,17 +105,9 @@ class Min(Choice):
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """``minimum``, or for floats ``clamp`` with one bound."""
-        if not _is_taken(x.type):
+        if x.type.dtype.type not in _WITH_INFINITY:
             return super().lower(b, x, y)
-        return b.emit("clamp", b.splat(-np.inf, x.type), x, y, out=x.type)
-
-
-def _is_taken(type: ArrayType) -> bool:
-    """Whether the library that XLA hands work to takes such extrema, and loses NaN in them.
-
-    It does not take ``clamp`` (decision 22).
-    """
-    return type.kind == "float" and type.dtype.itemsize > 1
+        return b.operation("stablehlo.clamp", (b.infinite(-1, x.type), x, y))
 
 
 # NumPy's extrema return either of two zeros, whatever their signs. Looking for -0 takes one pass.
