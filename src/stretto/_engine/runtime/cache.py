@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core.config import config
+from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.program import Equation, Program, Var
@@ -106,10 +107,20 @@ def compiled_quickly(
         place = disk.place_of(text, options)
         loaded = place and place.load(out_types)
         if not loaded:
-            both = tuple(sorted({**dict(QUICK), **dict(options)}.items()))
-            return _supplied(compile_text(text, out_types, both), text), True
+            return _supplied(_compile_quickly(text, out_types, options), text), True
         _by_text.setdefault(key, loaded)
     return compiled(text, out_types, options), False
+
+
+def _compile_quickly(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
+    def compile_with(quick: Options) -> Executable:
+        both = tuple(sorted({**dict(quick), **dict(options)}.items()))
+        return compile_text(text, out_types, both)
+
+    try:
+        return compile_with(QUICK)
+    except ConfigError:  # newer jaxlibs are without the older emitters, and so the option
+        return compile_with(QUICK[:1])
 
 
 def _supplied(executable: Executable, text: Text) -> Executable:
