@@ -16,7 +16,7 @@ from typing import Any
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution.products import along_features
+from stretto._engine.ops.convolution.products import along_features, as_output, batch_first
 from stretto._engine.ops.convolution.slices import cut, spread
 from stretto._engine.ops.layout import reshape, transpose
 
@@ -52,12 +52,8 @@ def program(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Program:
 def of_elements(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     """The convolution: a matrix applied to each element's features, then shifted slices added."""
     dims = op.dims
-    batch, features, *spatial = dims.lhs_spec
-    axis = lhs.ndim - 1 if features > max(spatial) else 1
-    order = [batch, *spatial]
-    order.insert(axis, features)
-    image = transpose(spread(op, lhs), tuple(order))
-    places = [a for a in range(lhs.ndim) if a not in (0, axis)]
+    axis = lhs.ndim - 1 if dims.lhs_spec[1] > max(dims.lhs_spec[2:]) else 1
+    image, places = batch_first(op, spread(op, lhs), axis)
     window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
     positions = [out.shape[a] for a in dims.out_spec[2:]]
     outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
@@ -69,6 +65,4 @@ def of_elements(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         part = cut(given, (axis,), (number * outputs,), (outputs,), (1,))
         part = cut(part, places, starts, positions, op.strides)
         total = part if total is None else total + part
-    to = {dims.out_spec[0]: 0, dims.out_spec[1]: axis}
-    to |= dict(zip(dims.out_spec[2:], places, strict=True))
-    return transpose(total, tuple(to[a] for a in range(out.ndim)))
+    return as_output(op, total, axis, places)

@@ -92,21 +92,23 @@ def _shifted(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     return b.call(shifted.program(op, lhs.type, rhs.type, out), (lhs, rhs), apart=True)[0]
 
 
-def _scattered(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    return b.inline(lambda lhs, rhs: scattered.as_product(op, lhs, rhs, out), lhs, rhs)
-
-
 def _elements(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     # Apart, as above.
     return b.call(elements.program(op, lhs.type, rhs.type, out), (lhs, rhs), apart=True)[0]
 
 
-def _positions(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    return b.inline(lambda lhs, rhs: positions.as_products(op, lhs, rhs, out), lhs, rhs)
+def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
+    """Writes what a function of values, and of the type of the output, computes."""
+
+    def write(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+        return b.inline(lambda lhs, rhs: form(op, lhs, rhs, out), lhs, rhs)
+
+    return write
 
 
-def _windows(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    return b.inline(lambda lhs, rhs: windows.as_product(op, lhs, rhs, out), lhs, rhs)
+_scattered = _inlined(scattered.as_product)
+_positions = _inlined(positions.as_products)
+_windows = _inlined(windows.as_product)
 
 
 def _by_group(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:

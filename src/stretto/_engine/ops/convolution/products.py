@@ -6,13 +6,14 @@ Layer 2 (ops). ``op`` is a ``ConvGeneralDilated``, for its precision. Next, read
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import move_axis, reshape, transpose
 
-__all__ = ["along_features"]
+__all__ = ["along_features", "as_output", "batch_first"]
 
 _FEWEST_COLUMNS = 64
 """The fewest positions of an example that make a matrix of their own: fewer leave lanes idle."""
@@ -42,3 +43,19 @@ def along_features(op: Any, matrix: Any, summed: int, image: Any, axis: int) -> 
     columns = reshape(move_axis(image, 1, 0), (terms, examples * positions))
     result = dot(((summed,), (0,)), ((), ()))(matrix, columns)
     return move_axis(reshape(result, (outputs, examples, *image.shape[2:])), 1, 0)
+
+
+def batch_first(op: Any, image: Any, axis: int) -> tuple[Any, list[int]]:
+    """The image with its batch first and its features at ``axis``, and where its positions lie."""
+    batch, features, *spatial = op.dims.lhs_spec
+    order = [batch, *spatial]
+    order.insert(axis, features)
+    places = [a for a in range(image.ndim) if a not in (0, axis)]
+    return transpose(image, tuple(order)), places
+
+
+def as_output(op: Any, result: Any, axis: int, places: Sequence[int]) -> Any:
+    """A result in that order, in the order of the convolution's output."""
+    to = {op.dims.out_spec[0]: 0, op.dims.out_spec[1]: axis}
+    to |= dict(zip(op.dims.out_spec[2:], places, strict=True))
+    return transpose(result, tuple(to[a] for a in range(result.ndim)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution.products import along_features
+from stretto._engine.ops.convolution.products import along_features, as_output, batch_first
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad, rev
 
@@ -38,13 +38,11 @@ def as_product(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     ``o = i * dilation + t + low - (k - 1)``.
     """
     dims = op.dims
-    batch, features, *spatial = dims.lhs_spec
+    spatial = dims.lhs_spec[2:]
     n = len(spatial)
-    last = features > max(spatial)
+    last = dims.lhs_spec[1] > max(spatial)
     axis = n + 1 if last else 1
-    order = [batch, *spatial]
-    order.insert(axis, features)
-    image = transpose(lhs, tuple(order))
+    image, places = batch_first(op, lhs, axis)
     window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
     outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
     kernel = rev(transpose(rhs, (*dims.rhs_spec[2:], *dims.rhs_spec[:2])), tuple(range(n)))
@@ -69,11 +67,8 @@ def as_product(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     shape.insert(axis, outputs)
     given = reshape(given, tuple(shape))
     config = [(0, 0, 0)] * given.ndim
-    places = [a for a in range(n + 2) if a not in (0, axis)]
     for i, place in enumerate(places):
         low = op.padding[i][0] - (window[i] - 1)
         config[place] = (low, out.shape[dims.out_spec[2 + i]] - low - lengths[i], 0)
     given = pad(given, 0, config)
-    to = {dims.out_spec[0]: 0, dims.out_spec[1]: axis}
-    to |= dict(zip(dims.out_spec[2:], places, strict=True))
-    return transpose(given, tuple(to[a] for a in range(out.ndim)))
+    return as_output(op, given, axis, places)

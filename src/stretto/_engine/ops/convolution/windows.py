@@ -16,7 +16,7 @@ from typing import Any
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.geometry import dilated
-from stretto._engine.ops.convolution.products import along_features
+from stretto._engine.ops.convolution.products import along_features, as_output, batch_first
 from stretto._engine.ops.convolution.slices import cut, spread
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad
@@ -75,11 +75,7 @@ def by_example(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 def _in_layout(op: Any, lhs: Any, rhs: Any, out: ArrayType, axis: int) -> Any:
     """The convolution of an image whose features lie at ``axis``, and its batch first."""
     dims, last = op.dims, axis == lhs.ndim - 1
-    batch, features, *spatial = dims.lhs_spec
-    order = [batch, *spatial]
-    order.insert(axis, features)
-    image = transpose(spread(op, lhs), tuple(order))
-    places = [a for a in range(lhs.ndim) if a not in (0, axis)]
+    image, places = batch_first(op, spread(op, lhs), axis)
     window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
     positions = [out.shape[a] for a in dims.out_spec[2:]]
     outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
@@ -114,9 +110,7 @@ def _in_layout(op: Any, lhs: Any, rhs: Any, out: ArrayType, axis: int) -> Any:
     else:
         kernel = reshape(transpose(rhs, (dims.rhs_spec[0], *summed)), (outputs, terms))
     result = along_features(op, kernel, int(not _outputs_last(op)), windows, axis)
-    to = {dims.out_spec[0]: 0, dims.out_spec[1]: axis}
-    to |= dict(zip(dims.out_spec[2:], places, strict=True))
-    return transpose(result, tuple(to[a] for a in range(out.ndim)))
+    return as_output(op, result, axis, places)
 
 
 def by_column(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
