@@ -1,6 +1,5 @@
 """Convolutions with few outputs by products of elements: the same as the definition."""
 
-import hypothesis.strategies as hs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,39 +10,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.convolution import elements
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
-
-
-@hs.composite
-def convolutions(draw):
-    """An operation without groups, and the shapes of its operands."""
-    n = draw(hs.integers(1, 3))
-    order = hs.permutations(range(n + 2))
-    dims = ConvDimensionNumbers(*(tuple(draw(order)) for _ in range(3)))
-    image = [draw(hs.integers(1, 17 if n == 1 else 5)) for _ in range(n)]
-    window = [draw(hs.integers(1, 5 if n == 1 else 3)) for _ in range(n)]
-    each = lambda least, most: tuple(draw(hs.integers(least, most)) for _ in range(n))
-    strides, dilations, spread = each(1, 3), each(1, 3), each(1, 2)
-    padding = []
-    for size, k, d, s in zip(image, window, dilations, spread, strict=True):
-        low = draw(hs.integers(-1, 3))
-        least = (k - 1) * d - (size - 1) * s - low  # at least one window fits
-        padding.append((low, draw(hs.integers(max(-1, least), max(2, least)))))
-    batch, inputs, outputs = (draw(hs.integers(1, 3)) for _ in range(3))
-    place = lambda shape, spec: tuple(shape[spec.index(a)] for a in range(len(shape)))
-    lhs = place((batch, inputs, *image), dims.lhs_spec)
-    rhs = place((outputs, inputs, *window), dims.rhs_spec)
-    return ConvGeneralDilated(strides, tuple(padding), spread, dilations, dims), lhs, rhs
+from tests._engine.ops.convolution.cases import check, convolutions
 
 
 @settings(max_examples=100)
 @given(convolutions())
 def test_values(case):
-    op, lhs, rhs = case
-    random = np.random.default_rng(0)
-    x = as_value(random.integers(-4, 5, lhs).astype(np.float32))
-    y = as_value(random.integers(-4, 5, rhs).astype(np.float32))
-    want = op(x, y)
-    np.testing.assert_array_equal(elements.of_elements(op, x, y, want.type), want)
+    check(elements.of_elements, *case)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -54,9 +27,7 @@ def test_nan_and_infinities(value, place):
     x = random.integers(-4, 5, (2, 2, 5)).astype(np.float32)
     y = random.integers(1, 5, (3, 2, 3)).astype(np.float32)
     (x, y)[place].reshape(-1)[0] = value
-    x, y = as_value(x), as_value(y)
-    want = op(x, y)
-    np.testing.assert_array_equal(elements.of_elements(op, x, y, want.type), want)
+    check(elements.of_elements, op, as_value(x), as_value(y))
 
 
 @pytest.mark.parametrize("layout", [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC")])

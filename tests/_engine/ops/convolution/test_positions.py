@@ -1,6 +1,5 @@
 """Convolutions with few positions as a product for each: the same as the definition."""
 
-import hypothesis.strategies as hs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,41 +10,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.convolution import positions
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
-
-
-@hs.composite
-def convolutions(draw):
-    """An operation, perhaps with groups of either kind, and the shapes of its operands."""
-    n = draw(hs.integers(1, 3))
-    order = hs.permutations(range(n + 2))
-    dims = ConvDimensionNumbers(*(tuple(draw(order)) for _ in range(3)))
-    image = [draw(hs.integers(1, 17 if n == 1 else 5)) for _ in range(n)]
-    window = [draw(hs.integers(1, 5 if n == 1 else 3)) for _ in range(n)]
-    each = lambda least, most: tuple(draw(hs.integers(least, most)) for _ in range(n))
-    strides, dilations, spread = each(1, 3), each(1, 3), each(1, 2)
-    padding = []
-    for size, k, d, s in zip(image, window, dilations, spread, strict=True):
-        low = draw(hs.integers(-1, 3))
-        least = (k - 1) * d - (size - 1) * s - low  # at least one window fits
-        padding.append((low, draw(hs.integers(max(-1, least), max(2, least)))))
-    batch, inputs, outputs, groups = (draw(hs.integers(1, 3)) for _ in range(4))
-    place = lambda shape, spec: tuple(shape[spec.index(a)] for a in range(len(shape)))
-    batches, features = draw(hs.sampled_from([(groups, 1), (1, groups)]))
-    lhs = place((batches * batch, features * inputs, *image), dims.lhs_spec)
-    rhs = place((groups * outputs, inputs, *window), dims.rhs_spec)
-    op = ConvGeneralDilated(strides, tuple(padding), spread, dilations, dims, features, batches)
-    return op, lhs, rhs
+from tests._engine.ops.convolution.cases import GROUPS, check, convolutions
 
 
 @settings(max_examples=100)
-@given(convolutions())
+@given(convolutions(GROUPS))
 def test_values(case):
-    op, lhs, rhs = case
-    random = np.random.default_rng(0)
-    x = as_value(random.integers(-4, 5, lhs).astype(np.float32))
-    y = as_value(random.integers(-4, 5, rhs).astype(np.float32))
-    want = op(x, y)
-    np.testing.assert_array_equal(positions.as_products(op, x, y, want.type), want)
+    check(positions.as_products, *case)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -56,9 +27,7 @@ def test_nan_and_infinities(value, place):
     x = random.integers(-4, 5, (2, 2, 6)).astype(np.float32)
     y = random.integers(1, 5, (3, 2, 5)).astype(np.float32)
     (x, y)[place][0, 0, 0] = value
-    want = op(as_value(x), as_value(y))
-    got = positions.as_products(op, as_value(x), as_value(y), want.type)
-    np.testing.assert_array_equal(got, want)
+    check(positions.as_products, op, as_value(x), as_value(y))
 
 
 @pytest.mark.parametrize("layout", [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC")])

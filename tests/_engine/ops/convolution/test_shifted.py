@@ -13,46 +13,7 @@ from stretto._engine.ops.convolution import shifted
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from stretto._engine.transforms.evaluate import evaluate
-
-
-@hs.composite
-def convolutions(draw, kind):
-    """An operation with groups of features, or of the batch, and the shapes of its operands."""
-    n = draw(hs.integers(1, 3))
-    small, order = hs.integers(1, 3), hs.permutations(range(n + 2))
-    dims = ConvDimensionNumbers(*(tuple(draw(order)) for _ in range(3)))
-    groups, own, others = draw(hs.integers(2, 3)), draw(small), draw(small)
-    image = [draw(hs.integers(1, 17 if n == 1 else 6)) for _ in range(n)]
-    window = [draw(small) for _ in range(n)]
-    each = lambda least, most: tuple(draw(hs.integers(least, most)) for _ in range(n))
-    strides, dilations, spread = each(1, 3), each(1, 3), each(1, 2)
-    padding = []
-    for size, k, d, s in zip(image, window, dilations, spread, strict=True):
-        low = draw(hs.integers(-1, 2))
-        least = (k - 1) * d - (size - 1) * s - low  # at least one window fits
-        padding.append((low, draw(hs.integers(max(-1, least), max(2, least)))))
-    batch = draw(small)
-    if kind == "features":
-        lhs, rhs = (batch, groups * own, *image), (groups * others, own, *window)
-    else:
-        lhs, rhs = (groups * own, batch, *image), (groups * others, batch, *window)
-    op = ConvGeneralDilated(
-        strides,
-        tuple(padding),
-        spread,
-        dilations,
-        dims,
-        groups if kind == "features" else 1,
-        groups if kind != "features" else 1,
-    )
-    place = lambda shape, spec: tuple(shape[spec.index(a)] for a in range(len(shape)))
-    return op, place(lhs, dims.lhs_spec), place(rhs, dims.rhs_spec)
-
-
-def whole(seed, shape, dtype=np.float32):
-    """Small whole numbers, whose sums of products are exact."""
-    return as_value(np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype))
-
+from tests._engine.ops.convolution.cases import check, convolutions, whole
 
 FORMS = {
     "features": shifted.of_feature_groups,
@@ -65,10 +26,8 @@ FORMS = {
 @settings(max_examples=60)
 @given(hs.data())
 def test_values(kind, data):
-    op, lhs, rhs = data.draw(convolutions(kind))
-    x, y = whole(0, lhs), whole(1, rhs)
-    want = op(x, y)
-    np.testing.assert_array_equal(FORMS[kind](op, x, y, want.type), want)
+    grouped = ["features" if kind == "features" else "batch"]
+    check(FORMS[kind], *data.draw(convolutions(grouped)))
 
 
 @pytest.mark.parametrize("kind", FORMS)
@@ -94,8 +53,7 @@ def test_nan_and_infinities(kind, value):
         x = np.array(whole(0, (2, 2, 5)))
         y = np.array(whole(1, (2, 1 if kind == "features" else 2, 3)))
         (x, y)[place].reshape(-1)[0] = value
-        want = op(as_value(x), as_value(y))
-        np.testing.assert_array_equal(FORMS[kind](op, as_value(x), as_value(y), want.type), want)
+        check(FORMS[kind], op, as_value(x), as_value(y))
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
@@ -169,8 +127,7 @@ def test_slopes_of_a_wide_window_by_diagonals():
 @given(hs.data())
 def test_programs_in_any_layout(kind, data):
     """Also where features come last, and are put before the positions."""
-    op, lhs, rhs = data.draw(convolutions(kind))
-    x, y = whole(0, lhs), whole(1, rhs)
+    op, x, y = data.draw(convolutions([kind]))
     want = op(x, y)
     (got,) = evaluate(shifted.program(op, x.type, y.type, want.type), [x, y])
     np.testing.assert_array_equal(got, want)
