@@ -1,10 +1,12 @@
-"""Axes folded into others and out again, against loops over groups."""
+"""Axes folded into others and out again, against loops over groups; and moved."""
+
+import itertools
 
 import numpy as np
 import pytest
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.convolution.axes import merge, merge_inside, split_axis
+from stretto._engine.ops.convolution.axes import merge, merge_inside, order_of, relaid, split_axis
 
 X = np.arange(2 * 3 * 4 * 6).reshape(2, 3, 4, 6)
 
@@ -34,3 +36,11 @@ def test_within_each_group(groups):
 def test_a_split_undoes_a_merge():
     merged = merge(as_value(X), 0, 1)
     np.testing.assert_array_equal(split_axis(merged, 1, 2), np.moveaxis(X, 0, 1))
+
+
+@pytest.mark.parametrize("source", [(0, 1, 2, 3), (2, 0, 3, 1)])
+def test_all_axes_moved(source):
+    for target in itertools.permutations(range(4)):
+        want = np.moveaxis(X, source, target)
+        np.testing.assert_array_equal(relaid(as_value(X), source, target), want)
+        assert tuple(X.shape[a] for a in order_of(source, target)) == want.shape

@@ -1,15 +1,16 @@
-"""Axes of a convolution's operands merged into others, and split out again.
+"""Axes of a convolution's operands merged into others and split out again, and their order.
 
 Layer 2 (ops). Groups and mapped examples lie inside the axes of features or of the batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from stretto._engine.ops.layout import move_axis, reshape
+from stretto._engine.ops.layout import move_axis, reshape, transpose
 
-__all__ = ["merge", "merge_inside", "split_axis"]
+__all__ = ["merge", "merge_inside", "order_of", "relaid", "split_axis"]
 
 
 def split_axis(x: Any, axis: int, outer: int) -> Any:
@@ -31,3 +32,14 @@ def merge_inside(x: Any, source: int, target: int, groups: int) -> Any:
         return merge(x, source, target)
     x = split_axis(move_axis(x, source, 0), target + 1, groups)
     return merge(merge(x, 0, target + 1), target, target)
+
+
+def order_of(source: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that moves all axes, ``source``, to the places ``target``."""
+    axes = dict(zip(target, source, strict=True))
+    return tuple(axes[place] for place in range(len(axes)))
+
+
+def relaid(x: Any, source: Sequence[int], target: Sequence[int]) -> Any:
+    """The array with all its axes, ``source``, moved to the places ``target``."""
+    return transpose(x, order_of(source, target))

@@ -13,14 +13,12 @@ import itertools
 import math
 from typing import Any
 
-from stretto._engine.core.program import Program
-from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.convolution.products import along_features, as_output, batch_first
 from stretto._engine.ops.convolution.slices import cut, spread
 from stretto._engine.ops.layout import reshape, transpose
 
-__all__ = ["of_elements", "program", "suits"]
+__all__ = ["of_elements", "suits"]
 
 _FEW_OUTPUTS, _MANY_INPUTS = 4, 16
 """The most output features, and the fewest input features."""
@@ -42,11 +40,6 @@ def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
     overlap = math.prod(op.strides) < math.prod(window)
     few = outputs <= _FEW_OUTPUTS and inputs >= _MANY_INPUTS
     return few and overlap and math.prod(window) <= _MOST_TERMS
-
-
-def program(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Program:
-    """The convolution as a program."""
-    return record_shared(lambda x, y: [of_elements(op, x, y, out)], (lhs, rhs), "convolution")
 
 
 def of_elements(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:

@@ -7,13 +7,15 @@ among these forms.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.convolution.axes import order_of, relaid
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
-from stretto._engine.ops.layout import transpose
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
-__all__ = ["MOST_GROUPS", "by_group", "features_last", "with_features_last"]
+__all__ = ["MOST_GROUPS", "by_group", "features_last", "in_layout", "with_features_last"]
 
 MOST_GROUPS = 64
 """The most groups that are written out: each one takes the compiler time."""
@@ -26,19 +28,30 @@ def features_last(ndim: int) -> ConvDimensionNumbers:
     return ConvDimensionNumbers(image, (ndim - 1, ndim - 2, *range(ndim - 2)), image)
 
 
-def with_features_last(op: Any, lhs: Any, rhs: Any) -> Any:
-    """The convolution with features last, its operands put in that layout and its output back."""
-    layout = features_last(lhs.ndim)
-
-    def relaid(x: Any, spec: tuple[int, ...], to: tuple[int, ...]) -> Any:
-        place = dict(zip(to, spec, strict=True))
-        return transpose(x, tuple(place[d] for d in range(len(to))))
-
-    out = dataclasses.replace(op, dims=layout)(
-        relaid(lhs, op.dims.lhs_spec, layout.lhs_spec),
-        relaid(rhs, op.dims.rhs_spec, layout.rhs_spec),
+def in_layout(
+    layout: ConvDimensionNumbers,
+    form: Callable[..., Any],
+    op: Any,
+    lhs: Any,
+    rhs: Any,
+    out: ArrayType,
+) -> Any:
+    """The convolution by the form, its operands put in that layout and its output back."""
+    dims = op.dims
+    shape = tuple(out.shape[a] for a in order_of(dims.out_spec, layout.out_spec))
+    result = form(
+        dataclasses.replace(op, dims=layout),
+        relaid(lhs, dims.lhs_spec, layout.lhs_spec),
+        relaid(rhs, dims.rhs_spec, layout.rhs_spec),
+        out.with_shape(shape),
     )
-    return relaid(out, layout.out_spec, op.dims.out_spec)
+    return relaid(result, layout.out_spec, dims.out_spec)
+
+
+def with_features_last(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution with features last."""
+    form = lambda op, lhs, rhs, out: op(lhs, rhs)
+    return in_layout(features_last(lhs.ndim), form, op, lhs, rhs, out)
 
 
 def by_group(op: Any, lhs: Any, rhs: Any) -> Any:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.convolution import elements, positions, scattered, shifted, windows
 from stretto._engine.ops.convolution.forms import (
@@ -87,18 +88,24 @@ def _zeros(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     return b.splat(0, out)
 
 
-def _shifted(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    # Apart: the compiler would do the sum again in each operation that reads its elements.
-    return b.call(shifted.program(op, lhs.type, rhs.type, out), (lhs, rhs), apart=True)[0]
+def _called(form: Callable[..., Any]) -> Callable[..., Any]:
+    """Writes a call of what a function of values, and of the type of the output, computes."""
+
+    def write(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+        fun = lambda lhs, rhs: [form(op, lhs, rhs, out)]
+        program = record_shared(fun, (lhs.type, rhs.type), "convolution")
+        # Apart: the compiler would do the sum again in each operation that reads its elements.
+        return b.call(program, (lhs, rhs), apart=True)[0]
+
+    return write
 
 
-def _elements(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    # Apart, as above.
-    return b.call(elements.program(op, lhs.type, rhs.type, out), (lhs, rhs), apart=True)[0]
+_shifted = _called(shifted.as_sum)
+_elements = _called(elements.of_elements)
 
 
 def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
-    """Writes what a function of values, and of the type of the output, computes."""
+    """Writes what such a function computes in its place."""
 
     def write(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         return b.inline(lambda lhs, rhs: form(op, lhs, rhs, out), lhs, rhs)
@@ -109,11 +116,8 @@ def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
 _scattered = _inlined(scattered.as_product)
 _positions = _inlined(positions.as_products)
 _windows = _inlined(windows.as_product)
+_features_last = _inlined(with_features_last)
 
 
 def _by_group(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     return b.inline(lambda lhs, rhs: by_group(op, lhs, rhs), lhs, rhs)
-
-
-def _features_last(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    return b.inline(lambda lhs, rhs: with_features_last(op, lhs, rhs), lhs, rhs)

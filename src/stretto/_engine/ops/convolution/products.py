@@ -11,6 +11,7 @@ from typing import Any
 
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.layout import move_axis, reshape, transpose
 
 __all__ = ["along_features", "as_output", "batch_first"]
@@ -56,6 +57,4 @@ def batch_first(op: Any, image: Any, axis: int) -> tuple[Any, list[int]]:
 
 def as_output(op: Any, result: Any, axis: int, places: Sequence[int]) -> Any:
     """A result in that order, in the order of the convolution's output."""
-    to = {op.dims.out_spec[0]: 0, op.dims.out_spec[1]: axis}
-    to |= dict(zip(op.dims.out_spec[2:], places, strict=True))
-    return transpose(result, tuple(to[a] for a in range(result.ndim)))
+    return relaid(result, (0, axis, *places), op.dims.out_spec)

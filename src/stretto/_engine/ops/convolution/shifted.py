@@ -9,27 +9,23 @@ compiler makes one vectorised loop of all these products and sums. ``op`` is a
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.program import Program
-from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.convolution.axes import split_axis
+from stretto._engine.ops.convolution.axes import relaid, split_axis
+from stretto._engine.ops.convolution.forms import in_layout
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from stretto._engine.ops.convolution.slices import assembled, cut, spread
 from stretto._engine.ops.layout import reshape, transpose
 
-__all__ = ["of_batch_groups", "of_diagonals", "of_feature_groups", "program", "suits"]
+__all__ = ["as_sum", "of_batch_groups", "of_diagonals", "of_feature_groups", "suits"]
 
 _MOST_TERMS = 128
 """The most products in the sum of one element: the compiler takes its time over each."""
@@ -54,8 +50,8 @@ def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
     return False
 
 
-def program(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Program:
-    """The convolution as a program, in the form that is fastest."""
+def as_sum(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """The convolution in the form that is fastest, with positions last where that repays it."""
     if op.feature_groups > 1:
         form = of_feature_groups
         terms = rhs.size // rhs.shape[op.dims.rhs_spec[0]]
@@ -66,23 +62,9 @@ def program(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Program:
         form = of_diagonals if wide and kind_of(out.dtype) == "float" else of_batch_groups
         turned = True
     if turned and lhs.ndim - 1 in op.dims.lhs_spec[:2]:
-        form = functools.partial(_positions_last, form)
-    return record_shared(lambda x, y: [form(op, x, y, out)], (lhs, rhs), "convolution")
-
-
-def _positions_last(form: Callable[..., Any], op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution by the form, its operands put in the order batch, features, positions."""
-    dims = op.dims
-    plain = ConvDimensionNumbers(*[tuple(range(lhs.ndim))] * 3)
-    shape = tuple(out.shape[a] for a in dims.out_spec)
-    result = form(
-        dataclasses.replace(op, dims=plain),
-        transpose(lhs, dims.lhs_spec),
-        transpose(rhs, dims.rhs_spec),
-        out.with_shape(shape),
-    )
-    place = {a: i for i, a in enumerate(dims.out_spec)}
-    return transpose(result, tuple(place[a] for a in range(out.ndim)))
+        plain = ConvDimensionNumbers(*[tuple(range(lhs.ndim))] * 3)
+        return in_layout(plain, form, op, lhs, rhs, out)
+    return form(op, lhs, rhs, out)
 
 
 def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
@@ -117,8 +99,7 @@ def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         total = part * factor if total is None else total + part * factor
     shape = [n for a, n in enumerate(total.shape) if a != inside]
     shape[features] = total.shape[features] * total.shape[inside]
-    order = dict(zip(dims.out_spec, dims.lhs_spec, strict=True))
-    total = transpose(reshape(total, tuple(shape)), tuple(order[a] for a in range(out.ndim)))
+    total = relaid(reshape(total, tuple(shape)), dims.lhs_spec, dims.out_spec)
     return convert(total, out.dtype)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad, slice_
@@ -48,5 +49,4 @@ def assembled(op: Any, parts: Sequence[Any], out: ArrayType) -> Any:
     total = reshape(total, (*counts, groups, own, others))
     total = transpose(total, (n + 1, n, n + 2, *range(n)))  # own, groups, others, positions
     total = reshape(total, (own, groups * others, *counts))
-    place = {a: i for i, a in enumerate(op.dims.out_spec)}
-    return convert(transpose(total, tuple(place[a] for a in range(out.ndim))), out.dtype)
+    return convert(relaid(total, range(out.ndim), op.dims.out_spec), out.dtype)

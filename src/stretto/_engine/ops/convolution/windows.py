@@ -15,6 +15,7 @@ from typing import Any
 
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.convolution.products import along_features, as_output, batch_first
 from stretto._engine.ops.convolution.slices import cut, spread
@@ -143,9 +144,7 @@ def by_column(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     windows = reshape(windows, (terms, windows.size // terms))
     product = DotGeneral(((1,), (0,)), ((), ()), op.precision, op.preferred)(kernel, windows)
     result = reshape(product, (kernel.shape[0], *positions, count))
-    order = {dims.out_spec[1]: 0, dims.out_spec[0]: n + 1}
-    order |= {a: 1 + i for i, a in enumerate(dims.out_spec[2:])}
-    return transpose(result, tuple(order[a] for a in range(out.ndim)))
+    return relaid(result, (n + 1, *range(n + 1)), dims.out_spec)
 
 
 def _outputs_last(op: Any) -> bool:
