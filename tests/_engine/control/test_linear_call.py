@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.control.linear_call import LinearCall
+from stretto._engine.control.linear_call import LinearCall, with_transpose
 from stretto.custom_derivatives import linear_call
 from stretto.laws import c64, f32, f64, law
 
@@ -122,3 +122,18 @@ def test_only_what_is_linear_may_depend_on_what_is_transposed():
         TypeError, match=r"cannot be transposed: linear_call at .* it is not linear"
     ):
         st.linear_transpose(lambda x: divide(x, x), 1.0)(1.0)
+
+
+def test_of_one_array_the_transpose_is_taken_only_where_it_is_recorded():
+    transposed = []
+
+    def back(ct):
+        transposed.append(ct)
+        return 3 * ct
+
+    double = lambda x: with_transpose(lambda x: 2 * x, back, x)
+    np.testing.assert_array_equal(double(snp.ones(2)), [2.0, 2.0])
+    np.testing.assert_array_equal(st.jit(double)(snp.ones(2, "int32")), [2, 2])
+    assert not transposed
+    np.testing.assert_array_equal(st.grad(lambda x: double(x).sum())(snp.ones(2)), [3.0, 3.0])
+    assert transposed

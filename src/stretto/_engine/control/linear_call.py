@@ -13,7 +13,7 @@ from typing import Any
 from stretto._engine.control.family import ControlFlow, or_zeros, parting, record_tree, values_of
 from stretto._engine.core import tree
 from stretto._engine.core.errors import MissingRuleError
-from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.interpreter import Linear, state
 from stretto._engine.core.program import Program, Var
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.ops.broadcast import reduce_sum
@@ -23,7 +23,14 @@ from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear
 from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
 
-__all__ = ["ONLY_BACKWARDS", "LinearCall", "batched_backward", "linear_call", "only_backwards"]
+__all__ = [
+    "ONLY_BACKWARDS",
+    "LinearCall",
+    "batched_backward",
+    "linear_call",
+    "only_backwards",
+    "with_transpose",
+]
 
 Backward = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 """From the other operands, and the outputs' cotangents, to cotangents of the linear operands."""
@@ -208,6 +215,16 @@ def linear_call(
     back = _program([*back.inputs[:own], *_vars(first), *back.inputs[own:]], back)
     operands = [*values, *known, *first, *second]
     return tree.unflatten(out, _both_ways(forward, back, len(values))(*operands))
+
+
+def with_transpose(fun: Callable[[Any], Any], fun_transpose: Callable[[Any], Any], x: Any) -> Any:
+    """Compute ``fun(x)``, linear in this one array, whose transpose is given.
+
+    At rest nothing is transposed, and recording both ways would take longer than computing.
+    """
+    if state.interpreter is state.eager or not is_inexact(x.dtype):
+        return fun(x)
+    return linear_call(lambda _, x: fun(x), lambda _, ct: fun_transpose(ct), None, x)
 
 
 def _vars(values: Sequence[Any]) -> list[Var]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from stretto._engine.control.linear_call import linear_call
+from stretto._engine.control.linear_call import with_transpose
 from stretto._engine.core.integers import integers
-from stretto._engine.core.interpreter import as_value, state
-from stretto._engine.core.types import is_inexact
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
 from stretto._engine.ops.layout import expand_dims
@@ -97,7 +96,7 @@ def _beyond(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
 def _extended(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
     n = x.shape[axis]
 
-    def extend(_: None, x: Array) -> Array:
+    def extend(x: Array) -> Array:
         parts = [x]
         if low:
             before = {"reflect": 1, "circular": n - low}.get(mode, 0)
@@ -107,13 +106,7 @@ def _extended(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
             parts.append(_copied(x, axis, after, high, mode))
         return concatenate(parts, axis)
 
-    def fold(_: None, ct: Array) -> Array:
-        return _folded(ct, axis, low, high, mode)
-
-    # At rest nothing is transposed, and recording both ways would take longer than padding.
-    if state.interpreter is state.eager or not is_inexact(x.dtype):
-        return extend(None, x)
-    return linear_call(extend, fold, None, x)
+    return with_transpose(extend, lambda ct: _folded(ct, axis, low, high, mode), x)
 
 
 def _copied(x: Array, axis: int, start: int, count: int, mode: str) -> Array:

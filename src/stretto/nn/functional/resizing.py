@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.control.linear_call import linear_call
+from stretto._engine.control.linear_call import with_transpose
 from stretto._engine.core.integers import integers
-from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import dot_general
@@ -249,12 +249,7 @@ def _weighed(x: Array, axis: int, matrix: np.ndarray) -> Array:
     m, n = matrix.shape
     if n < _SPARSE * len(taps) or m < _SPARSE * len(back):
         return _product(x, axis, matrix)
-    # At rest nothing is transposed, and recording both ways would take longer than resizing.
-    if state.interpreter is state.eager:
-        return _sum_of(taps, x, axis)
-    return linear_call(
-        lambda _, x: _sum_of(taps, x, axis), lambda _, ct: _sum_of(back, ct, axis), None, x
-    )
+    return with_transpose(lambda x: _sum_of(taps, x, axis), lambda ct: _sum_of(back, ct, axis), x)
 
 
 def _taps(matrix: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
