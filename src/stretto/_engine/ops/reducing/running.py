@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from stretto._engine.ops.barrier import optimization_barrier
 from stretto._engine.ops.broadcast import broadcast_in_dim
-from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.layout import reshape, squeeze
 from stretto._engine.ops.reducing.recurrence import shifted
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 
@@ -48,15 +48,12 @@ def running(
     config = [ends if d == axis else (0, 0, 0) for d in range(len(shape))]
     split = (*shape[:axis], blocks, _BLOCK, *shape[axis + 1 :])
     parts = [reshape(pad(v, e, config), split) for v, e in zip(values, identities, strict=True)]
-    parts = _in_turn(combine, tuple(parts), axis + 1, reverse)
+    within = axis + 1
+    parts = _in_turn(combine, tuple(parts), within, reverse)
     last = 0 if reverse else _BLOCK - 1
-    totals = [
-        reshape(slice_in_dim(v, last, last + 1, axis=axis + 1), (*shape[:axis], blocks, *rest))
-        for v in parts
-        for rest in [shape[axis + 1 :]]
-    ]
-    totals = running(combine, identities, tuple(totals), axis, reverse)
-    dims = tuple(d for d in range(len(split)) if d != axis + 1)
+    totals = tuple(squeeze(slice_in_dim(v, last, last + 1, axis=within), within) for v in parts)
+    totals = running(combine, identities, totals, axis, reverse)
+    dims = tuple(d for d in range(len(split)) if d != within)
     # Behind the barrier, so that XLA does not compute totals once for each element of a block.
     before = optimization_barrier(
         [shifted(v, axis, reverse, e) for v, e in zip(totals, identities, strict=True)]
