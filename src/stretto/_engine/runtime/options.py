@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from typing import Any, TypeAlias
 
-from stretto._engine.runtime.libraries import library_work
+from stretto._engine.runtime.libraries import Libraries, library_work
 
-__all__ = ["LIBRARY", "QUICK", "Options", "asks_for_dumps", "options_for"]
+__all__ = ["LIBRARY", "QUICK", "Options", "asks_for_dumps", "library_of", "options_for"]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 """Options of the compiler as pairs of name and value, sorted by name."""
@@ -56,13 +56,28 @@ _DUMPS = (
 
 def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
     """The options for this text: our defaults, unless ``XLA_FLAGS`` sets them, and these."""
-    flags = os.environ.get("XLA_FLAGS", "")
     ours: dict[str, Any] = {}
-    if LIBRARY not in flags:
-        ours[LIBRARY] = library_work(text).work
-    if '"stablehlo.optimization_barrier"' in text and _WITHOUT not in flags:
+    if work := library_of(text, options).work:
+        ours[LIBRARY] = work
+    if '"stablehlo.optimization_barrier"' in text and _WITHOUT not in _flags():
         ours[_WITHOUT] = _DROPS_BARRIERS
     return list({**ours, **dict(options)}.items())
+
+
+def library_of(text: str, options: Options) -> Libraries:
+    """What of this text goes to YNNPACK when it is compiled with these options, and why.
+
+    No work is named where ``XLA_FLAGS`` decides, which XLA reads itself.
+    """
+    given = dict(options)
+    if LIBRARY in given or LIBRARY in _flags():
+        work = str(given.get(LIBRARY, ""))
+        return Libraries(work, "DOT" in work, "XLA_FLAGS or compiler_options decide")
+    return library_work(text)
+
+
+def _flags() -> str:
+    return os.environ.get("XLA_FLAGS", "")
 
 
 def asks_for_dumps(debug_options: Any, options: Options) -> bool:

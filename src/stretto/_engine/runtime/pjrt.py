@@ -21,8 +21,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError, ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.types import ArrayType
-from stretto._engine.runtime.libraries import Libraries, library_work
-from stretto._engine.runtime.options import LIBRARY, Options, asks_for_dumps, options_for
+from stretto._engine.runtime.options import Options, asks_for_dumps, options_for
 
 __all__ = [
     "Executable",
@@ -32,7 +31,6 @@ __all__ = [
     "cost_of_text",
     "deserialized",
     "from_dlpack",
-    "library_of",
     "op_names",
     "profiler",
     "ready",
@@ -385,15 +383,6 @@ def compile_text(
             f"{{'xla_cpu_enable_fast_math': True}}"
         ) from None
     return Executable(loaded, out_types, text, at)
-
-
-def library_of(text: str, options: Options) -> Libraries:
-    """What of this text goes to YNNPACK when it is compiled with these options, and why."""
-    chosen = dict(runtime().compile_options(text, options).env_option_overrides)
-    if LIBRARY in dict(options) or LIBRARY not in chosen:
-        work = str(chosen.get(LIBRARY, ""))
-        return Libraries(work, "DOT" in work, "XLA_FLAGS or compiler_options decide")
-    return library_work(text)
 
 
 def conditions(text: str, options: Options) -> bytes | None:

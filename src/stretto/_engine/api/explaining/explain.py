@@ -30,7 +30,7 @@ from stretto._engine.api.jit import Jitted, jit
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
-from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.options import library_of
 
 __all__ = ["Explanation", "explain", "explained"]
 
@@ -112,7 +112,7 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     memory = memory_of(traced.lower().compile()._executable)
     kept, savings = kept_of(traced.program, residuals, memory.temporaries)
     entry = traced._entry
-    chosen = pjrt.library_of(entry.text(), entry.options)
+    chosen = library_of(entry.text(), entry.options)
     return Explanation(
         traced.fun_name,
         convolutions_of(entry.slim()),
