@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from benchmarks.layers.row import Row, Task, tasks_of
 from benchmarks.layers.rows_features import FEATURES
 from benchmarks.layers.rows_images import IMAGES
@@ -9,8 +12,9 @@ from benchmarks.layers.rows_losses import LOSSES
 from benchmarks.layers.rows_operations import OPERATIONS
 from benchmarks.layers.rows_sequences import SEQUENCES
 from benchmarks.parity.layers_plain import DROPOUTS, SAME
+from benchmarks.worker import Case, Registry
 
-__all__ = ["EXCEPTIONS", "ROWS", "TASKS"]
+__all__ = ["EXCEPTIONS", "ROWS", "TASKS", "registry"]
 
 ROWS: list[Row] = [*IMAGES, *FEATURES, *SEQUENCES, *LOSSES, *OPERATIONS]
 
@@ -130,3 +134,12 @@ IN_FRONT = {
 
 EXCEPTIONS = {**LAYERS, **FUNCTIONS, **IN_FRONT}
 """Layers and functions of `stretto.nn` and `stretto.nn.functional` without a row of their own."""
+
+
+def registry(framework: str, make: Callable[[Task], Case]) -> Registry:
+    """What the framework times, each task's case made by `make`."""
+    cases = Registry()
+    for task in TASKS.values():
+        if framework not in task.workload.left_out:
+            cases.add(task.name)(partial(make, task))
+    return cases

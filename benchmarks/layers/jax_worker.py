@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.layers import jax_features, jax_images, jax_losses, jax_sequences
-from benchmarks.layers.catalogue import TASKS
+from benchmarks.layers.catalogue import registry
 from benchmarks.layers.jax_twins import Twin, Updated
 from benchmarks.layers.row import Task, compared, cotangents, parameter
 from benchmarks.layers.shapes import parameter_shapes, statistics_of
-from benchmarks.worker import Case, Registry, serve
+from benchmarks.worker import Case, serve
 
 TWINS: dict[str, Twin] = {
     **jax_images.twins.found,
@@ -76,10 +76,7 @@ def results(task: Task, found: Any) -> list[NDArray[Any]]:
     return compared(task, list(map(np.asarray, arrays)))
 
 
-cases = Registry()
-for _task in TASKS.values():
-    if not _task.row.without_jax:
-        cases.add(_task.name)(partial(make, _task))
+cases = registry("jax", make)
 
 
 if __name__ == "__main__":

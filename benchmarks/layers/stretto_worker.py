@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 import stretto as st
 import stretto.numpy as snp
-from benchmarks.layers.catalogue import TASKS
+from benchmarks.layers.catalogue import registry
 from benchmarks.layers.row import Task, compared, cotangents, parameter
 from benchmarks.parity.ours import built
-from benchmarks.worker import Case, Registry, serve
+from benchmarks.worker import Case, serve
 from stretto import lax, nn, tree
 from stretto.nn import functional
 
@@ -101,9 +101,7 @@ def results(task: Task, found: Any) -> list[NDArray[Any]]:
     return compared(task, list(map(np.asarray, arrays)))
 
 
-cases = Registry()
-for _task in TASKS.values():
-    cases.add(_task.name)(partial(make, _task))
+cases = registry("stretto", make)
 
 
 if __name__ == "__main__":

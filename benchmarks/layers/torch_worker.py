@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from benchmarks.layers.catalogue import TASKS
+from benchmarks.layers.catalogue import registry
 from benchmarks.layers.row import Task, compared, cotangents, parameter
 from benchmarks.parity.torch_worker import build, leaves
-from benchmarks.worker import Case, Registry, serve
+from benchmarks.worker import Case, serve
 
 Function = Callable[..., Any]
 
@@ -110,9 +110,7 @@ def results(
     return compared(task, [np.array(x.detach().numpy()) for x in found])
 
 
-cases = Registry()
-for _task in TASKS.values():
-    cases.add(_task.name)(partial(make, _task))
+cases = registry("torch", make)
 
 
 if __name__ == "__main__":
