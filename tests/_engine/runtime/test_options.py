@@ -1,8 +1,12 @@
 """The compiler's options for a text: ours, those of ``XLA_FLAGS``, and the user's."""
 
+import numpy as np
+import pytest
+
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.runtime.options import library_of, options_for
+from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.options import library_of, options_for, quick_options
 
 LIBRARY, WITHOUT = "xla_cpu_experimental_ynn_fusion_type", "xla_disable_hlo_passes"
 PLAIN = st.jit(lambda x: x @ x).lower(snp.ones((4, 4))).as_text()
@@ -36,3 +40,16 @@ def test_the_library_is_theirs_to_choose(monkeypatch):
 def test_xla_leaves_barriers_in_place():
     hlo = st.jit(lambda x: snp.sin(st.lax.optimization_barrier(x @ x))).lower(snp.ones((4, 4)))
     assert "opt-barrier(" in hlo.compile().as_text()
+
+
+@pytest.mark.parametrize("version", [(0, 10, 2), (0, 11, 0), (0, 11, 1), (0, 12), (0, 12, 0)])
+def test_older_emitters_are_asked_for_where_there_are_any(version):
+    quick = dict(quick_options(version))
+    assert quick["xla_backend_optimization_level"] == 0
+    assert ("xla_cpu_use_fusion_emitters" in quick) is (version <= (0, 11, 0))
+
+
+def test_xla_takes_the_quick_options():
+    x = snp.ones((4, 4))
+    f = st.jit(lambda x: x @ x, compiler_options=dict(pjrt.quick()))
+    np.testing.assert_array_equal(f(x), np.full((4, 4), 4.0))

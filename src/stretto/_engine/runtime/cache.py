@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core.config import config
-from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.program import Equation, Program, Var
@@ -27,8 +26,8 @@ from stretto._engine.lower.text import Text
 from stretto._engine.plan.prepare import prepare
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.callbacks import CallingExecutable
-from stretto._engine.runtime.options import QUICK, Options
-from stretto._engine.runtime.pjrt import Executable, compile_text
+from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.pjrt import Executable, compile_text, quick
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.runtime import disk
@@ -98,29 +97,21 @@ def compiled_quickly(
     """The optimised form of this text if it is at hand, else one that was compiled quickly.
 
     The second result says whether it is the quick one, which is kept nowhere. Programs that call
-    Python functions are optimised at once.
+    Python functions are optimised at once, as are those for which ``options`` decide all that the
+    quick ones would.
     """
-    if text.calls:
+    both = {**dict(quick()), **dict(options)}
+    if text.calls or len(both) == len(options):
         return compiled(text, out_types, options), False
     key = _key(text, options)
     if key not in _by_text:
         place = disk.place_of(text, options)
         loaded = place and place.load(out_types)
         if not loaded:
-            return _supplied(_compile_quickly(text, out_types, options), text), True
+            executable = compile_text(text, out_types, tuple(sorted(both.items())))
+            return _supplied(executable, text), True
         _by_text.setdefault(key, loaded)
     return compiled(text, out_types, options), False
-
-
-def _compile_quickly(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
-    def compile_with(quick: Options) -> Executable:
-        both = tuple(sorted({**dict(quick), **dict(options)}.items()))
-        return compile_text(text, out_types, both)
-
-    try:
-        return compile_with(QUICK)
-    except ConfigError:  # newer jaxlibs are without the older emitters, and so the option
-        return compile_with(QUICK[:1])
 
 
 def _supplied(executable: Executable, text: Text) -> Executable:

@@ -10,20 +10,10 @@ from typing import Any, TypeAlias
 
 from stretto._engine.runtime.libraries import Libraries, library_work
 
-__all__ = ["LIBRARY", "QUICK", "Options", "asks_for_dumps", "library_of", "options_for"]
+__all__ = ["LIBRARY", "Options", "asks_for_dumps", "library_of", "options_for", "quick_options"]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 """Options of the compiler as pairs of name and value, sorted by name."""
-
-QUICK: Options = (
-    ("xla_backend_optimization_level", 0),
-    ("xla_cpu_use_fusion_emitters", False),
-)
-"""What makes XLA compile in a fraction of the time; programs take up to three times as long to run.
-
-Its older kernel emitters write code that needs little optimisation to compile
-(docs/decisions/0039-tiers.md).
-"""
 
 LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's option for which work goes to YNNPACK; by default also products and convolutions.
@@ -52,6 +42,17 @@ _DUMPS = (
     "xla_dump_hlo_snapshots",
 )
 """XLA's options that make it write files, or print, when it compiles."""
+
+
+def quick_options(version: tuple[int, ...]) -> Options:
+    """What makes this version of jaxlib compile in a fraction of the time, to slower programs.
+
+    XLA's older kernel emitters write code that needs little optimisation to compile. After 0.11.0
+    there are none, nor is there an option for them (docs/decisions/0039-tiers.md).
+    """
+    unoptimised = ("xla_backend_optimization_level", 0)
+    older_emitters = ("xla_cpu_use_fusion_emitters", False)
+    return (unoptimised, older_emitters) if version <= (0, 11, 0) else (unoptimised,)
 
 
 def options_for(text: str, options: Options) -> list[tuple[str, Any]]:

@@ -21,7 +21,12 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError, ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.types import ArrayType
-from stretto._engine.runtime.options import Options, asks_for_dumps, options_for
+from stretto._engine.runtime.options import (
+    Options,
+    asks_for_dumps,
+    options_for,
+    quick_options,
+)
 
 __all__ = [
     "Executable",
@@ -33,6 +38,7 @@ __all__ = [
     "from_dlpack",
     "op_names",
     "profiler",
+    "quick",
     "ready",
     "runtime_of_calls",
     "serialized",
@@ -383,6 +389,11 @@ def compile_text(
             f"{{'xla_cpu_enable_fast_math': True}}"
         ) from None
     return Executable(loaded, out_types, text, at)
+
+
+def quick() -> Options:
+    """The options with which the runtime compiles quickly, to slower programs."""
+    return quick_options(runtime().version)
 
 
 def conditions(text: str, options: Options) -> bytes | None:
