@@ -186,6 +186,31 @@ def test_a_failure_is_a_warning_and_the_quick_program_stays(monkeypatch):
     np.testing.assert_array_equal(f(X, X), first)
 
 
+def test_a_failure_of_the_first_tier_is_an_error_in_each_thread(monkeypatch):
+    f, messages = function(15.0), []
+
+    def fail(*_):
+        raise RuntimeError("out of registers")
+
+    def call():
+        with st.config(tiers=True, disk_cache=False, interpret_small=False):
+            try:
+                f(X, X)
+            except RuntimeError as error:
+                messages.append(str(error))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cache, "compile_text", fail)
+        threads = [threading.Thread(target=call, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+    assert messages == ["out of registers"] * 4
+    np.testing.assert_allclose(f(X, X), np.tanh(np.asarray(X @ X) + 15) + 15, rtol=1e-5)
+    settle()
+
+
 def test_what_nobody_can_call_is_not_optimised(gate):
     kept = function(13.0)
     kept(X, X)  # the background waits in this one
