@@ -23,11 +23,13 @@ the right (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
 """
 
 _WITHOUT = "xla_disable_hlo_passes"
-_DROPS_BARRIERS = "cse_barrier_expander"
-"""XLA's pass that drops barriers, after which others merge and repeat work across them.
+_NOT_FOR_BARRIERS = "cse_barrier_expander,small-while-loop-hoisting"
+"""XLA's passes that barriers do not get through.
 
-On the CPU a barrier that stays costs nothing: no kernel is made of it
-(docs/decisions/0038-values-stored-once.md).
+The first drops them, after which others merge and repeat work across them. On the CPU a barrier
+that stays costs nothing: no kernel is made of it (docs/decisions/0038-values-stored-once.md). The
+second makes one kernel of a small loop, for which XLA refuses the program if there is a barrier in
+the loop.
 """
 
 _DUMPS = (
@@ -61,7 +63,7 @@ def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
     if work := library_of(text, options).work:
         ours[LIBRARY] = work
     if '"stablehlo.optimization_barrier"' in text and _WITHOUT not in _flags():
-        ours[_WITHOUT] = _DROPS_BARRIERS
+        ours[_WITHOUT] = _NOT_FOR_BARRIERS
     return list({**ours, **dict(options)}.items())
 
 
