@@ -111,7 +111,7 @@ class Scan(ControlFlow):
         kept = [*consts, *carry, *xs]
         if body is self.body and all(kept):
             return equation
-        loop = self._with(with_inputs(body, kept), sum(consts), sum(carry))
+        loop = self.over(with_inputs(body, kept), sum(consts), sum(carry))
         return cut(equation, loop, kept, (*carry, *stacks))
 
     def lower(self, b: Any, *operands: Any) -> Any:
@@ -152,7 +152,7 @@ class Scan(ControlFlow):
         outs = split(steps(rest, state), *sizes)
         return [*outs[2], *outs[4]]
 
-    def _with(self, body: Program, consts: int, carry: int, *, back: bool = False) -> Scan:
+    def over(self, body: Program, consts: int, carry: int, *, back: bool = False) -> Scan:
         """The same loop over another body, in the opposite direction if ``back``."""
         return Scan(body, self.length, consts, carry, self.reverse != back, self.unroll)
 
@@ -209,7 +209,7 @@ class Scan(ControlFlow):
             *(tangent_at[i] for i in stacked if i in tangent_at),
         ]
         body = self._reordered(program, [places[k] for k in (0, 3, 1, 4, 2, 5)], order)
-        new = self._with(body, n[0] + n[3], n[1] + n[4])
+        new = self.over(body, n[0] + n[3], n[1] + n[4])
         results = new(*consts, *moving[0], *carry, *starts, *xs, *moving[1])
         c, dc, y, dy = split(results, n[1], n[4], outs - self.carry)[:4]
         tangent = iter([*dc, *dy])
@@ -242,7 +242,7 @@ class Scan(ControlFlow):
         available = {*still_at, *stack_at, *primal.outputs[self.carry : outs]}
         kept = [outs + k for k, atom in enumerate(residuals) if atom not in available]
         forward = self._reordered(primal, [range(len(primal.inputs))], [*range(outs), *kept])
-        results = self._with(drop_dead(forward), len(consts), self.carry)(*consts, *carry, *xs)
+        results = self.over(drop_dead(forward), len(consts), self.carry)(*consts, *carry, *xs)
         values = list(results[:outs])
         stack_at.update(zip(forward.outputs[self.carry :], results[self.carry :], strict=True))
 
@@ -262,7 +262,7 @@ class Scan(ControlFlow):
         body = self._reordered(linear, [dc, still, dk, dx, stacked], range(len(linear.outputs)))
         held = [still_at[atom] for atom in residuals if atom in still_at]
         stacks = [stack_at[atom] for atom in residuals if atom not in still_at]
-        step = self._with(body, n[0] + len(held), n[1])
+        step = self.over(body, n[0] + len(held), n[1])
         douts = iter(apply_linear(step, *moving[0], *held, *starts, *moving[1], *stacks))
         return values, [next(douts) if m else None for m in parts.active_out]
 
@@ -307,7 +307,7 @@ class Scan(ControlFlow):
         body = captured_first(body, len(own))  # a user's rule may capture arrays from outside
         known_consts = [*captured, *known_consts]
         body = with_out_types(body, [*const_types, *carry_types], len(const_types) + self.carry)
-        new = self._with(body, len(known_consts), len(const_types) + self.carry, back=True)
+        new = self.over(body, len(known_consts), len(const_types) + self.carry, back=True)
         starts = [or_zeros(None, t) for t in const_types]
         starts += [or_zeros(ct, t) for ct, t in zip(ct_carry, carry_types, strict=True)]
         outs = new(*known_consts, *starts, *(ct for ct in ct_ys if ct is not None), *known_xs)
@@ -337,7 +337,7 @@ class Scan(ControlFlow):
             for x, a, m in zip(carry, carry_axes, mask, strict=True)
         ]
         xs = [x if a is None else move_axis(x, a, 1) for x, a in zip(xs, xs_axes, strict=True)]
-        new = self._with(body, self.consts, self.carry)
+        new = self.over(body, self.consts, self.carry)
         outs = new(*consts, *carry, *xs)
         return outs, tuple(
             (0 if i < self.carry else 1) if m else None for i, m in enumerate(out_mask)

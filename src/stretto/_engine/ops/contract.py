@@ -168,18 +168,28 @@ class DotGeneral(Bilinear):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Both mapped: one more shared pair. One mapped: one more free axis, wherever it is."""
         (x, y), (axis_x, axis_y) = args, axes
+        op, axis = self.mapped(x.ndim, y.ndim, axis_x, axis_y)
+        return op(x, y), axis
+
+    def mapped(
+        self, ndim_x: int, ndim_y: int, axis_x: int | None, axis_y: int | None
+    ) -> tuple[DotGeneral, int]:
+        """The product of operands with a mapped axis, of these ranks, and that axis of its result.
+
+        If both are mapped, it gives a product for each pair of examples.
+        """
         summed = _step(self.summed[0], axis_x), _step(self.summed[1], axis_y)
         shared = _step(self.shared[0], axis_x), _step(self.shared[1], axis_y)
         if axis_x is not None and axis_y is not None:
             shared = (axis_x, *shared[0]), (axis_y, *shared[1])
         op = DotGeneral(summed, shared, self.precision, self.preferred)
-        out = op(x, y)
         if axis_x is not None and axis_y is not None:
-            return out, 0
-        free_x, free_y = op.free(x, y)
+            return op, 0
+        free_x, free_y = op.free_of(ndim_x, ndim_y)
         if axis_x is not None:
-            return out, len(shared[0]) + free_x.index(axis_x)
-        return out, len(shared[0]) + len(free_x) + free_y.index(axis_y)
+            return op, len(shared[0]) + free_x.index(axis_x)
+        assert axis_y is not None
+        return op, len(shared[0]) + len(free_x) + free_y.index(axis_y)
 
 
 @functools.lru_cache(8192)

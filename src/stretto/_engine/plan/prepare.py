@@ -1,8 +1,8 @@
 """What is done to every program before it is lowered: unnecessary work is removed.
 
-Layer 5 (plan). Dead work is dropped, equal work done once, repeated code rolled into loops, and
-values that several kernels read are stored. All but the first can be switched off by settings.
-Next, read ``lower/stablehlo``.
+Layer 5 (plan). Dead work is dropped, equal work done once, products are gathered out of loops,
+repeated code is rolled into loops, and values that several kernels read are stored. All but the
+first can be switched off by settings. Next, read ``lower/stablehlo``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from stretto._engine.transforms.common import simplified
 from stretto._engine.transforms.simplify import live
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.plan import stored
+    from stretto._engine.plan import gathered, stored
 else:
+    gathered = LazyModule("stretto._engine.plan.gathered")
     stored = LazyModule("stretto._engine.plan.stored")
 
 __all__ = ["prepare"]
@@ -28,7 +29,7 @@ def prepare(program: Program) -> Program:
     """The program to lower: the same inputs and outputs, and no more equations."""
     program = live(program)
     if config.simplify:
-        program = simplified(program)
+        program = gathered.gathered(simplified(program))
     if config.roll_loops:
         program = roll(program)
     if config.simplify:

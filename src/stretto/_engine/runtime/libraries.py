@@ -12,7 +12,8 @@ from typing import NamedTuple
 __all__ = ["Libraries", "library_work"]
 
 _TURNED = re.compile(
-    r'(%[\w#]+) = "stablehlo\.transpose"\([^)]*\) \{permutation = array<i64: 1, 0>\}'
+    r'(%[\w#]+) = "stablehlo\.transpose"\([^)]*\) '
+    r"\{permutation = array<i64: (?:1, 0|0, 2, 1|0, 1, 3, 2)>\}"
 )
 _REPEATED = re.compile(r'(%[\w#]+) = "stablehlo\.broadcast_in_dim"')
 _PRODUCT = re.compile(
@@ -23,8 +24,14 @@ _PRODUCT = re.compile(
 )
 
 
-_SMALL = 16
-"""The most rows and columns of results in batches for which YNNPACK is faster."""
+_SMALL = 1 << 13
+"""The most elements of a matrix on the right in a batch for which YNNPACK is much faster."""
+
+_LARGE = 1 << 24
+"""The elements of all matrices on the right of a batch from which YNNPACK is much slower."""
+
+_WORTH = 0.98
+"""The share of Eigen's time from which on YNNPACK gets the products."""
 
 
 class Libraries(NamedTuple):
@@ -37,34 +44,40 @@ class Libraries(NamedTuple):
     reason: str
 
 
-def _share_that_suits(text: str) -> float:
-    """The share of the work in products that is of the kinds that YNNPACK is faster at.
+def _time_of_products(text: str) -> float:
+    """How long YNNPACK takes for all products of a text, as a share of Eigen's time.
 
-    These are products with a transposed matrix on the right, for which Eigen takes two to four
-    times as long, in batches where the results are small; and those of one matrix with many, which
-    Eigen must have copies of.
+    Eigen takes long for products with a transposed matrix on the right, for small matrices in
+    batches, and for those of one matrix with many, which it must have copies of. YNNPACK takes long
+    for batches that it has to copy much for.
     """
     turned, repeated = {*_TURNED.findall(text)}, {*_REPEATED.findall(text)}
-    theirs = total = 0.0
+    ours = eigens = 0.0
     for left, right, batching, contracted, *shapes in _PRODUCT.findall(text):
-        sizes = [[int(n) for n in shape.split("x") if n] for shape in shapes]
+        x, y, out = [[int(n) for n in shape.split("x") if n] for shape in shapes]
         # (M K) (K N) (M N) is the square of the number of multiply-adds.
-        work = math.sqrt(math.prod(map(math.prod, sizes)))
-        total += work
-        suits = right in turned
-        if batching:
-            small = contracted == str(len(sizes[1]) - 1) and max(sizes[2][-2:]) <= _SMALL
-            suits = small or left in repeated or right in repeated
-        theirs += work if suits else 0
-    return theirs / total if total else 0.0
+        work = math.sqrt(math.prod(x) * math.prod(y) * math.prod(out))
+        transposed = (contracted == str(len(y) - 1)) != (right in turned)
+        if not batching:
+            share = 0.6 if transposed else 1.0
+        elif left in repeated or right in repeated:
+            share = 0.5
+        elif math.prod(y) > _LARGE:
+            share = 2.0
+        elif math.prod(y[-2:]) <= _SMALL:
+            share = 0.7
+        else:
+            share = 0.8 if transposed else 1.1
+        ours += work * share
+        eigens += work
+    return ours / eigens if eigens else 1.0
 
 
 def library_work(text: str) -> Libraries:
     """What of this text goes to YNNPACK."""
     sums = "LIBRARY_FUSION_TYPE_REDUCE"
-    share = _share_that_suits(text)
-    reason = f"{share:.0%} of their work is with transposed or repeated matrices"
-    if share >= 0.25:
-        works = f"LIBRARY_FUSION_TYPE_DOT,{sums}"
-        return Libraries(works, True, f"{reason}, for which Eigen takes long")
-    return Libraries(sums, False, f"{reason}; Eigen suits the rest")
+    time = _time_of_products(text)
+    reason = f"YNNPACK is expected to take {time:.0%} of Eigen's time for them"
+    if time < _WORTH:
+        return Libraries(f"LIBRARY_FUSION_TYPE_DOT,{sums}", True, reason)
+    return Libraries(sums, False, reason)
