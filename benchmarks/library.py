@@ -29,6 +29,7 @@ CHOICES = {
     "nothing": "",
     "sums": "REDUCE",
     "products": "DOT",
+    "sums, products": "DOT,REDUCE",
     "convolutions": "INDIVIDUAL_CONVOLUTION",
     "all of these": "DOT,REDUCE,INDIVIDUAL_CONVOLUTION",
 }

@@ -19,6 +19,7 @@ _REPEATED = re.compile(r'(%[\w#]+) = "stablehlo\.broadcast_in_dim"')
 _PRODUCT = re.compile(
     r'"stablehlo\.dot_general"\((%[\w#]+), (%[\w#]+)\) \{dot_dimension_numbers = '
     r"#stablehlo\.dot<lhs_batching_dimensions = \[([^\]]*)\].*?"
+    r"lhs_contracting_dimensions = \[([^\]]*)\].*?"
     r"rhs_contracting_dimensions = \[([^\]]*)\].*?"
     r" : \(tensor<([\dx]*)f32>, tensor<([\dx]*)f32>\) -> tensor<([\dx]*)f32>"
 )
@@ -27,11 +28,12 @@ _PRODUCT = re.compile(
 _SMALL = 1 << 13
 """The most elements of a matrix on the right in a batch for which YNNPACK is much faster."""
 
-_LARGE = 1 << 24
-"""The elements of all matrices on the right of a batch from which YNNPACK is much slower."""
+_MEDIUM, _LARGE = 1 << 20, 1 << 24
+"""The elements of all matrices on the right of a batch up to which YNNPACK is faster where one
+matrix is repeated, and from which it is much slower."""
 
 _WORTH = 0.98
-"""The share of Eigen's time from which on YNNPACK gets the products."""
+"""The share of Eigen's time below which YNNPACK gets the products."""
 
 
 class Libraries(NamedTuple):
@@ -49,25 +51,29 @@ def _time_of_products(text: str) -> float:
 
     Eigen takes long for products with a transposed matrix on the right, for small matrices in
     batches, and for those of one matrix with many, which it must have copies of. YNNPACK takes long
-    for batches that it has to copy much for.
+    for batches that it has to copy much for, and leaves products with a transposed matrix on the
+    left to Eigen.
     """
     turned, repeated = {*_TURNED.findall(text)}, {*_REPEATED.findall(text)}
     ours = eigens = 0.0
-    for left, right, batching, contracted, *shapes in _PRODUCT.findall(text):
+    for left, right, batching, columns, rows, *shapes in _PRODUCT.findall(text):
         x, y, out = [[int(n) for n in shape.split("x") if n] for shape in shapes]
         # (M K) (K N) (M N) is the square of the number of multiply-adds.
         work = math.sqrt(math.prod(x) * math.prod(y) * math.prod(out))
-        transposed = (contracted == str(len(y) - 1)) != (right in turned)
+        transposed = (rows == str(len(y) - 1)) != (right in turned)
         if not batching:
             share = 0.6 if transposed else 1.0
-        elif left in repeated or right in repeated:
-            share = 0.5
+        elif (columns == str(len(x) - 1)) == (left in turned):
+            share = 1.0
         elif math.prod(y) > _LARGE:
             share = 2.0
         elif math.prod(y[-2:]) <= _SMALL:
             share = 0.7
+        elif transposed:
+            share = 0.8
         else:
-            share = 0.8 if transposed else 1.1
+            repeats = left in repeated or right in repeated
+            share = 0.9 if repeats and math.prod(y) <= _MEDIUM else 1.1
         ours += work * share
         eigens += work
     return ours / eigens if eigens else 1.0
