@@ -1,4 +1,4 @@
-"""The part of the build that pyproject.toml cannot say: the extension in C, which may be left out."""
+"""The part of the build that pyproject.toml cannot say: the optional extension in C."""
 
 from setuptools import Extension, setup
 
