@@ -1,11 +1,13 @@
-"""Wiring: installs the eager interpreter, gives values their operators, and the planner a clock.
+"""Wiring: the eager interpreter, operators of values, the planner's clock, the policy of malloc.
 
 Layer 8. The one place where layers meet; nothing else may import from a higher one.
 """
 
 from __future__ import annotations
 
+from stretto._engine.core.config import of_process
 from stretto._engine.core.interpreter import Value, install_eager
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.plan import measured
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.timing import seconds_of
@@ -14,3 +16,6 @@ from stretto.numpy import methods
 install_eager(EAGER)
 methods.attach(Value)
 measured.clock.seconds_of = seconds_of
+
+_malloc = LazyModule("stretto._engine.runtime.malloc")  # few programs ask for it
+of_process("keep_memory", lambda value: _malloc.keep_memory(value))  # noqa: PLW0108 (it would load)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.holding import restoring
 from stretto._engine.core.known_settings import SETTINGS, checked, from_environment, unknown
 
@@ -24,6 +25,7 @@ __all__ = [
     "enable_x64",
     "log_compiles",
     "numpy_dtype_promotion",
+    "of_process",
     "over_axis",
     "settings",
     "shaping",
@@ -32,10 +34,8 @@ __all__ = [
     "watch",
 ]
 
-
 P = ParamSpec("P")
 R = TypeVar("R")
-
 
 _RANKS = "numpy_rank_promotion"
 _SHAPING = tuple(name for name, setting in SETTINGS.items() if setting.shapes_programs)
@@ -113,6 +113,10 @@ class _Watch:
 watch = _Watch()
 
 
+_of_process: dict[str, Callable[[Any], None]] = {}
+"""What puts a setting of the whole process into force, by its name."""
+
+
 class Config:
     """The settings; read and set as attributes, or call for a ``with`` block in this thread.
 
@@ -120,7 +124,8 @@ class Config:
     ``update(name, value)`` sets an attribute by its name.
 
     Raises:
-        ConfigError: there is no such setting, or it does not take the value.
+        ConfigError: there is no such setting, it does not take the value, or it is of the whole
+            process and is set in a block.
         TypeError: what is decorated is a class, or a generator or coroutine function, whose body
             runs after its call, and with it the block, has ended.
 
@@ -150,6 +155,8 @@ class Config:
 
     def __setattr__(self, name: str, value: Any) -> None:
         value = checked(name, value)
+        if name in _of_process and value != self._values[name]:
+            _of_process[name](value)
         values = {**self._values, name: value}
         key = _key_of(values)
         own = _own_key(settings.values, settings.axes, values)
@@ -164,6 +171,12 @@ class Config:
             watch.change(before, after)
 
     def __call__(self, **values: Any) -> _Block:
+        for name, value in values.items():
+            if name in _of_process:
+                raise ConfigError(
+                    f"config.{name} is of the whole process, not of a block or a function: set "
+                    f"config.{name} = {value!r} at the start, or STRETTO_{name.upper()}"
+                )
         return _Block({name: checked(name, value) for name, value in values.items()})
 
     def update(self, name: str, value: Any) -> None:
@@ -319,6 +332,17 @@ def over_axis(name: Any, size: int, fun: Callable[..., Any], *args: Any) -> Any:
 
 
 config = Config()
+
+
+def of_process(name: str, apply: Callable[[Any], None]) -> None:
+    """Have ``apply(value)`` put a setting into force, whose value is one for all threads.
+
+    It is called with each new value, before that is stored; at once with that of the environment.
+    """
+    value = config._values[name]
+    if value != SETTINGS[name].default:
+        apply(value)
+    _of_process[name] = apply
 
 
 def shaping() -> dict[str, Any]:

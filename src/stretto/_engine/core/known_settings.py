@@ -88,6 +88,13 @@ SETTINGS: dict[str, Setting] = {
         False,
         "jitted functions first run as compiled quickly, until a thread has optimised the program",
     ),
+    "keep_memory": Setting(
+        False,
+        _BOOL,
+        False,
+        "the process keeps the memory that is freed, for the next call; set for good, and before "
+        "anything is compiled",
+    ),
     "disk_cache": Setting(
         True, _BOOL, False, "compiled programs are kept on disk, for other processes"
     ),
