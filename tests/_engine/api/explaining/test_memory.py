@@ -1,7 +1,11 @@
 """Memory at the peak, and which arguments could be donated."""
 
+import pytest
+
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.config import config
+from stretto._engine.runtime import malloc
 
 PARAMS = {"w": snp.ones((64, 64)), "b": snp.ones((4096,))}
 X = snp.ones((32, 64))
@@ -58,3 +62,29 @@ def test_static_and_named_arguments():
     report = st.explain(step, params=PARAMS, x=X)
     assert [d.place for d in report.donations] == ["params"]
     assert "donate_argnames=('params',)" in str(report)
+
+
+def wide(rows):
+    """A report on a program whose temporaries are of so many rows of 32 KiB."""
+    shapes = [st.ShapeDtypeStruct(shape, "float32") for shape in ((rows, 2), (2, 8192))]
+    return st.explain(lambda x, y: abs(x @ y) @ snp.sin(y.T), *shapes)
+
+
+@pytest.mark.skipif(not malloc.is_glibc(), reason="the C library is not glibc")
+def test_large_temporaries_are_mapped_anew_unless_memory_is_kept(monkeypatch):
+    report = wide(2048)
+    assert report.memory.mapped == report.memory.temporaries >= 64 << 20
+    assert [line for line in report.lines() if "config.keep_memory" in line] == [
+        "pages: 67.2 MB are mapped anew at each call; config.keep_memory, set first, keeps them"
+    ]
+    small = wide(512)
+    assert small.memory.mapped == 0 < small.memory.temporaries
+    assert "keep_memory" not in str(small)
+    monkeypatch.setitem(config._values, "keep_memory", True)  # which this process cannot set
+    kept = wide(2048)
+    assert kept.memory.mapped == 0 and "keep_memory" not in str(kept)
+
+
+def test_nothing_is_advised_that_the_c_library_cannot_do(monkeypatch):
+    monkeypatch.setattr(malloc.platform, "libc_ver", lambda: ("", ""))
+    assert wide(2048).memory.mapped == 0

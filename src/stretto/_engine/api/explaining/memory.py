@@ -11,8 +11,10 @@ from typing import Any
 
 from stretto._engine.api.entry import Entry, aliases_of
 from stretto._engine.api.explaining.words import near, short, size
+from stretto._engine.core.config import config
 from stretto._engine.core.types import bytes_of
 from stretto._engine.runtime.allocation import temporaries_at_peak
+from stretto._engine.runtime.malloc import LARGE, is_glibc
 from stretto._engine.runtime.pjrt import Executable
 
 __all__ = ["Donation", "Memory", "donations_of", "memory_lines", "memory_of"]
@@ -35,6 +37,8 @@ class Memory:
     """The bytes of results that lie in the memory of arguments."""
     largest: tuple[tuple[str, int, int], ...]
     """The temporaries at the peak: (the user's line, bytes, how many), largest first."""
+    mapped: int
+    """The bytes of temporaries that the system maps anew at each call; see ``keep_memory``."""
 
     @property
     def peak(self) -> int:
@@ -61,12 +65,15 @@ def memory_of(executable: Executable) -> Memory:
         line = f"{near(one.file)}:{one.line}" if one.file else "in loops, or of no line"
         by_line.setdefault(line, []).append(one.bytes)
     largest = [(line, sum(sizes), len(sizes)) for line, sizes in by_line.items()]
+    temporaries = int(stats.temp_size_in_bytes)
+    anew = temporaries >= LARGE and is_glibc() and not config.keep_memory
     return Memory(
         int(stats.argument_size_in_bytes),
         int(stats.output_size_in_bytes),
-        int(stats.temp_size_in_bytes),
+        temporaries,
         int(stats.alias_size_in_bytes),
         tuple(sorted(largest, key=lambda entry: -entry[1])),
+        temporaries if anew else 0,
     )
 
 
@@ -103,6 +110,11 @@ def memory_lines(function: str, memory: Memory, donations: Sequence[Donation]) -
     ]
     if entries:
         lines += ["temporaries at the peak, by line:", *short(entries, _MOST)]
+    if memory.mapped:
+        lines.append(
+            f"pages: {size(memory.mapped)} are mapped anew at each call; config.keep_memory, set "
+            f"first, keeps them"
+        )
     if donations:
         names = ", ".join([d.argument for d in donations])
         total = sum(d.bytes for d in donations)
