@@ -234,3 +234,47 @@ def test_many_elements_are_taken_in_one_order_compiled_or_not(shape):
     want = f(x)
     for found in (st.jit(f)(x), st.vmap(f)(x[None])[0], st.jit(st.vmap(f))(x[None])[0]):
         np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+def barred(x, y):
+    return lax.optimization_barrier(circle(x, y))
+
+
+BARRED = {
+    "plain": barred,
+    "jit": st.jit(barred),
+    "checkpoint": st.checkpoint(barred),
+    "derivative": lambda x, y: st.grad(st.checkpoint(lambda z: barred(z, y) * z))(x) * 0 + x + y,
+    "cond": lambda x, y: lax.cond(x > y, lambda: barred(x, y), lambda: barred(y, x)),
+    "associative_scan": lambda x, y: barred(
+        x, lax.associative_scan(barred, snp.stack([y, y * 0]))[-1]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BARRED)
+@pytest.mark.parametrize("windows", [False, True], ids=["reduce", "reduce_window"])
+def test_barriers_between_scalars_do_not_reach_the_compiler(windows, name):
+    """XLA ends the process if it finds one in the region of a reduction."""
+    x = snp.linspace(0.1, 0.9, 12).reshape(3, 4)
+
+    def whole(combine, x):
+        if windows:
+            return lax.reduce_window(x, 0.0, combine, (1, 4), (1, 1), "VALID").sum(1)
+        return lax.reduce(x, 0.0, combine, (1,))
+
+    f = lambda x: whole(BARRED[name], x)
+    want = lambda x: whole((lambda x, y: x + y) if name == "derivative" else circle, x)
+    np.testing.assert_allclose(st.jit(f).lower(x).compile()(x), want(x), rtol=1e-5)
+    np.testing.assert_allclose(st.jit(st.vmap(f))(x[None])[0], want(x), rtol=1e-5)
+    slope = [st.jit(st.grad(lambda x, g=g: g(x).sum()))(x) for g in (f, want)]
+    np.testing.assert_allclose(*slope, rtol=1e-5)
+
+
+def test_barriers_beside_a_reduction_stay():
+    """Also in a function that both call."""
+    both = st.jit(barred)
+    f = st.jit(lambda x: both(lax.reduce(x, 0.0, both, (0,)), 1.0))
+    text = f.lower(snp.ones(40)).as_text()
+    assert text.count('"stablehlo.optimization_barrier"') == 1
+    np.testing.assert_allclose(f.lower(snp.ones(3)).compile()(snp.ones(3)), 15.0)

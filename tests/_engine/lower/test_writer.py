@@ -180,3 +180,9 @@ def test_rows_are_read_and_written_at_a_number():
     assert b.update_at(X, row, i).type == F32
     vector = Operand("%v", array_type((4,), np.dtype(np.float32)))
     assert b.slice_at(vector, i).type.shape == ()
+
+
+def test_barriers_are_left_out_between_scalars_alone():
+    b = Writer()
+    assert "optimization_barrier" not in b.scalar_region([SCALAR], lambda x: b.barrier((x,)))
+    assert "optimization_barrier" in b.region([SCALAR], lambda x: b.barrier((x,)))

@@ -165,7 +165,7 @@ class Combination(ControlFlow, abstract=True):
     def region(self, b: Any) -> str:
         """The program as the region of a StableHLO operation."""
         types = self.computation.in_types
-        return b.region(types, lambda *elements: b.program(self.computation, elements))
+        return b.scalar_region(types, lambda *elements: b.program(self.computation, elements))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The tangents of ``composed``; the values are those computed without derivatives."""

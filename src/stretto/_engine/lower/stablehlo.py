@@ -105,9 +105,10 @@ class Builder(Writer):
         """A call of the function for this program, which is written once for all calls.
 
         Programs with the same name that do the same share a function, with the lines of the first.
-        With ``apart`` the compiler must not inline the call, so it starts when all operands exist.
+        With ``apart`` the compiler must not inline the call, so it starts when all operands exist;
+        but in a region of scalars, where XLA takes no such call.
         """
-        key = program.name, form(program)
+        key = program.name, form(program), self._scalars
         if key not in self._functions:
             name = f"{identifier(program.name)}_{len(self._functions)}"
             self._functions[key] = name, ()
@@ -124,7 +125,8 @@ class Builder(Writer):
         names = ", ".join(x.name for x in inputs)
         kinds = ", ".join(tensor_type(x.type) for x in inputs)
         bind = f"{result}:{len(outs)} = " if outs else ""
-        attrs = ' {mhlo.frontend_attributes = {inlineable = "false"}}' if apart else ""
+        alone = apart and not self._scalars
+        attrs = ' {mhlo.frontend_attributes = {inlineable = "false"}}' if alone else ""
         self._lines.append(
             f"{bind}func.call @{name}({names}){attrs} : ({kinds}) -> "
             f"({', '.join(map(tensor_type, outs))})"

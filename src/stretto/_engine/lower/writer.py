@@ -45,6 +45,7 @@ class Writer:
         self._passed: dict[int, Operand] = {}  # those that the current function is passed
         # The result of the last ordered call, for the next one; None where no call is ordered.
         self._token: Operand | None = None
+        self._scalars = False  # whether this is for the region of a reduction, a sort or the like
         # The outputs of the equation being lowered, and its location as written.
         self._outputs: Sequence[Var] = ()
         self._location = ""
@@ -169,6 +170,25 @@ class Writer:
         self._outputs, self._token = outer_outputs, outer_token
         return text
 
+    def scalar_region(
+        self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]
+    ) -> str:
+        """A region that combines or compares scalars, as that of a reduction or a sort.
+
+        There are no barriers in it, nor in the functions that it calls: XLA takes none there, and
+        ends the process.
+        """
+        outer, self._scalars = self._scalars, True
+        text = self.region(types, body)
+        self._scalars = outer
+        return text
+
+    def barrier(self, operands: Sequence[Operand]) -> list[Operand]:
+        """The operands, behind a barrier where there can be one."""
+        if self._scalars:
+            return [*operands]
+        return self.emit_many("optimization_barrier", operands, [x.type for x in operands])
+
     def splat(self, element: Any, type: ArrayType) -> Operand:
         """A constant of this type, all of whose elements are equal."""
         key = (element_text(element, type.dtype), tensor_type(type))
@@ -270,7 +290,7 @@ class Writer:
             first = self.emit("or", first, self.compare("NE", u, u), out=first.type)
             return [self.emit("select", first, u, v, out=element)]
 
-        return self.region((element, element), combine)
+        return self.scalar_region((element, element), combine)
 
     def while_loop(
         self,

@@ -38,8 +38,8 @@ class OptimizationBarrier(Primitive):
         return arrays
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """StableHLO ``optimization_barrier``."""
-        return b.emit_many("optimization_barrier", operands, [x.type for x in operands])
+        """StableHLO ``optimization_barrier``; nothing in a program that combines scalars."""
+        return b.barrier(operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """One barrier for the values, one for the tangents, so that each can be run alone."""

@@ -41,7 +41,7 @@ def _sort_by(
     """StableHLO ``sort``; ``before`` compares the elements of two places, one for each operand."""
     elements = [array_type((), x.type.dtype) for x in operands]
     pairs = [t for t in elements for _ in range(2)]
-    region = b.region(pairs, lambda *scalars: [before(scalars[::2], scalars[1::2])])
+    region = b.scalar_region(pairs, lambda *scalars: [before(scalars[::2], scalars[1::2])])
     attributes = f"dimension = {dimension} : i64, is_stable = {str(is_stable).lower()}"
     return b.emit_many("sort", operands, [x.type for x in operands], attributes, (region,))
 

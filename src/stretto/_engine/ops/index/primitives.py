@@ -234,7 +234,7 @@ class ScatterFamily(Primitive, abstract=True):
         if narrow and self.update in ("add", "sub", "mul"):
             x, updates = (b.convert(v, np.dtype(np.float32)) for v in (x, updates))
         element = array_type((), x.type.dtype)
-        region = b.region((element, element), lambda old, new: [self.combine(b, old, new)])
+        region = b.scalar_region((element, element), lambda old, new: [self.combine(b, old, new)])
         fields = {
             "update_window_dims": n.update_window_dims,
             "inserted_window_dims": n.inserted_window_dims,

@@ -142,7 +142,7 @@ class WindowPlace(AxisSelection):
             first = self.better(x, y) | (~self.better(y, x) & lt(i, j))
             return [select(first, x, y), select(first, i, j)]
 
-        region = b.region([*pair, *pair], lambda *both: b.inline_many(choose, *both))
+        region = b.scalar_region([*pair, *pair], lambda *both: b.inline_many(choose, *both))
         windows = _along(x.type, self.axis, self.window, PLAIN)
         shape = b.outs[0].shape
         outs = [array_type(shape, t.dtype) for t in pair]
