@@ -28,6 +28,23 @@ def test_elementary_functions(name, dtype):
     assert not accuracy.broken(row), row
 
 
+@pytest.mark.parametrize("dtype", accuracy.DTYPES)
+@pytest.mark.parametrize("name", accuracy.ELEMENTARY)
+def test_enough_numbers_are_drawn_of_each_domain(name, dtype):
+    """As many as make XLA take its other kernels; and NumPy's values there are within its bound."""
+    x, right = accuracy.drawn(name, dtype)
+    assert x.size == right.size == 65_537
+    near = getattr(np, name)(x)
+    assert np.max(accuracy.ulps(near, right)) <= accuracy.validation(name, dtype)[2]
+
+
+def test_an_eager_error_is_held_to_its_own_bound():
+    row = accuracy.Row("f", "float64", 1, 0, 2.0, 2.0, bound=3, eager_bound=1, drawn=2.0)
+    assert accuracy.broken(row)
+    assert not accuracy.broken(row._replace(eager=1.0))
+    assert accuracy.broken(row._replace(eager=1.0, drawn=4.0))
+
+
 @pytest.mark.parametrize("table", [t for t in accuracy.SPECIAL if t.function in QUICK], ids=TITLE)
 def test_special_functions(table):
     row = accuracy.of_table(table, "float64")

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from stretto import jit
+from stretto import enable_x64, jit
 from stretto._engine.ops import trigonometric as ops
 from stretto.laws import (
+    FULLY,
     bf16,
     c64,
     c128,
@@ -75,6 +76,18 @@ def test_large_imaginary_part_of_sine_on_the_axis():
     z = np.array([100j, -100j], np.complex64)
     np.testing.assert_array_equal(np.real(jit(ops.sin)(z)), [0, 0])
     np.testing.assert_array_equal(np.imag(jit(ops.sinh)(z * -1j)), [0, 0])
+
+
+@pytest.mark.parametrize("name", ["sinh", "cosh"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_hyperbolic_functions_keep_their_digits(dtype, name):
+    """To their largest results; as log(1/2) is not added, some ulps, and not hundreds."""
+    most = np.log(np.finfo(dtype).max) + 0.69
+    x = np.linspace(-most, most, 20_001).astype(dtype)
+    want = getattr(np, name)(x.astype(np.longdouble)).astype(dtype)
+    with enable_x64():
+        got = jit(BY_NAME[name], compiler_options=FULLY)(x)
+    np.testing.assert_array_max_ulp(np.asarray(got), want, 6)  # exp's are 5
 
 
 def test_integers_become_floats():

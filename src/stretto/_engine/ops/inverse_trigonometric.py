@@ -5,6 +5,7 @@ Layer 2 (ops). Next, read ``comparison``.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from stretto._engine.ops.complex_edges import (
 )
 from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, binary, unary
 from stretto._engine.ops.powers import rsqrt
-from stretto._engine.ops.written import Term, absolute, log1p, where
+from stretto._engine.ops.written import Term, absolute, horner, log1p, where
 
 __all__ = [
     "acos",
@@ -35,6 +36,29 @@ __all__ = [
     "atan2",
     "atanh",
 ]
+
+_ATAN = {
+    np.dtype(np.float32): (
+        -0.3333333218503327, 0.19999911972339923, -0.14283390543552557, 0.11081089989556632,
+        -0.0887203228837293, 0.06728706367545154, -0.04025492198296319, 0.01301676323579824,
+    ),
+    np.dtype(np.float64): (
+        -0.33333333333333326, 0.19999999999997467, -0.14285714285471762, 0.11111111099287106,
+        -0.09090908745578029, 0.07692301072718595, -0.0666657848568483, 0.05881505260390544,
+        -0.05257127398558839, 0.047296268224150714, -0.04216528076789991, 0.035919618768971213,
+        -0.02732573224159055, 0.01672823541547129, -0.007038182430937714, 0.0014786757121107179,
+    ),
+}  # fmt: skip
+"""(atan(z) / z - 1) / z^2 as a polynomial in z^2 for |z| < 0.66, by Remez's exchange.
+
+It makes atan(z) off by less than a thousandth of a unit in the last place.
+"""
+
+_PI_LESS_ROUNDED = {
+    np.dtype(np.float32): -8.742277657347586e-08,
+    np.dtype(np.float64): 1.2246467991473532e-16,
+}
+"""What the number nearest to pi lacks."""
 
 
 class Asin(Edged):
@@ -74,6 +98,22 @@ class Atan(Edged):
     reference = staticmethod(np.arctan)
     edges = staticmethod(atan_edges)
     partials = (lambda dx, out, x: dx / (full_like(x, 1) + x * x),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """One operation; in 32 and 64 bits, where XLA's is off by up to 5 ulps, written out."""
+        dtype = x.type.dtype
+        if dtype not in _ATAN:
+            return super().lower(b, x)
+        term = Term(b, x)
+        size = absolute(term)
+        # atan x = pi / 2 + atan(-1 / x) = pi / 4 + atan((x - 1) / (x + 1)) for x > 0
+        large, middle = size > 2.4, size > 0.66
+        over = where(large, -1.0, where(middle, size - 1.0, size))
+        z = over / where(large, size, where(middle, size + 1.0, 1.0))
+        turns = where(large, term.like(0.5), where(middle, term.like(0.25), 0.0))
+        rest = turns * _PI_LESS_ROUNDED[dtype]
+        out = turns * math.pi + (z + (z * (z * z) * horner(_ATAN[dtype], z * z) + rest))
+        return where(term == 0.0, term, where(term < 0.0, -out, out)).operand
 
 
 class Asinh(Edged):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.types import array_type, is_complex
+from stretto._engine.core.types import array_type, is_complex, real_dtype
 from stretto._engine.ops.elementwise import FLOAT, Elementwise
 
 __all__ = [
@@ -178,7 +178,7 @@ def absolute(x: Number) -> Number:
     """The absolute value; of complex numbers real."""
     if not isinstance(x, Term):
         return np.abs(x)
-    return x.apply("abs", out=array_type(x.type.shape, _WIDE))
+    return x.apply("abs", out=array_type(x.type.shape, real_dtype(x.type.dtype)))
 
 
 def real_part(z: Number) -> Number:
