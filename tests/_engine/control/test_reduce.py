@@ -7,6 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto import special
 from stretto._engine.control.reduce import Reduce
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 
@@ -269,6 +270,66 @@ def test_barriers_between_scalars_do_not_reach_the_compiler(windows, name):
     np.testing.assert_allclose(st.jit(st.vmap(f))(x[None])[0], want(x), rtol=1e-5)
     slope = [st.jit(st.grad(lambda x, g=g: g(x).sum()))(x) for g in (f, want)]
     np.testing.assert_allclose(*slope, rtol=1e-5)
+
+
+def by_while(x, y):
+    step = lambda c: (c[0] + 1, circle(c[1], y))
+    return lax.while_loop(lambda c: c[0] < 1, step, (0, x))[1]
+
+
+def by_switch(x, y):
+    branches = [lambda: circle(x, y), lambda: x, lambda: circle(y, x)]
+    return lax.switch((x > y).astype(int) * 2, branches)
+
+
+def by_callback(x, y):
+    return st.pure_callback(np.positive, x, circle(x, y), vmap_method="expand_dims")
+
+
+def by_inverse(x, y):
+    """By the trace of the inverse: 1 / (1 + x) + 1 / (1 + y)."""
+    inverse = snp.linalg.inv(snp.diag(snp.stack([1 + x, 1 + y])))
+    return (2 + x + y) / inverse.trace() - 1
+
+
+NOT_IN_A_KERNEL = {
+    "loop": lambda x, y: lax.fori_loop(0, 2, lambda i, c: circle(c, y * i), x),
+    "while": by_while,
+    "switch": by_switch,
+    "callback": by_callback,
+    "library": by_inverse,
+    "sort": lambda x, y: circle(*snp.sort(snp.stack([x, y]))),
+    "running": lambda x, y: snp.cumprod(snp.stack([x + 1, y + 1] + [snp.ones(())] * 18))[-1] - 1,
+    "whole power": lambda x, y: circle(x, y) * (snp.int32(1) ** (x > y).astype(snp.int32)),
+    "series": lambda x, y: circle(x, y) + 0 * special.gammainc(snp.exp(x), 1.0),
+}
+
+
+@pytest.mark.parametrize("name", NOT_IN_A_KERNEL)
+@pytest.mark.parametrize("windows", [False, True], ids=["reduce", "reduce_window"])
+def test_what_has_no_place_in_a_kernel_is_computed_otherwise(windows, name):
+    """XLA ends the process if a reduction's region has a loop, say, or a call."""
+    x = snp.linspace(0.1, 0.9, 24).reshape(4, 6)
+
+    def whole(combine, x):
+        if windows:
+            return lax.reduce_window(x, 0.0, combine, (1, 3), (1, 1), "SAME")
+        return lax.reduce(x, 0.0, combine, (1,))
+
+    f, want = lambda x: whole(NOT_IN_A_KERNEL[name], x), whole(circle, x)
+    np.testing.assert_allclose(st.jit(f).lower(x).compile()(x), want, rtol=1e-5)
+    np.testing.assert_allclose(st.jit(st.vmap(f)).lower(x[None]).compile()(x[None])[0], want, 1e-5)
+
+
+def test_a_callback_that_was_given_up_leaves_the_others_right():
+    """The numbers of calls go on, though the region with the first is not written."""
+
+    def f(x):
+        before = st.pure_callback(lambda x: np.asarray(x) + 1, x, x)
+        after = lax.reduce(before, 0.0, by_callback, (0,))
+        return st.pure_callback(lambda x: np.asarray(x) * 3, after, after)
+
+    np.testing.assert_allclose(st.jit(f)(snp.zeros(20)), 3 * (2.0**20 - 1))
 
 
 def test_barriers_beside_a_reduction_stay():

@@ -239,3 +239,10 @@ def test_scalars(function):
         np.testing.assert_array_equal(g(snp.stack([x, x])), [want, want])
     if function in (st.lax.add, st.lax.max):
         assert float(st.grad(f)(x)) == float(st.jit(st.grad(f))(x)) == 1.0
+
+
+def test_windows_keep_their_kind_when_the_program_changes():
+    """A call in the computation is simplified inside the operation that holds it."""
+    inner = lambda x: lax.reduce(snp.stack([x, x]), 0.0, circle, (0,)) - x * x - x
+    f = lambda x: lax.reduce_window(x, 0.0, lambda u, v: circle(inner(u), v), (3,), (1,), "VALID")
+    np.testing.assert_allclose(st.jit(f)(snp.ones(5)), np.full(3, 7.0), rtol=1e-6)

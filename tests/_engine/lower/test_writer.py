@@ -186,3 +186,13 @@ def test_barriers_are_left_out_between_scalars_alone():
     b = Writer()
     assert "optimization_barrier" not in b.scalar_region([SCALAR], lambda x: b.barrier((x,)))
     assert "optimization_barrier" in b.region([SCALAR], lambda x: b.barrier((x,)))
+
+
+def test_only_programs_of_scalars_have_a_place_in_a_kernel():
+    b = Writer()
+    negated = lambda x: [b.emit("negate", x, out=x.type)]
+    widened = lambda x: [b.splat(0, F32), *negated(x)]
+    looped = lambda x: b.while_loop(lambda x: [b.compare("GT", x, x)], negated, (x,))
+    assert b.scalar_program([SCALAR], negated) is not None
+    assert b.scalar_program([SCALAR], widened) is None
+    assert b.scalar_program([SCALAR], looped) is None

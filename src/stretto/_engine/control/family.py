@@ -84,7 +84,8 @@ class ControlFlow(Primitive, abstract=True):
 
         def changed(value: Any) -> Any:
             if isinstance(value, tuple):
-                return tuple([changed(v) for v in value])
+                changes = tuple([changed(v) for v in value])
+                return value if changes == value else changes  # which may be a named one
             return change(value) if isinstance(value, Program) else value
 
         old = {name: getattr(self, name) for name in self._parameters}

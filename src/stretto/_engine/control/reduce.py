@@ -162,10 +162,16 @@ class Combination(ControlFlow, abstract=True):
             )
         return types[0]
 
-    def region(self, b: Any) -> str:
-        """The program as the region of a StableHLO operation."""
+    def lowered(self, b: Any, op: str, operands: Sequence[Any], attributes: str) -> list[Any]:
+        """The StableHLO operation with the program as its region; ``composed`` if XLA takes none.
+
+        It takes no loops, branches, arrays and calls of Python.
+        """
         types = self.computation.in_types
-        return b.scalar_region(types, lambda *elements: b.program(self.computation, elements))
+        region = b.scalar_program(types, lambda *parts: b.program(self.computation, parts))
+        if region is None:
+            return b.inline_many(self.composed, *operands)
+        return b.emit_many(op, operands, b.outs, attributes, (region,))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The tangents of ``composed``; the values are those computed without derivatives."""
@@ -224,7 +230,7 @@ class Reduce(Combination):
         if self.steps(operands[0].type) == 1:
             return b.inline_many(self.interpret, *operands)
         attributes = f"dimensions = {b.ints(self.axes)}"
-        return b.emit_many("reduce", operands, b.outs, attributes, (self.region(b),))
+        return self.lowered(b, "reduce", operands, attributes)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The reduction over the other axes; if a scalar is mapped, by other operations."""
@@ -328,7 +334,8 @@ def reduce(
     reduction, and the initial value is combined with its result once. For others the initial value
     should leave every element as it is. One that is not associative takes up to 32 elements in
     row-major order, starting from the initial value, and more in blocks of 32, compiled or not, on
-    a CPU; its derivative, and ``vmap`` over initial values, take it to be associative.
+    a CPU; its derivative, and ``vmap`` over initial values, take it to be associative, as does all
+    compiled code if it has loops, branches, arrays or calls of Python inside.
 
     Args:
         operands: an array, or a tree of arrays of one shape.

@@ -76,7 +76,7 @@ class ReduceWindow(Combination):
         if not operands[0].type.size or not b.outs[0].size or not self.windows:
             return b.inline_many(self.interpret, *operands)
         attributes = window_attributes(b, self.windows)
-        return b.emit_many("reduce_window", operands, b.outs, attributes, (self.region(b),))
+        return self.lowered(b, "reduce_window", operands, attributes)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Windows of one element along the mapped axis; other operations if a scalar is mapped."""

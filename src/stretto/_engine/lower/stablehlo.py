@@ -105,10 +105,12 @@ class Builder(Writer):
         """A call of the function for this program, which is written once for all calls.
 
         Programs with the same name that do the same share a function, with the lines of the first.
-        With ``apart`` the compiler must not inline the call, so it starts when all operands exist;
-        but in a region of scalars, where XLA takes no such call.
+        With ``apart`` the compiler must not inline the call, so it starts when all operands exist.
+        In a region of scalars the program is written in place of the call.
         """
-        key = program.name, form(program), self._scalars
+        if self._scalars:
+            return self.program(program, operands)
+        key = program.name, form(program)
         if key not in self._functions:
             name = f"{identifier(program.name)}_{len(self._functions)}"
             self._functions[key] = name, ()
@@ -125,8 +127,7 @@ class Builder(Writer):
         names = ", ".join(x.name for x in inputs)
         kinds = ", ".join(tensor_type(x.type) for x in inputs)
         bind = f"{result}:{len(outs)} = " if outs else ""
-        alone = apart and not self._scalars
-        attrs = ' {mhlo.frontend_attributes = {inlineable = "false"}}' if alone else ""
+        attrs = ' {mhlo.frontend_attributes = {inlineable = "false"}}' if apart else ""
         self._lines.append(
             f"{bind}func.call @{name}({names}){attrs} : ({kinds}) -> "
             f"({', '.join(map(tensor_type, outs))})"

@@ -6,6 +6,7 @@ Source: the StableHLO specification. Next, read ``stablehlo``, which writes whol
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +28,9 @@ __all__ = ["Writer"]
 
 _MOST_WRITTEN = 256
 """The most elements of a constant array that is written into the text; larger ones are passed."""
+
+_NOT_BETWEEN_SCALARS = re.compile(r"tensor<\d|stablehlo\.(while|case|custom_call)\b")
+"""What XLA's kernels for reductions cannot have inside; some end the process."""
 
 _EXTREMA = {"maximum": "GT", "minimum": "LT"}
 """The comparison by which the first of two elements is the extremum."""
@@ -175,13 +179,19 @@ class Writer:
     ) -> str:
         """A region that combines or compares scalars, as that of a reduction or a sort.
 
-        There are no barriers in it, nor in the functions that it calls: XLA takes none there, and
-        ends the process.
+        There are no barriers in it, and no calls: XLA takes none there, and ends the process.
         """
         outer, self._scalars = self._scalars, True
         text = self.region(types, body)
         self._scalars = outer
         return text
+
+    def scalar_program(
+        self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]
+    ) -> str | None:
+        """Such a region for a body that users wrote; ``None`` if XLA may not take it."""
+        text = self.scalar_region(types, body)
+        return None if _NOT_BETWEEN_SCALARS.search(text) else text
 
     def barrier(self, operands: Sequence[Operand]) -> list[Operand]:
         """The operands, behind a barrier where there can be one."""
