@@ -140,8 +140,9 @@ def reduce_window(
     reduction, and the initial value is combined with its result once. For others the initial value
     must leave every element as it is. On a CPU, one that is not associative takes the elements of a
     window in row-major order, starting from the initial value and without the padding, compiled or
-    not; its derivative, and ``vmap`` over initial values, take it to be associative. The derivative
-    of ``max`` and ``min`` goes to the first of equal elements.
+    not; its derivative, and ``vmap`` over initial values, take it to be associative, as does all
+    compiled code if it has loops, branches, arrays or calls of Python inside. The derivative of
+    ``max`` and ``min`` goes to the first of equal elements.
 
     Args:
         operand: an array, or a tree of arrays of one shape.
