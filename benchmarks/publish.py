@@ -1,6 +1,6 @@
 """The tables and the picture of ``docs/performance.md``, from the files of some full runs.
 
-    python -m benchmarks.publish FIRST.json SECOND.json THIRD.json
+    python -m benchmarks.publish FIRST.json SECOND.json THIRD.json --models FIRST.json ...
 
 A figure is the median over the runs, each run's being the median of its rounds. The counts come
 from the file that `make counts` keeps.
@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks import counts, picture
 from benchmarks.catalogue import WORKLOADS
 from benchmarks.measure import OURS, Row
+from benchmarks.networks.table import ROWS as MODELS
 from benchmarks.outcomes import Outcome, Report, outcomes, rows_of
 from benchmarks.process import ROOT
 from benchmarks.report import as_ratio, as_time, peak_flops
@@ -34,6 +35,12 @@ RUNS, ROUNDS = 3, 5
 """Fewer make no figures to rely on, which the page then says."""
 
 OVERHEADS = {"stretto": "Stretto", "jax": "JAX", "torch": "PyTorch", "numpy": "NumPy"}
+NETWORKS = {
+    "stretto": "Stretto",
+    "jax": "JAX",
+    "torch": "PyTorch",
+    "torch compile": "torch compile",
+}
 ENSEMBLES = {
     "stretto": "Stretto",
     "jax": "JAX vmap",
@@ -50,17 +57,23 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path, help="JSON files of `make bench`")
+    parser.add_argument(
+        "--models", nargs="*", type=Path, default=[], help="JSON files of `make bench-models`"
+    )
     parser.add_argument("--counts", type=Path, default=counts.FILE, help="(%(default)s)")
     parser.add_argument("--page", type=Path, default=PAGE, help="(%(default)s)")
     parser.add_argument("--picture", type=Path, default=PICTURE, help="(%(default)s)")
     options = parser.parse_args(arguments)
-    runs = [json.loads(file.read_text(encoding="utf-8")) for file in options.runs]
+    runs, of_models = [
+        [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        for files in (options.runs, options.models)
+    ]
     kept = (
         json.loads(options.counts.read_text(encoding="utf-8")) if options.counts.exists() else None
     )
     page = options.page.read_text(encoding="utf-8")
     try:
-        page = filled(page, sections(runs, kept))
+        page = filled(page, sections(runs, kept) | sections_of_models(of_models))
     except ValueError as error:
         parser.error(f"{options.page}: {error}")
     options.page.write_text(page, encoding="utf-8")
@@ -90,6 +103,22 @@ def sections(runs: Sequence[Report], kept: Mapping[str, Any] | None) -> dict[str
         "ensembles": _ensembles(runs),
     }
     return texts if kept is None else {**texts, "counts": _counts(kept)}
+
+
+def sections_of_models(runs: Sequence[Report]) -> dict[str, str]:
+    """What goes between the markers of whole networks; nothing without runs."""
+    if not runs:
+        return {}
+    timed = [row for row in MODELS.values() if row.shows_memory]
+    alone = [row for row in timed if "-n1-" in row.name]
+    several = [row for row in timed if row not in alone]
+    first = [row for row in MODELS.values() if row.name.endswith(("-first", "-second"))]
+    return {
+        "models-runs": _about(runs),
+        "models": _table(runs, NETWORKS, alone, MODELS),
+        "models-several": _table(runs, ENSEMBLES, several, MODELS),
+        "models-first": _table(runs, NETWORKS, first, MODELS),
+    }
 
 
 def _about(runs: Sequence[Report]) -> str:
@@ -128,23 +157,30 @@ def _flaws(runs: Sequence[Report], mixed: set[str]) -> list[str]:
 
 def _overheads(runs: Sequence[Report]) -> str:
     """A line for each row, and one more for each goal after the first."""
-    return _table(runs, OVERHEADS, shows_memory=False)
+    rows = [row for row in WORKLOADS.values() if not row.shows_memory]
+    return _table(runs, OVERHEADS, rows, WORKLOADS)
 
 
 def _ensembles(runs: Sequence[Report]) -> str:
-    return _table(runs, ENSEMBLES, shows_memory=True)
+    rows = [row for row in WORKLOADS.values() if row.shows_memory]
+    return _table(runs, ENSEMBLES, rows, WORKLOADS)
 
 
-def _table(runs: Sequence[Report], columns: Mapping[str, str], shows_memory: bool) -> str:
-    tables = [rows_of(run) for run in runs]
+def _table(
+    runs: Sequence[Report],
+    columns: Mapping[str, str],
+    group: Sequence[Workload],
+    known: Mapping[str, Workload],
+) -> str:
+    """The rows of a group that were measured, and how many goals are met."""
+    tables = [rows_of(run, known) for run in runs]
     peaks = [peak_flops(list(table.values())) for table in tables]
-    results = outcomes(runs)
-    workloads = [
-        workload
-        for workload in WORKLOADS.values()
-        if workload.shows_memory == shows_memory and any(workload.name in one for one in tables)
-    ]
-    extra = ["of peak", "memory", "JAX vmap's"] if shows_memory else []
+    workloads = [row for row in group if any(row.name in one for one in tables)]
+    results = [one for one in outcomes(runs, known) if one.workload in workloads]
+    shows_memory = any(row.shows_memory for row in workloads)
+    counts_flops = any(row.flops for row in workloads)
+    extra = ["memory", f"{columns['jax']}'s"] if shows_memory else []
+    extra = ["of peak", *extra] if counts_flops else extra
     headings = ["", *columns.values(), "ratio", "goal", *extra]
     lines = [headings, ["---"] * len(headings)]
     for workload in workloads:
@@ -159,14 +195,14 @@ def _table(runs: Sequence[Report], columns: Mapping[str, str], shows_memory: boo
             cells.append(f"**{text}**" if name == fastest else text)
         goals = [one for one in results if one.workload.name == workload.name]
         cells += [" / ".join(map(_ratio, goals)), " / ".join(map(_goal, goals))]
+        if counts_flops:
+            cells.append(_of_peak(workload, rows, peaks))
         if shows_memory:
-            cells += [_of_peak(workload, rows, peaks), _memory(rows, OURS), _memory(rows, "jax")]
+            cells += [_memory(rows, OURS), _memory(rows, "jax")]
         lines.append(cells)
-    group = [one for one in results if one.workload.shows_memory == shows_memory]
-    count = sum(one.met for one in group)
-    group_names = [w.name for w in WORKLOADS.values() if w.shows_memory == shows_memory]
-    least = min(sum(name in one for one in tables) for name in group_names)
-    summary = f"{count} of {len(group)} goals are met, by medians of {least} runs or more."
+    count = sum(one.met for one in results)
+    least = min(sum(row.name in one for one in tables) for row in group)
+    summary = f"{count} of {len(results)} goals are met, by medians of {least} runs or more."
     if least < RUNS:
         summary += f" **Not final: there should be {RUNS}.**"
     return "\n".join([summary, "", *(f"| {' | '.join(cells)} |" for cells in lines)])

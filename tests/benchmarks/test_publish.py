@@ -10,7 +10,7 @@ import pytest
 from benchmarks import picture, publish
 from benchmarks.catalogue import WORKLOADS
 from benchmarks.outcomes import outcomes
-from benchmarks.publish import PAGE, filled, main, sections
+from benchmarks.publish import PAGE, filled, main, sections, sections_of_models
 
 KEPT = {
     "made_with": {"python": "3.11", "valgrind": "3.19"},
@@ -86,6 +86,24 @@ def test_tables():
     assert line.endswith("| 1.0 MB | 1.0 MB |")
     assert "| eager add | 6,386 | 2 | 0 | 256 |" in texts["counts"]
     assert "| import of the package | 480,148,493 | 95,558 |  |  |" in texts["counts"]
+
+
+def test_tables_of_models():
+    assert sections_of_models([]) == {}
+    rows = {
+        "lstm-n1-step": {"stretto": 0.05, "jax": 0.1, "torch": 0.08, "torch compile": 0.04},
+        "lstm-n5-step": {"stretto": 0.3, "torch loop": 0.4},
+        "lstm-n1-step-first": {"stretto": 1.0, "jax": 4.0},
+        "lstm-n1-step-compile": {"stretto": 0.9, "jax": 3.0},
+    }
+    texts = sections_of_models([run(**rows)])
+    (line,) = [line for line in texts["models"].splitlines() if line.startswith("| LSTM")]
+    assert "| 50.0 ms | 100 ms | 80.0 ms | **40.0 ms** | 1.25 (1.25 to 1.25) |" in line
+    assert line.endswith("| ≤ 1.1 of fastest: **missed** | 1.0 MB | 1.0 MB |")
+    assert "N=5: step | 300 ms |" in texts["models-several"]
+    (line,) = [line for line in texts["models-first"].splitlines() if line.startswith("| LSTM")]
+    assert line.endswith("| 0.25 (0.25 to 0.25) | ≤ 0.5 of jax: met |")
+    assert "Not final" in texts["models-first"]
 
 
 def test_what_is_not_final_says_so():

@@ -48,7 +48,7 @@ def gathered(program: Program) -> Program:
     ...     return st.lax.scan(lambda c, x: (snp.tanh(c + x @ w), None), snp.ones(2), xs)[0]
     >>> product, loop = gathered(st.make_graph(run)(snp.ones((3, 2)), snp.ones((5, 3)))).equations
     >>> print(product.primitive.name, product.outputs[0].type)
-    dot_general f32[5,2]
+    dot_general float32[5,2]
     >>> print(loop.primitive.body)
     { body(a:f32[2], b:f32[2])
       c:f32[2] = add a b
