@@ -9,14 +9,14 @@ on the carry, or the carry does not depend on it:
 - a product of an input's slice and a constant, such as a cell's weights for its input, becomes a
   product of the whole stack in front of the loop.
 
-Only products of few rows, or sums of few terms, are gathered: others are as fast one by one.
+Only products whose steps' own values are smaller than what the steps share are gathered: a weight,
+or a total. Others are as fast one by one.
 ``prepare`` calls this; decision 41 has the measurements. Next, read ``stored``.
 """
 
 from __future__ import annotations
 
 import collections
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -33,9 +33,6 @@ from stretto._engine.transforms.simplify import remembered
 
 __all__ = ["gathered"]
 
-_FEW = 256
-"""Products of fewer rows, and sums of fewer terms, are gathered."""
-
 _MOST = 4
 """How many times the bytes that a loop reads and stacks anyway the gathered operands may take."""
 
@@ -45,14 +42,14 @@ def gathered(program: Program) -> Program:
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def run(w, xs):
-    ...     return st.lax.scan(lambda c, x: (snp.tanh(c + x @ w), None), snp.ones(2), xs)[0]
-    >>> product, loop = gathered(st.make_graph(run)(snp.ones((3, 2)), snp.ones((5, 3)))).equations
+    ...     return st.lax.scan(lambda c, x: (snp.tanh(c + x @ w), None), snp.ones(4), xs)[0]
+    >>> product, loop = gathered(st.make_graph(run)(snp.ones((3, 4)), snp.ones((5, 3)))).equations
     >>> print(product.primitive.name, product.outputs[0].type)
-    dot_general float32[5,2]
+    dot_general float32[5,4]
     >>> print(loop.primitive.body)
-    { body(a:f32[2], b:f32[2])
-      c:f32[2] = add a b
-      d:f32[2] = tanh c
+    { body(a:f32[4], b:f32[4])
+      c:f32[4] = add a b
+      d:f32[4] = tanh c
       return d }
     """
     return remembered(program, "gathered", _gathered)
@@ -207,16 +204,18 @@ class _Loop:
             value = e.inputs[0]
 
     def _moving(self, e: Equation) -> int | None:
-        """Which operand differs from step to step, in a product of few rows with a constant."""
-        product: Any = e.primitive
-        if not isinstance(product, DotGeneral):
+        """Which operand differs from step to step, in a product with a constant larger than that.
+
+        The constant is larger than the result and that operand together.
+        """
+        if not isinstance(e.primitive, DotGeneral):
             return None
         own = [i for i, a in enumerate(e.inputs) if self._own(a)]
         if len(own) != 1:
             return None
-        types = [a.type for a in e.inputs]
-        free = product.free_of(types[0].ndim, types[1].ndim)[own[0]]
-        return own[0] if math.prod([types[own[0]].shape[a] for a in free]) < _FEW else None
+        (at,) = own
+        constant = e.inputs[1 - at].type.size
+        return at if constant > e.inputs[at].type.size + e.outputs[0].type.size else None
 
     def _of_all_steps(self, e: Equation, at: int, layout: Sequence[Any]) -> _Outside:
         """The products of all steps at once, in a stack; ``at``: the operand that is one."""
@@ -263,7 +262,7 @@ class _Loop:
                 continue
             if isinstance(e.primitive, ReduceSum):
                 sums.append((term, e, layout))
-            elif self._adds_few(e) and self._fit(e.inputs):
+            elif self._adds_much(e) and self._fit(e.inputs):
                 product: Any = e.primitive
                 operands = [self._stack(a) for a in e.inputs]
                 moved[term] = _Outside([_over_steps(product), *layout], operands, e.place)
@@ -274,12 +273,11 @@ class _Loop:
                 moved[term] = _Outside([total, *layout], [self._stack(e.inputs[0])], e.place)
         return moved
 
-    def _adds_few(self, e: Equation) -> bool:
-        """Whether it is a product of two values of a step that sums few terms."""
-        product: Any = e.primitive
-        if not isinstance(product, DotGeneral) or not all(map(self._own, e.inputs)):
+    def _adds_much(self, e: Equation) -> bool:
+        """Whether it is a product of two values of a step that is larger than both together."""
+        if not isinstance(e.primitive, DotGeneral) or not all(map(self._own, e.inputs)):
             return False
-        return math.prod([e.inputs[0].type.shape[a] for a in product.summed[0]]) < _FEW
+        return e.outputs[0].type.size > sum([a.type.size for a in e.inputs])
 
     def _own(self, a: Atom) -> bool:
         """Whether each step has its own value of it."""
