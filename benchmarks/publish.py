@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks import counts, picture
 from benchmarks.catalogue import WORKLOADS
 from benchmarks.measure import OURS, Row
-from benchmarks.networks.table import ROWS as MODELS
+from benchmarks.networks import table as networks
 from benchmarks.outcomes import Outcome, Report, outcomes, rows_of
 from benchmarks.process import ROOT
 from benchmarks.report import as_ratio, as_time, peak_flops
@@ -109,15 +109,16 @@ def sections_of_models(runs: Sequence[Report]) -> dict[str, str]:
     """What goes between the markers of whole networks; nothing without runs."""
     if not runs:
         return {}
-    timed = [row for row in MODELS.values() if row.shows_memory]
+    rows = [networks.ROWS[name] for name in networks.FULL]
+    timed = [row for row in rows if row.shows_memory]
     alone = [row for row in timed if "-n1-" in row.name]
     several = [row for row in timed if row not in alone]
-    first = [row for row in MODELS.values() if row.name.endswith(("-first", "-second"))]
+    first = [row for row in rows if row.name.endswith(("-first", "-second"))]
     return {
         "models-runs": _about(runs),
-        "models": _table(runs, NETWORKS, alone, MODELS),
-        "models-several": _table(runs, ENSEMBLES, several, MODELS),
-        "models-first": _table(runs, NETWORKS, first, MODELS),
+        "models": _table(runs, NETWORKS, alone, networks.ROWS),
+        "models-several": _table(runs, ENSEMBLES, several, networks.ROWS),
+        "models-first": _table(runs, NETWORKS, first, networks.ROWS),
     }
 
 
