@@ -18,8 +18,8 @@ Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's option for which work goes to YNNPACK; by default also products and convolutions.
 
-For batches of these Eigen is up to twice as fast, and YNNPACK for those with a transposed matrix on
-the right (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
+Eigen is faster at some kinds of products, and YNNPACK at others; ``libraries`` tells which prevail
+(docs/decisions/0022-sums-alone-go-to-ynnpack.md).
 """
 
 _WITHOUT = "xla_disable_hlo_passes"
