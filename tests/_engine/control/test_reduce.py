@@ -1,6 +1,7 @@
 """Reductions by any operation: known ones found out, the laws of others, order, messages."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -237,6 +238,13 @@ def test_many_elements_are_taken_in_one_order_compiled_or_not(shape):
         np.testing.assert_allclose(found, want, rtol=1e-6)
 
 
+def in_rows(window, padding, combine, x):
+    """The rows of a matrix combined, or windows of them."""
+    if window is None:
+        return lax.reduce(x, 0.0, combine, (1,))
+    return lax.reduce_window(x, 0.0, combine, window, (1, 1), padding)
+
+
 def barred(x, y):
     return lax.optimization_barrier(circle(x, y))
 
@@ -258,12 +266,7 @@ BARRED = {
 def test_barriers_between_scalars_do_not_reach_the_compiler(windows, name):
     """XLA ends the process if it finds one in the region of a reduction."""
     x = snp.linspace(0.1, 0.9, 12).reshape(3, 4)
-
-    def whole(combine, x):
-        if windows:
-            return lax.reduce_window(x, 0.0, combine, (1, 4), (1, 1), "VALID").sum(1)
-        return lax.reduce(x, 0.0, combine, (1,))
-
+    whole = partial(in_rows, (1, 4) if windows else None, "VALID")
     f = lambda x: whole(BARRED[name], x)
     want = lambda x: whole((lambda x, y: x + y) if name == "derivative" else circle, x)
     np.testing.assert_allclose(st.jit(f).lower(x).compile()(x), want(x), rtol=1e-5)
@@ -310,12 +313,7 @@ NOT_IN_A_KERNEL = {
 def test_what_has_no_place_in_a_kernel_is_computed_otherwise(windows, name):
     """XLA ends the process if a reduction's region has a loop, say, or a call."""
     x = snp.linspace(0.1, 0.9, 24).reshape(4, 6)
-
-    def whole(combine, x):
-        if windows:
-            return lax.reduce_window(x, 0.0, combine, (1, 3), (1, 1), "SAME")
-        return lax.reduce(x, 0.0, combine, (1,))
-
+    whole = partial(in_rows, (1, 3) if windows else None, "SAME")
     f, want = lambda x: whole(NOT_IN_A_KERNEL[name], x), whole(circle, x)
     np.testing.assert_allclose(st.jit(f).lower(x).compile()(x), want, rtol=1e-5)
     np.testing.assert_allclose(st.jit(st.vmap(f)).lower(x[None]).compile()(x[None])[0], want, 1e-5)

@@ -17,6 +17,7 @@ or a total. Others are as fast one by one.
 from __future__ import annotations
 
 import collections
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import Reshape, Transpose
-from stretto._engine.transforms.simplify import remembered
+from stretto._engine.transforms.simplify import changed_inside, remembered, with_equations
 
 __all__ = ["gathered"]
 
@@ -56,15 +57,10 @@ def gathered(program: Program) -> Program:
 
 
 def _gathered(program: Program) -> Program:
-    if not any([e.primitive.holds_programs for e in program.equations]):
-        return program
+    program = changed_inside(program, gathered)
     equations: list[Equation] = []
     for e in program.equations:
-        primitive: Any = e.primitive
-        if primitive.holds_programs and primitive.rollable:
-            primitive = primitive.with_programs(gathered)
-            if primitive is not e.primitive:
-                e = Equation(primitive, e.inputs, e.outputs, e.place)
+        primitive = e.primitive
         # Without a carry it is a map, which people choose to have one step's results at a time.
         if isinstance(primitive, Scan) and primitive.length > 1 and primitive.carry:
             e, behind = _Loop(e).with_products_behind()
@@ -72,9 +68,7 @@ def _gathered(program: Program) -> Program:
             equations += [*before, e, *behind]
         else:
             equations.append(e)
-    if equations == list(program.equations):
-        return program
-    return Program(program.inputs, equations, program.outputs, program.name)
+    return with_equations(program, equations)
 
 
 class _Outside(NamedTuple):
@@ -253,7 +247,7 @@ class _Loop:
         return [t for t in terms if t is not carried]
 
     def _moved(self, terms: Sequence[Atom]) -> dict[Atom, _Outside]:
-        """How to add up all steps' terms: products of few terms, and sums of what is stacked."""
+        """How to add up all steps' terms: large products, and sums of what is stacked."""
         moved: dict[Atom, _Outside] = {}
         sums: list[tuple[Atom, Equation, list[Any]]] = []
         for term in terms:
@@ -265,7 +259,9 @@ class _Loop:
             elif self._adds_much(e) and self._fit(e.inputs):
                 product: Any = e.primitive
                 operands = [self._stack(a) for a in e.inputs]
-                moved[term] = _Outside([_over_steps(product), *layout], operands, e.place)
+                moved[term] = _Outside(
+                    [_over_steps(product, *operands), *layout], operands, e.place
+                )
         for term, e, layout in sums:
             primitive: Any = e.primitive
             if e.inputs[0] in self.stacks:
@@ -302,14 +298,12 @@ class _Loop:
         return Var(value.type.with_shape((self.loop.length, *value.type.shape)))
 
 
-def _over_steps(product: DotGeneral) -> DotGeneral:
-    """The product of stacks that sums over their first axes, too."""
-    summed, shared = [
-        tuple([tuple([a + 1 for a in axes]) for axes in pairs])
-        for pairs in (product.summed, product.shared)
-    ]
-    both = ((0, *summed[0]), (0, *summed[1]))
-    return DotGeneral(both, (shared[0], shared[1]), product.precision, product.preferred)
+def _over_steps(product: DotGeneral, x: Atom, y: Atom) -> DotGeneral:
+    """The product of these stacks that sums over their first axes, too."""
+    each, _ = product.mapped(x.type.ndim, y.type.ndim, 0, 0)
+    (step_x, *shared_x), (step_y, *shared_y) = each.shared
+    summed = (step_x, *each.summed[0]), (step_y, *each.summed[1])
+    return dataclasses.replace(each, summed=summed, shared=(tuple(shared_x), tuple(shared_y)))
 
 
 def _add(total: Atom, term: Atom, result: Var, equations: list[Equation]) -> Var:

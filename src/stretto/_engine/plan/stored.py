@@ -9,7 +9,7 @@ barrier behind such a value keeps the work before it in one kernel. ``prepare`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from stretto._engine.control.call import Call
@@ -18,7 +18,7 @@ from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.transforms.simplify import remembered
+from stretto._engine.transforms.simplify import changed_inside, remembered, with_equations
 
 __all__ = ["stored"]
 
@@ -62,31 +62,22 @@ def stored(program: Program) -> Program:
 
 
 def _stored(program: Program) -> Program:
-    equations = program.equations
-    if any([p.holds_programs for p in {e.primitive for e in equations}]):
-        equations = [_inside(e) for e in equations]
-    types = {v.type for e in equations for v in e.outputs}  # few, whereas equations may be many
+    program = changed_inside(program, stored)
+    # Types are few, whereas equations may be many.
+    types = {v.type for e in program.equations for v in e.outputs}
     if any([t.size >= _FEWEST for t in types]):
         shared = {v for v in _shared(program) if bytes_of(v.type) >= _LEAST}
         if shared:
-            return _with_barriers(program, equations, shared)
-    return _with(program, equations)
+            return _with_barriers(program, shared)
+    return program
 
 
-def _with(program: Program, equations: Sequence[Equation]) -> Program:
-    """The program with these equations; the same one if they are its own."""
-    own = program.equations
-    if equations is own or equations == list(own):
-        return program
-    return Program(program.inputs, equations, program.outputs, program.name)
-
-
-def _with_barriers(program: Program, equations: Sequence[Equation], shared: set[Atom]) -> Program:
-    """The program with these equations, and barriers behind what is worth storing."""
+def _with_barriers(program: Program, shared: set[Atom]) -> Program:
+    """The program with barriers behind what is worth storing."""
     made_of: dict[Atom, tuple[Var, ...]] = {}
     renamed: dict[Atom, Var] = {}
     result: list[Equation] = []
-    for e in equations:
+    for e in program.equations:
         if renamed and not renamed.keys().isdisjoint(e.inputs):
             e = Equation(e.primitive, [renamed.get(a, a) for a in e.inputs], e.outputs, e.place)
         result.append(e)
@@ -105,16 +96,7 @@ def _with_barriers(program: Program, equations: Sequence[Equation], shared: set[
                     continue
             if fused:
                 made_of[value] = sources
-    return _with(program, result)
-
-
-def _inside(e: Equation) -> Equation:
-    """The equation with barriers in the programs that it holds."""
-    primitive: Any = e.primitive
-    if not (primitive.holds_programs and primitive.rollable):
-        return e
-    inner = primitive.with_programs(stored)
-    return e if inner is primitive else Equation(inner, e.inputs, e.outputs, e.place)
+    return with_equations(program, result)
 
 
 def _fused(primitive: Any) -> bool:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.program import Program
 from stretto._engine.rolling.compiling import may_pay
 from stretto._engine.rolling.stretches import stretches, tokens_of
-from stretto._engine.transforms.simplify import remembered
+from stretto._engine.transforms.simplify import changed_inside, remembered
 
 __all__ = ["roll"]
 
@@ -47,26 +47,9 @@ def roll(program: Program, always: bool = False) -> Program:
     """
 
     def derive(program: Program) -> Program:
-        return _rolled(_rolled_inside(program, always), always)
+        return _rolled(changed_inside(program, lambda p: roll(p, always)), always)
 
     return remembered(program, ("rolled", always), derive)
-
-
-def _rolled_inside(program: Program, always: bool) -> Program:
-    """The program with loops in the programs that its operations hold."""
-    if not any([e.primitive.holds_programs for e in program.equations]):
-        return program
-    equations = []
-    for e in program.equations:
-        primitive: Any = e.primitive
-        if primitive.holds_programs and primitive.rollable:
-            inner = primitive.with_programs(lambda p: roll(p, always))
-            if inner is not primitive:
-                e = Equation(inner, e.inputs, e.outputs, e.place)
-        equations.append(e)
-    if equations == list(program.equations):
-        return program
-    return Program(program.inputs, equations, program.outputs, program.name)
 
 
 def _rolled(program: Program, always: bool) -> Program:

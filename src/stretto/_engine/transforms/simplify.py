@@ -13,6 +13,7 @@ from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Equation, Program
 
 __all__ = [
+    "changed_inside",
     "depending",
     "drop_dead",
     "live",
@@ -20,6 +21,7 @@ __all__ = [
     "restricted",
     "silenced",
     "used_inputs",
+    "with_equations",
     "with_inputs",
 ]
 
@@ -48,9 +50,29 @@ def drop_dead(program: Program) -> Program:
         kept.append(equation)
         needed.update(equation.inputs)
     kept.reverse()
-    if kept == list(program.equations):
+    return with_equations(program, kept)
+
+
+def with_equations(program: Program, equations: Sequence[Equation]) -> Program:
+    """The program with these equations; the same one if they are its own."""
+    if list(equations) == list(program.equations):
         return program
-    return Program(program.inputs, kept, program.outputs, program.name)
+    return Program(program.inputs, equations, program.outputs, program.name)
+
+
+def changed_inside(program: Program, change: Callable[[Program], Program]) -> Program:
+    """The program with those changed that its ``rollable`` operations hold."""
+    if not any([e.primitive.holds_programs for e in program.equations]):
+        return program
+    equations = []
+    for e in program.equations:
+        primitive: Any = e.primitive
+        if primitive.holds_programs and primitive.rollable:
+            inner = primitive.with_programs(change)
+            if inner is not primitive:
+                e = Equation(inner, e.inputs, e.outputs, e.place)
+        equations.append(e)
+    return with_equations(program, equations)
 
 
 def remembered(program: Program, key: Any, derive: Callable[[Program], Program]) -> Program:
