@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.options import library_of, options_for, quick_options
+from stretto._engine.runtime.options import SCHEDULER, library_of, options_for, quick_options
 
 LIBRARY, WITHOUT = "xla_cpu_experimental_ynn_fusion_type", "xla_disable_hlo_passes"
 PLAIN = st.jit(lambda x: x @ x).lower(snp.ones((4, 4))).as_text()
@@ -35,6 +35,30 @@ def test_the_library_is_theirs_to_choose(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", f"--{LIBRARY}=LIBRARY_FUSION_TYPE_DOT")
     assert library_of(PLAIN, ()).work == ""
     assert LIBRARY not in dict(options_for(PLAIN, ()))
+
+
+def long_sum(rows):
+    """Text of 40 products and sums of rows of 1,024 numbers, which make 80 × 4 kB each."""
+
+    def f(x):
+        total = x
+        for _ in range(40):
+            x = snp.tanh(x @ snp.eye(1024))
+            total = total + x
+        return total.sum(), x
+
+    return st.jit(st.value_and_grad(lambda x: f(x)[0])).lower(snp.ones((rows, 1024)))
+
+
+def test_large_programs_are_put_into_the_order_of_least_memory(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    small, large = long_sum(4).as_text(), long_sum(1024).as_text()
+    assert SCHEDULER not in dict(options_for(small, ()))
+    assert "MEMORY" in dict(options_for(large, ()))[SCHEDULER]
+    asked = ((SCHEDULER, "CPU_SCHEDULER_TYPE_DEFAULT"),)
+    assert dict(options_for(large, asked))[SCHEDULER] == "CPU_SCHEDULER_TYPE_DEFAULT"
+    monkeypatch.setenv("XLA_FLAGS", f"--{SCHEDULER}=CPU_SCHEDULER_TYPE_DEFAULT")
+    assert SCHEDULER not in dict(options_for(large, ()))
 
 
 def test_xla_leaves_barriers_in_place():

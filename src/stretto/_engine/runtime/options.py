@@ -5,12 +5,22 @@ Layer 6 (runtime). What ``XLA_FLAGS`` sets is left as it is. Next, read ``pjrt``
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from typing import Any, TypeAlias
 
 from stretto._engine.runtime.libraries import Libraries, library_work
 
-__all__ = ["LIBRARY", "Options", "asks_for_dumps", "library_of", "options_for", "quick_options"]
+__all__ = [
+    "LIBRARY",
+    "SCHEDULER",
+    "Options",
+    "asks_for_dumps",
+    "library_of",
+    "options_for",
+    "quick_options",
+]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 """Options of the compiler as pairs of name and value, sorted by name."""
@@ -21,6 +31,20 @@ LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 Eigen is faster at some kinds of products, and YNNPACK at others; ``libraries`` tells which prevail
 (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
 """
+
+SCHEDULER = "xla_cpu_scheduler_type"
+"""XLA's option for what the order of a program's operations is good for.
+
+By default that is that many can run at once. Programs of large arrays are put into the order that
+takes the least memory (docs/decisions/0043-large-programs-in-the-order-of-least-memory.md).
+"""
+
+_LEAST_MEMORY = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
+
+_MUCH = 1 << 27
+"""The bytes that the operations of a program make, all together, from which it is large."""
+
+_RESULT = re.compile(r"-> tensor<(\d[\dx]*)x[a-z]+(\d+)>")
 
 _WITHOUT = "xla_disable_hlo_passes"
 _NOT_FOR_BARRIERS = "cse_barrier_expander,small-while-loop-hoisting"
@@ -64,6 +88,8 @@ def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
         ours[LIBRARY] = work
     if '"stablehlo.optimization_barrier"' in text and _WITHOUT not in _flags():
         ours[_WITHOUT] = _NOT_FOR_BARRIERS
+    if SCHEDULER not in _flags() and _bytes_made(text) >= _MUCH:
+        ours[SCHEDULER] = _LEAST_MEMORY
     return list({**ours, **dict(options)}.items())
 
 
@@ -77,6 +103,16 @@ def library_of(text: str, options: Options) -> Libraries:
         work = str(given.get(LIBRARY, ""))
         return Libraries(work, "DOT" in work, "XLA_FLAGS or compiler_options decide")
     return library_work(text)
+
+
+def _bytes_made(text: str) -> int:
+    """The sizes of all results of one array in a text, whether or not they are kept."""
+    return sum(
+        [
+            math.prod(map(int, shape.split("x"))) * max(1, int(bits) // 8)
+            for shape, bits in _RESULT.findall(text)
+        ]
+    )
 
 
 def _flags() -> str:

@@ -230,6 +230,31 @@ def test_transposed_convolution_without_reversal():
     np.testing.assert_array_equal(padded, got)
 
 
+@pytest.mark.parametrize(("k", "s", "padding"), [(2, 2, 0), (4, 2, 1), (3, 3, 1), (3, 2, 2)])
+def test_weights_of_transposed_convolutions_meet_no_gaps(k, s, padding):
+    """Their gradient has windows of the cotangent, rather than of an image full of zeros."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-3, 4, (2, 3, 5, 4)).astype(np.float32)
+    w = rng.integers(-3, 4, (3, 6, k, k)).astype(np.float32)
+    forward = lambda w: st.nn.functional.conv_transpose2d(x, w, stride=s, padding=padding)
+    out = forward(w)
+    ct = rng.integers(-3, 4, out.shape).astype(np.float32)
+    gradient = lambda ct: vjp(forward, w)[1](ct)[0]
+    spread = [
+        e.primitive.lhs_dilation
+        for e in st.make_graph(gradient)(ct).equations
+        if isinstance(e.primitive, ConvGeneralDilated) and e.outputs[0].type.size == w.size
+    ]
+    assert spread == [(1, 1)]
+    want = np.zeros_like(w)
+    for h, v, a, b in itertools.product(range(5), range(4), range(k), range(k)):
+        at = h * s + a - padding, v * s + b - padding
+        if 0 <= at[0] < out.shape[2] and 0 <= at[1] < out.shape[3]:
+            want[:, :, a, b] += np.einsum("ni,no->io", x[:, :, h, v], ct[:, :, *at])
+    for run in (lambda f: f, jit):
+        np.testing.assert_array_equal(run(gradient)(ct), want)
+
+
 def test_dimension_numbers():
     plain = conv_dimension_numbers((1, 2, 3), (4, 2, 3), None)
     assert plain == ConvDimensionNumbers((0, 1, 2), (0, 1, 2), (0, 1, 2))

@@ -216,10 +216,29 @@ def _transpose_rhs(op: ConvGeneralDilated, ct: Any, lhs: Any, rhs: ArrayType) ->
     # The sum over the batch makes it the input feature, and lhs's features the batch. With feature
     # groups rhs'[(g, o), i] = sum_n lhs[n, (g, i)] ct[n, (g, o)] splits that batch: batch groups.
     # With batch groups rhs'[(g, o), i] = sum_n lhs[(g, n), i] ct[n, (g, o)]: feature groups.
+    # If lhs is spread out more than ct, as in a transposed convolution, ct is the image instead,
+    # with low' = (k-1) * rhs_dilation - low, and what comes of it is reversed.
     dims = op.dims
     (batch, features, *spatial_l), (o, i, *spatial_r) = dims.lhs_spec, dims.rhs_spec
     out_batch, out_features, *spatial_o = dims.out_spec
     padding = []
+    if math.prod(op.lhs_dilation) > math.prod(op.strides) and op.feature_groups == op.batch_groups:
+        for n, k, m, s, (low, _), ld, rd in _along(op, lhs.type, rhs, ct.type):
+            before = dilated(k, rd) - 1 - low
+            padding.append((before, dilated(n, ld) + dilated(k, rd) - 1 - dilated(m, s) - before))
+        back = ConvGeneralDilated(
+            op.rhs_dilation,
+            tuple(padding),
+            op.strides,
+            op.lhs_dilation,
+            ConvDimensionNumbers(
+                (out_features, out_batch, *spatial_o),
+                (features, batch, *spatial_l),
+                (o, i, *spatial_r),
+            ),
+            precision=op.precision,
+        )
+        return rev(back(ct, lhs), spatial_r)
     for n, k, m, s, (low, _), ld, rd in _along(op, lhs.type, rhs, ct.type):
         padding.append((low, dilated(k, rd) + dilated(m, s) - 1 - dilated(n, ld) - low))
     back = ConvGeneralDilated(
