@@ -1,7 +1,8 @@
 """What is done to every program before it is lowered: unnecessary work is removed.
 
-Layer 5 (plan). Dead work is dropped, equal work done once, products are gathered out of loops,
-repeated code is rolled into loops, and values that several kernels read are stored. All but the
+Layer 5 (plan). Dead work is dropped, equal work done once, products are gathered out of loops, what
+is cheap is computed again rather than kept, repeated code is rolled into loops, products that one
+kernel would repeat are kept apart, and values that several kernels read are stored. All but the
 first can be switched off by settings. Next, read ``lower/stablehlo``.
 """
 
@@ -17,9 +18,11 @@ from stretto._engine.transforms.common import simplified
 from stretto._engine.transforms.simplify import live
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.plan import gathered, stored
+    from stretto._engine.plan import gathered, recomputed, separated, stored
 else:
     gathered = LazyModule("stretto._engine.plan.gathered")
+    recomputed = LazyModule("stretto._engine.plan.recomputed")
+    separated = LazyModule("stretto._engine.plan.separated")
     stored = LazyModule("stretto._engine.plan.stored")
 
 __all__ = ["prepare"]
@@ -29,9 +32,9 @@ def prepare(program: Program) -> Program:
     """The program to lower: the same inputs and outputs, and no more equations."""
     program = live(program)
     if config.simplify:
-        program = gathered.gathered(simplified(program))
+        program = recomputed.recomputed(gathered.gathered(simplified(program)))
     if config.roll_loops:
         program = roll(program)
     if config.simplify:
-        program = stored.stored(program)
+        program = stored.stored(separated.separated(program))
     return program
