@@ -1,8 +1,9 @@
 /* The hot paths of small calls, in C: what an array holds, operators at rest, the jitted call.
 
    Each type here has a twin in Python that passes the same tests: `runtime/holder.py`,
-   `numpy/methods.py` and `api/dispatch.py`. `core/native.py` says which are used. Nothing here
-   decides anything: whatever is not the common case goes to the general way, in Python.
+   `numpy/methods.py` and `api/dispatch.py`; so has `unfinished`, in `api/waiting.py`.
+   `core/native.py` says which are used. Nothing here decides anything: whatever is not the common
+   case goes to the general way, in Python.
 
    Two rules hold throughout. Whatever is used after a call that can run Python code (a method, an
    allocation that starts a collection, the release of a last reference) is held by a reference of
@@ -14,7 +15,7 @@
 #include <structmember.h>
 #include <string.h>
 
-#define REVISION 5 /* of what Python calls here: `core/native.py` takes no other */
+#define REVISION 6 /* of what Python calls here: `core/native.py` takes no other */
 
 static PyObject *str_interpreter, *str_key, *str_run, *str_to_host, *str_to_buffer, *str_general,
     *str_consume, *str_dtype, *str_astype;
@@ -1197,6 +1198,53 @@ static PyTypeObject GuardType = {
     .tp_dealloc = (destructor)guard_dealloc,
 };
 
+/* Waiting for a tree of results. ---------------------------------------------------------------- */
+
+/* `unfinished(tree, array, donated)`: the device faces of those arrays that have no NumPy face, as
+   a list; None where the tree is not one of arrays in plain containers, or one was donated. */
+static PyObject *
+unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 3 || !PyType_Check(args[1])
+        || !PyType_IsSubtype((PyTypeObject *)args[1], &HolderType)) {
+        PyErr_SetString(PyExc_TypeError, "unfinished: expected a tree, a subclass of Holder, and "
+                                         "a class");
+        return NULL;
+    }
+    PyObject *list = PyList_New(0); /* first: from here on, no Python code runs */
+    if (list == NULL) {
+        return NULL;
+    }
+    Walk w;
+    walk_begin(&w);
+    int plain = walk(&w, args[0], args[1], 0) == 0;
+    for (Py_ssize_t i = 0; plain && i < w.nleaves; i++) {
+        Holder *leaf = (Holder *)w.leaves[i];
+        if (leaf->host != NULL && leaf->host != Py_None) {
+            continue;
+        }
+        PyObject *buffer = leaf->buffer;
+        if (buffer == NULL || buffer == Py_None || (PyObject *)Py_TYPE(buffer) == args[2]) {
+            plain = 0;
+        }
+        else if (PyList_Append(list, buffer) < 0) {
+            Py_CLEAR(list);
+            break;
+        }
+    }
+    walk_end(&w);
+    if (!plain && list != NULL) {
+        Py_SETREF(list, Py_NewRef(Py_None));
+    }
+    return list;
+}
+
+static PyMethodDef functions[] = {
+    {"unfinished", (PyCFunction)(void (*)(void))unfinished, METH_FASTCALL,
+     "The device faces that must be waited for in a plain tree of arrays, or None."},
+    {NULL},
+};
+
 /* The module. ----------------------------------------------------------------------------------- */
 
 static PyModuleDef module = {
@@ -1204,6 +1252,7 @@ static PyModuleDef module = {
     .m_name = "stretto._native",
     .m_doc = "The hot paths of small calls, in C.",
     .m_size = -1,
+    .m_methods = functions,
 };
 
 PyMODINIT_FUNC

@@ -88,7 +88,7 @@ class Fuzzer:
     def actions(self) -> list[Callable[[], None]]:
         """What there is to do."""
         return [
-            self.operate, self.call, self.call_hostile, self.misuse, self.plant_garbage,
+            self.operate, self.call, self.call_hostile, self.wait, self.misuse, self.plant_garbage,
             self.clear, self.donate, self.evaluate, self.nest, self.tamper,
         ]  # fmt: skip
 
@@ -189,6 +189,13 @@ class Fuzzer:
             f(self.hostile())
         else:
             f(tree=self.hostile())
+
+    def wait(self) -> None:
+        """Waiting for anything, and for results."""
+        tree = self.rng.choice([self.hostile, self.tree])()
+        if st.block_until_ready(tree) is not tree:
+            raise Wrong("waiting gave another tree")
+        st.block_until_ready(self.jitted[0](self.tree()))
 
     def misuse(self) -> None:
         """The types of the extension, used wrongly."""

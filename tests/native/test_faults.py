@@ -206,6 +206,10 @@ KINDS = {
         def call(i):
             return g(slow(x)[0, 0])
     """,
+    "waiting for a tree": """
+        def call(i):
+            return st.block_until_ready({"b": slow(x), "a": [slow(x)]})
+    """,
     "a jitted call with fresh arrays": """
         h = st.jit(lambda xs: [a @ a for a in xs])
         def call(i):

@@ -1,10 +1,15 @@
-"""Waiting for results."""
+"""Waiting for results; run with the extension in C and, by ``test_native``, without."""
+
+from collections import OrderedDict
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.waiting import unfinished
+from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.array import Array, Donated
 
 
 def test_gives_the_tree_back():
@@ -42,3 +47,103 @@ def test_refuses_what_was_donated():
 def test_inside_a_trace():
     f = st.jit(lambda x: st.block_until_ready(x) + 1)
     assert float(f(1.0)) == 2
+
+
+def computed(n):
+    """Arrays that have no NumPy face."""
+    with st.config(interpret_small=False):
+        arrays = st.jit(lambda x: [x + i for i in range(n)])(snp.ones(2))
+    assert all(a._host is None for a in arrays)
+    return arrays
+
+
+def buffers_of(tree):
+    return unfinished(tree, Array, Donated)
+
+
+def test_buffers_of_plain_trees():
+    a, b, c = computed(3)
+    tree = {"z": a, "a": [b, None, (c, {}), []]}
+    assert [*map(id, buffers_of(tree))] == [id(x._buffer) for x in (a, b, c)]
+    assert [*map(id, buffers_of(b))] == [id(b._buffer)]
+    assert buffers_of({}) == buffers_of(None) == buffers_of([None, ()]) == []
+
+
+def test_what_has_elements_at_hand_is_finished():
+    a, b = computed(2)
+    np.asarray(a)
+    assert [*map(id, buffers_of([snp.ones(2), a, b]))] == [id(b._buffer)]
+    assert buffers_of(snp.ones(2)) == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: OrderedDict(x=x),
+        lambda x: np.ones(2),
+        lambda x: 3,
+        lambda x: type("Named", (tuple,), {})((x,)),
+        lambda x: st.ShapeDtypeStruct((2,), np.float32),
+    ],
+)
+def test_other_trees_go_the_general_way(make):
+    (x,) = computed(1)
+    tree = {"x": x, "other": make(x)}
+    assert buffers_of(tree) is None
+    assert st.block_until_ready(tree) is tree
+
+
+def test_what_was_donated_goes_the_general_way():
+    x, y = computed(2)
+    x.delete()
+    assert buffers_of([y, x]) is None
+
+
+def test_a_list_in_itself():
+    ring = []
+    ring.append(ring)
+    assert buffers_of(ring) is None
+
+
+def test_nested_deeper_than_the_short_way_goes():
+    (x,) = computed(1)
+    tree = x
+    for _ in range(100):
+        tree = [tree]
+    assert buffers_of(tree) is None
+    assert st.block_until_ready(tree) is tree
+
+
+def failing(monkeypatch, make):
+    """Let waiting fail by the error that ``make`` gives for the first buffer; note those calls."""
+    calls = []
+
+    def fail(buffers):
+        calls.append([*buffers])
+        raise make(buffers[0])
+
+    monkeypatch.setattr(pjrt, "wait_for_all", fail)
+    return calls
+
+
+def test_of_several_errors_the_first_leaf_has_its_own_raised(monkeypatch):
+    a, b = computed(2)
+    names = {id(a._buffer): "that of a", id(b._buffer): "that of b"}
+    failing(monkeypatch, lambda first: pjrt.runtime().jax.JaxRuntimeError(names[id(first)]))
+    with pytest.raises(RuntimeError, match="that of a") as caught:
+        st.block_until_ready({"b": b, "a": a})
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError, KeyboardInterrupt])
+def test_what_a_signal_handler_raises_is_raised(monkeypatch, kind):
+    calls = failing(monkeypatch, lambda first: kind("of the handler"))
+    with pytest.raises(kind, match="of the handler"):
+        st.block_until_ready(computed(2))
+    assert len(calls) == 1
+
+
+def test_a_tree_that_is_computed_starts_no_runtime(monkeypatch):
+    calls = failing(monkeypatch, lambda first: ValueError)
+    st.block_until_ready([snp.ones(2), {"x": snp.ones(3)}])
+    assert calls == []

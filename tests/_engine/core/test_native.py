@@ -15,6 +15,7 @@ from stretto._engine.core.native import native
 ROOT = Path(__file__).parents[3]
 BOTH = (
     "tests/_engine/api/test_dispatch.py",
+    "tests/_engine/api/test_waiting.py",
     "tests/_engine/runtime/test_interpreted.py",
     "tests/_engine/runtime/test_array.py",
     "tests/numpy/test_quick.py",
@@ -71,6 +72,10 @@ def test_wrong_use_is_refused():
         native.Operator(int, 1, 1, 1, 1, 1, 1, {}, 1, "x", False)
     with pytest.raises(TypeError):
         native.Holder()
+    with pytest.raises(TypeError, match="subclass of Holder"):
+        native.unfinished([], int, int)
+    with pytest.raises(TypeError, match="expected a tree"):
+        native.unfinished([])
     holder = native.Holder(None, "type")
     assert holder._host is None and holder._buffer is None and holder.type == "type"
     np.testing.assert_array_equal(snp.ones(1), 1)

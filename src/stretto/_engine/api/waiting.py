@@ -5,14 +5,18 @@ Layer 7 (api). Compiled programs run asynchronously; ``runtime/array`` waits whe
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stretto._engine.core import tree
-from stretto._engine.runtime.array import wait_for_all
+from stretto._engine.core.native import native
+from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.array import Array, Donated, wait_for_all
 
-__all__ = ["block_until_ready"]
+__all__ = ["block_until_ready", "unfinished"]
 
 T = TypeVar("T")
+
+_DEEPEST = 64
 
 
 def block_until_ready(x: T) -> T:
@@ -28,5 +32,48 @@ def block_until_ready(x: T) -> T:
     >>> st.block_until_ready({"x": snp.ones(2)})
     {'x': Array([1., 1.], dtype=float32)}
     """
+    buffers = unfinished(x, Array, Donated)
+    if buffers is not None:
+        try:
+            if buffers:
+                pjrt.wait_for_all(buffers)
+            return x
+        except RuntimeError as error:
+            if not pjrt.failed(error):
+                raise
+            # Of several errors, that of the first leaf is to be raised, as below.
     wait_for_all(tree.leaves(x))
     return x
+
+
+def _unfinished(x: Any, array: type, donated: type) -> list[Any] | None:
+    """The device faces that must be waited for in a tree of arrays in plain containers.
+
+    None if the tree has other leaves, other nodes, or donated arrays. Nothing is sorted, so that
+    the order differs from that of the leaves.
+    """
+    buffers: list[Any] = []
+    return buffers if _gathered(x, array, donated, buffers, 0) else None
+
+
+def _gathered(x: Any, array: type, donated: type, buffers: list[Any], depth: int) -> bool:
+    cls = x.__class__
+    if cls is array:
+        if x._host is None:
+            buffer = x._buffer
+            if buffer.__class__ is donated:
+                return False
+            buffers.append(buffer)
+        return True
+    if depth > _DEEPEST:
+        return False
+    if cls is dict:
+        children = [*x.values()]
+    elif cls is tuple or cls is list:
+        children = [*x]
+    else:
+        return x is None
+    return all(_gathered(child, array, donated, buffers, depth + 1) for child in children)
+
+
+unfinished = _unfinished if native is None else native.unfinished

@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ["native"]
 
 
-_REVISION = 5
+_REVISION = 6
 """The revision that this package calls; an extension built from another source is not used."""
 
 

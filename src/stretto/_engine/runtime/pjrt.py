@@ -35,6 +35,7 @@ __all__ = [
     "conditions",
     "cost_of_text",
     "deserialized",
+    "failed",
     "from_dlpack",
     "op_names",
     "profiler",
@@ -309,6 +310,11 @@ def wait_for_all(buffers: Sequence[Any]) -> None:
             wait(buffer)
         return
     runtime().jax.batched_block_until_ready([*buffers])
+
+
+def failed(error: RuntimeError) -> bool:
+    """Whether the error is a computation's, or the runtime's, and no signal handler's."""
+    return isinstance(error, runtime().jax.JaxRuntimeError)
 
 
 def tidy() -> None:
