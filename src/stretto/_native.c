@@ -85,9 +85,10 @@ holder_dealloc(Holder *self)
     Py_TYPE(self)->tp_free(self);
 }
 
+/* T_OBJECT_EX, as slots: CPython specialises the reading of no other member. */
 static PyMemberDef holder_members[] = {
-    {"_host", T_OBJECT, offsetof(Holder, host), 0, "The NumPy face, or None."},
-    {"_buffer", T_OBJECT, offsetof(Holder, buffer), 0, "The device face, or None."},
+    {"_host", T_OBJECT_EX, offsetof(Holder, host), 0, "The NumPy face, or None."},
+    {"_buffer", T_OBJECT_EX, offsetof(Holder, buffer), 0, "The device face, or None."},
     {"type", T_OBJECT_EX, offsetof(Holder, type), 0, "Shape, dtype and weakness."},
     {NULL},
 };

@@ -63,3 +63,13 @@ def test_a_cycle_through_it_is_collected(kind):
 
 def test_arrays_are_holders():
     assert issubclass(Array, holder.Holder)
+
+
+@pytest.mark.parametrize("name", ["_host", "_buffer", "type"])
+def test_what_was_deleted_is_missing(kind, name):
+    one = kind(np.ones(2, np.float32), TYPE, object())
+    delattr(one, name)
+    with pytest.raises(AttributeError, match=name):
+        getattr(one, name)
+    setattr(one, name, None)
+    assert getattr(one, name) is None
