@@ -27,6 +27,7 @@ TESTS = (
     "tests/_engine/runtime/test_interpreted.py",
     "tests/_engine/api/test_jit.py",
     "tests/_engine/api/test_jit_threads.py",
+    "tests/_engine/api/test_waiting.py",
     "tests/numpy/test_quick.py",
     "tests/_engine/runtime/test_array.py",
     "tests/_engine/runtime/test_callbacks.py",
