@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import rounding
 from benchmarks.process import WorkerError
 from benchmarks.workloads import Goal, Workload
 
-__all__ = ["OURS", "Contestant", "Failure", "Row", "disagreement", "measure"]
+__all__ = ["OURS", "Contestant", "Failure", "Reference", "Row", "disagreement", "measure"]
 
 OURS = "stretto"
+
+Results: TypeAlias = Sequence[NDArray[Any]]
 
 
 class Contestant(Protocol):
@@ -47,6 +50,17 @@ class Contestant(Protocol):
 
     def release(self) -> None:
         """Let go of what `prepare` made."""
+        ...
+
+
+class Reference(Protocol):
+    """Something that computes an exact row in float64; `name` and `prepare` as a contestant's."""
+
+    name: str
+    framework: str
+
+    def prepare(self) -> Sequence[NDArray[Any]]:
+        """Return the results; may raise `WorkerError`."""
         ...
 
 
@@ -100,35 +114,43 @@ def measure(
     rounds: int,
     seconds: float,
     progress: Callable[[str], None] = lambda _: None,
+    references: Sequence[Reference] = (),
 ) -> Row:
     """Check and time the contestants, in turns: A B C A B C … for `rounds`, most after a warm-up.
 
     A contestant that fails drops out, and is named in the row's failures; the others continue.
     Memory is measured after all times. With no rounds, results are compared, and that is all.
+    `references` compute the row in float64, if it is exact: they must agree, and a framework
+    without one is not timed.
     """
     row = Row(workload)
     running: list[Contestant] = list(contestants)
+
+    def fail(contestant: Contestant, message: str) -> None:
+        row.failures.append(Failure(workload.name, contestant.name, message))
+        running.remove(contestant)
 
     def attempt(contestant: Contestant, action: Callable[[], Any]) -> Any:
         try:
             return action()
         except WorkerError as error:
-            row.failures.append(Failure(workload.name, contestant.name, str(error)))
-            running.remove(contestant)
+            fail(contestant, str(error))
             return None
 
-    reference: tuple[str, Sequence[NDArray[Any]]] | None = None
+    exact = {} if workload.exact is None else _agreed(row, references, progress)
+    results: dict[str, Results] = {}
     # The peers come first here, so that the reference is one of theirs.
     for contestant in sorted(contestants, key=lambda one: one.framework == OURS):
         progress(f"check {contestant.name}")
-        results = attempt(contestant, contestant.prepare)
-        if results is None:
+        if workload.exact is not None and contestant.framework not in exact:
+            fail(contestant, "its framework has no result in float64 that agrees with the others'")
             continue
-        if reference is None:
-            reference = contestant.name, results
-        elif message := disagreement(workload, results, *reference):
-            row.failures.append(Failure(workload.name, contestant.name, message))
-            running.remove(contestant)
+        prepared = attempt(contestant, contestant.prepare)
+        if prepared is not None:
+            results[contestant.name] = prepared
+    messages = _disagreements(workload, results, next(iter(exact.values()), None))
+    for contestant in [one for one in running if one.name in messages]:
+        fail(contestant, messages[contestant.name])
 
     if rounds == 0:
         running.clear()
@@ -153,6 +175,45 @@ def measure(
         except WorkerError as error:
             row.failures.append(Failure(workload.name, contestant.name, str(error)))
     return row
+
+
+def _agreed(
+    row: Row, references: Sequence[Reference], progress: Callable[[str], None]
+) -> dict[str, Results]:
+    """The results in float64 by framework, peers first; those that differ are failures."""
+    strict = rounding.exactly(row.workload)
+    exact: dict[str, Results] = {}
+    first = ""
+    for reference in sorted(references, key=lambda one: one.framework == OURS):
+        progress(f"check {reference.name}")
+        try:
+            results = reference.prepare()
+            message = disagreement(strict, results, first, next(iter(exact.values()), results))
+        except WorkerError as error:
+            message = str(error)
+        if message is None:
+            first = first or reference.name
+            exact[reference.framework] = results
+        else:
+            row.failures.append(Failure(row.workload.name, reference.name, message))
+    return exact
+
+
+def _disagreements(
+    workload: Workload, results: Mapping[str, Results], exact: Results | None
+) -> dict[str, str]:
+    """What is wrong with the results, by contestant: beside the first's, or those in float64."""
+    messages: dict[str, str] = {}
+    reference: tuple[str, Results] | None = None
+    if exact is not None:
+        results, messages = rounding.apart(workload, results, exact)
+        reference = "float64", rounding.singles(workload, exact)
+    for name, arrays in results.items():
+        if reference is None:
+            reference = name, arrays
+        elif message := disagreement(workload, arrays, *reference):
+            messages.setdefault(name, message)
+    return messages
 
 
 def disagreement(

@@ -17,9 +17,17 @@ from typing import Any
 from numpy.typing import NDArray
 
 from benchmarks import wire
-from benchmarks.workloads import SETTLE
+from benchmarks.workloads import SETTLE, Exact
 
-__all__ = ["PATIENCE", "ROOT", "Worker", "WorkerContestant", "WorkerError", "environment"]
+__all__ = [
+    "PATIENCE",
+    "ROOT",
+    "Worker",
+    "WorkerContestant",
+    "WorkerError",
+    "WorkerReference",
+    "environment",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 """The repository, from where `python -m benchmarks.…` is found."""
@@ -55,6 +63,8 @@ class Worker:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         self._process: subprocess.Popen[str] | None = None
         self.about: dict[str, Any] = {}
+        self.kept: dict[str, Sequence[NDArray[Any]]] = {}
+        """Results that are not to be computed again, by name."""
         try:
             self._start()
         except WorkerError:
@@ -205,6 +215,29 @@ class WorkerContestant:
         """Let go of what the worker holds."""
         if self._worker.alive:
             self._worker.ask("release")
+
+
+class WorkerReference:
+    """A case in float64, computed once for all rows of it; see `measure.Reference`.
+
+    Its worker is not one that is timed: what was allocated and compiled for this stays apart.
+    """
+
+    def __init__(self, worker: Worker, exact: Exact) -> None:
+        """The case of the row `exact` in `worker`."""
+        self.framework = worker.framework
+        self.name = f"{worker.framework} {exact.FORMULATION}"
+        self._worker = worker
+        self._case = {"workload": exact.name, "formulation": exact.FORMULATION}
+
+    def prepare(self) -> Sequence[NDArray[Any]]:
+        """Run the case, unless its results are there, and return them."""
+        kept, name = self._worker.kept, self._case["workload"]
+        if name not in kept:
+            answer = self._worker.ask("prepare", **self._case)
+            kept[name] = [wire.decode(text) for text in answer["result"]]
+            self._worker.ask("release")
+        return kept[name]
 
 
 def environment() -> dict[str, str]:

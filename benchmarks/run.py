@@ -20,10 +20,17 @@ from benchmarks import history, machine, memory
 from benchmarks.catalogue import matching
 from benchmarks.imports import ImportContestant
 from benchmarks.measure import OURS, Contestant, Failure, Row, measure
-from benchmarks.process import PATIENCE, ROOT, Worker, WorkerContestant, WorkerError
+from benchmarks.process import (
+    PATIENCE,
+    ROOT,
+    Worker,
+    WorkerContestant,
+    WorkerError,
+    WorkerReference,
+)
 from benchmarks.report import as_json
 from benchmarks.starts import STARTERS, StartContestant
-from benchmarks.workloads import QUICK_ROUNDS, Workload
+from benchmarks.workloads import QUICK_ROUNDS, Exact, Workload
 
 __all__ = ["FRAMEWORKS", "RESULTS", "Run", "add_options", "check_options", "end", "run"]
 
@@ -96,6 +103,7 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
         weighers: dict[str, Worker] = {}
         if options.mode != "quick" and any(one.shows_memory for one in workloads):
             weighers = start(variables=memory.ALLOCATOR)
+        exact = start() if any(one.exact for one in workloads) else {}
         done.about["frameworks"] = {
             name: {key: worker.about[key] for key in ("versions", "python", "settings")}
             for name, worker in workers.items()
@@ -109,6 +117,11 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
                     _rounds(workload, options),
                     seconds,
                     progress=_progress(workload.name, status),
+                    references=[
+                        WorkerReference(worker, workload.exact)
+                        for worker in exact.values()
+                        if workload.exact is not None
+                    ],
                 )
                 row.seconds = time.perf_counter() - start_of_row
                 console.print(f"{workload.name}: {row.seconds:.0f} s", style="dim")
@@ -163,7 +176,9 @@ def _contestants(
         )
         for framework, worker in workers.items()
         for name, formulation in worker.cases
-        if name == workload.name and f"{framework} {formulation}" not in workload.left_out
+        if name == workload.name
+        and formulation != Exact.FORMULATION
+        and f"{framework} {formulation}" not in workload.left_out
     ]
 
 

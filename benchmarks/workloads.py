@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,11 +60,27 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class Exact:
+    """Where rounding decides single numbers: what is compared in float64, and what in float32.
+
+    The case `name` with the formulation `FORMULATION` computes the row in float64, in each
+    framework, and must agree with the others' within `tolerance`. `by_norm` are the places of the
+    results that are matrices, whose rows are compared by their norms in float32; `rounding` has
+    how.
+    """
+
+    name: str
+    tolerance: float
+    by_norm: tuple[int, ...]
+    FORMULATION: ClassVar[str] = "float64"
+
+
+@dataclass(frozen=True)
 class Workload:
     """One row. Results of two frameworks must agree within `rtol` and `atol`.
 
-    `of_largest` adds to `atol` this part of the largest number of an array: what rounding leaves
-    of sums that cancel.
+    `exact` is for results of which rounding decides single numbers. `of_largest` adds to `atol`
+    this part of the largest number of an array: what rounding leaves of sums that cancel.
     `unit` is what the table shows; every time is kept in seconds. `flops` counts the
     floating-point operations of the matrix products, 0 where they are not the point.
     `left_out` maps contestants that do not take part to the reason. `shows_memory`: the row
@@ -82,6 +98,7 @@ class Workload:
     rtol: float = 0.0
     atol: float = 0.0
     of_largest: float = 0.0
+    exact: Exact | None = None
     flops: int = 0
     timed_by: Literal["worker", "import", "first start", "second start"] = "worker"
     left_out: dict[str, str] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ from benchmarks.networks import jax_images, jax_others, jax_sequences, table
 from benchmarks.networks.jax_layers import Take, recorded
 from benchmarks.networks.stages import Program, register_stages
 from benchmarks.worker import Case, Registry, Training
+from benchmarks.workloads import Exact
 
 __all__ = ["program", "register"]
 
@@ -36,10 +38,11 @@ def own_inputs(network: table.Network, member: int) -> Any:
     return x, target
 
 
-def parameters(shapes: dict[str, Any], member: int) -> dict[str, Any]:
+def parameters(network: table.Network, shapes: dict[str, Any], member: int) -> dict[str, Any]:
     """First values by name, in JAX's layout."""
+    draw = lambda *what: table.draw(*what).astype(network.dtype)
     return {
-        name: np.ascontiguousarray(table.draw(name, shape, member).transpose(axes))
+        name: np.ascontiguousarray(draw(name, shape, member).transpose(axes))
         for name, (shape, axes) in shapes.items()
     }
 
@@ -90,7 +93,7 @@ def stacked(trees: list[Any]) -> Any:
 
 def first_state(task: table.Task, shapes: dict[str, Any], members: Any) -> Any:
     """Parameters and moments of these members."""
-    params = stacked([parameters(shapes, member) for member in members])
+    params = stacked([parameters(task.network, shapes, member) for member in members])
     first = jax.tree.map(jnp.zeros_like, params)
     second = jax.tree.map(lambda leaf: jnp.full_like(leaf, ADAM.second), params)
     count = np.full(len(members), ADAM.count, np.int32)
@@ -117,9 +120,9 @@ def program(task: table.Task) -> Program:
     if task.kind == "step":
         run = partial(train_step, network)
         state = first_state(task, shapes, members)
-        arrays = lambda result: summary(shapes, [result], several)
+        arrays = lambda result: summary(network, shapes, [result], several)
         return Program(jax.vmap(run) if several else run, (state, data), (0,), arrays)
-    params = stacked([parameters(shapes, member) for member in members])
+    params = stacked([parameters(network, shapes, member) for member in members])
     if task.kind == "forward":
         run = forward(network)
         arrays = lambda result: outputs(task, [result], several)
@@ -135,7 +138,9 @@ def forward(network: table.Network) -> Function:
     return lambda params, x: apply_of(network)(taken(params), *x)
 
 
-def summary(shapes: dict[str, Any], results: list[Any], several: bool) -> list[Any]:
+def summary(
+    network: table.Network, shapes: dict[str, Any], results: list[Any], several: bool
+) -> list[Any]:
     """What is compared of steps, given for all members at once, or one by one."""
     together = (lambda leaves: np.asarray(leaves[0])) if several else np.stack
 
@@ -151,7 +156,7 @@ def summary(shapes: dict[str, Any], results: list[Any], several: bool) -> list[A
         name: np.stack([table.draw(name, shape, member) for member in range(len(losses))])
         for name, (shape, _) in shapes.items()
     }
-    return table.summary(losses, before, named(0), named(1))
+    return table.summary(losses, before, named(0), named(1), network.kinks)
 
 
 def outputs(task: table.Task, results: list[Any], several: bool) -> list[Any]:
@@ -196,9 +201,10 @@ def looped(task: table.Task) -> Case:
             return [state for state, _ in results], results
 
         return Case(
-            Training(steps, states), lambda result: summary(shapes, result[1], several=False)
+            Training(steps, states),
+            lambda result: summary(network, shapes, result[1], several=False),
         )
-    params = [stacked([parameters(shapes, member)]) for member in members]
+    params = [stacked([parameters(network, shapes, member)]) for member in members]
     if task.kind == "forward":
         run = jax.jit(forward(network))
         xs = [x for x, _ in data]
@@ -221,10 +227,18 @@ def looped(task: table.Task) -> Case:
     return Case(Training(tokens, starts), lambda result: outputs(task, result[1], several=False))
 
 
+def exact(task: table.Task) -> Case:
+    """A step in float64."""
+    with jax.enable_x64(True):
+        return replace(case(task), within=partial(jax.enable_x64, True))
+
+
 def register(cases: Registry) -> None:
     """Add every row; ensembles also as a loop."""
     for task in table.all_tasks():
         cases.add(task.name)(partial(case, task))
+        if task.exact:
+            cases.add(task.name, Exact.FORMULATION)(partial(exact, task.exact))
         if task.members > 1:
             cases.add(task.name, "loop")(partial(looped, task))
         register_stages(cases, task, partial(program, task), jax)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ import stretto.numpy as snp
 from benchmarks.networks import stretto_images, stretto_others, stretto_sequences, table
 from benchmarks.networks.stages import Program, register_stages
 from benchmarks.worker import Case, Registry, Training
+from benchmarks.workloads import Exact
 from stretto import nn, optim
 from stretto.nn import functional as F
 
@@ -83,6 +85,7 @@ def program(task: table.Task) -> Program:
             before,
             named(model, several),
             named(memory[0].mu, several),
+            network.kinks,
         )
 
     run = st.vmap(train_step) if several else train_step
@@ -132,8 +135,16 @@ def case(task: table.Task) -> Case:
     return Case(Training(token, (tokens, filled, position)), arrays)
 
 
+def exact(task: table.Task) -> Case:
+    """A step in float64."""
+    with st.enable_x64():
+        return replace(case(task), within=st.enable_x64)
+
+
 def register(cases: Registry) -> None:
     """Add every row."""
     for task in table.all_tasks():
         cases.add(task.name)(partial(case, task))
+        if task.exact:
+            cases.add(task.name, Exact.FORMULATION)(partial(exact, task.exact))
         register_stages(cases, task, partial(program, task), st)

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from benchmarks.networks import table, torch_images, torch_others, torch_sequences
 from benchmarks.worker import Case, Registry, Training
+from benchmarks.workloads import Exact
 
 __all__ = ["register"]
 
@@ -25,7 +26,7 @@ ADAM = table.Adam()
 
 def build(network: table.Network, member: int) -> torch.nn.Module:
     """The model with its first parameters."""
-    model = MODELS[network.model](**network.settings)
+    model = MODELS[network.model](**network.settings).to(getattr(torch, network.dtype))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(torch.from_numpy(table.draw(name, tuple(parameter.shape), member)))
@@ -100,7 +101,13 @@ def adam(variables: list[torch.Tensor]) -> torch.optim.Optimizer:
     return optimizer
 
 
-def summary(losses: Any, named: list[tuple[str, Any]], optimizer: Any, several: bool) -> list[Any]:
+def summary(
+    network: table.Network,
+    losses: Any,
+    named: list[tuple[str, Any]],
+    optimizer: Any,
+    several: bool,
+) -> list[Any]:
     """What is compared of a step; `named` parameters come stacked, or member by member."""
     after: dict[str, list[Any]] = {}
     first: dict[str, list[Any]] = {}
@@ -117,7 +124,7 @@ def summary(losses: Any, named: list[tuple[str, Any]], optimizer: Any, several: 
         )
         for name, leaf in after_all.items()
     }
-    return table.summary(losses, before, after_all, first_all)
+    return table.summary(losses, before, after_all, first_all, network.kinks)
 
 
 def vectorized(task: table.Task) -> Case:
@@ -147,7 +154,7 @@ def vectorized(task: table.Task) -> Case:
         return losses
 
     named = list(members.params.items())
-    return Case(step, lambda losses: summary(losses, named, optimizer, several=True))
+    return Case(step, lambda losses: summary(network, losses, named, optimizer, True))
 
 
 def looped(task: table.Task, compiled: bool) -> Case:
@@ -187,7 +194,7 @@ def looped(task: table.Task, compiled: bool) -> Case:
         optimizer.step()
         return torch.stack([one.detach() for one in losses])
 
-    return Case(step, lambda losses: summary(losses, named, optimizer, several=False))
+    return Case(step, lambda losses: summary(network, losses, named, optimizer, False))
 
 
 def decoding(task: table.Task, run: Function) -> Case:
@@ -214,5 +221,7 @@ def register(cases: Registry) -> None:
         if task.members > 1:
             cases.add(task.name)(partial(vectorized, task))
         cases.add(task.name, "loop" if task.members > 1 else "")(partial(looped, task, False))
+        if task.exact:
+            cases.add(task.name, Exact.FORMULATION)(partial(looped, task.exact, False))
         if can_compile:
             cases.add(task.name, "compile")(partial(looped, task, True))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.networks.sizes import EFFICIENTNET_B0, MOBILENET_V3_SMALL
-from benchmarks.workloads import Goal, Workload
+from benchmarks.workloads import Exact, Goal, Workload
 
 __all__ = [
     "FULL",
@@ -50,8 +50,13 @@ KINKS = 2e-2
 
 The gradients of a U-Net differ by up to 6e-3 between any two of the frameworks, by 5e-4 mostly.
 """
+EXACTLY = 1e-9
+"""The tolerance in float64: the frameworks differ by up to 1e-11, of updates near 0 the most."""
 NEGLIGIBLE = 1e-3
 """Of the largest gradient in a network: what rounding may leave of one that is 0."""
+
+FEW, MANY = 16, 1024
+"""Elements of a parameter that are compared, one by one or by their norm."""
 
 QUICK_STAGES = "tiny-graph-n5-step", "tiny-gpt2-n1-decode"
 """The tasks whose first time is measured in the quick run."""
@@ -72,6 +77,16 @@ class Adam:
     epsilon: float = 1e-8
     count: int = 10
     second: float = 1e-8
+
+    def update(self, first: Array) -> Array:
+        """The first update in units of the rate, by the first moments after it, in float64."""
+        first = first.astype(np.float64)
+        slope = first / (1 - self.decay_1)
+        second = self.decay_2 * self.second + (1 - self.decay_2) * slope * slope
+        scale_1, scale_2 = (
+            1 / (1 - decay ** (self.count + 1)) for decay in (self.decay_1, self.decay_2)
+        )
+        return -first * scale_1 / (np.sqrt(second * scale_2) + self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,11 @@ class Network:
     """What twelve layers make of rounding is some 1e-4."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     tiny: bool = False
+    kinks: bool = False
+    """Whether rounding may turn so many units on or off that single numbers of a step's gradients
+    say nothing in float32: `rounding` compares them with those in float64."""
+    dtype: Literal["float32", "float64"] = "float32"
+    """Of inputs and parameters."""
 
     @property
     def tasks(self) -> list[Task]:
@@ -119,6 +139,13 @@ class Task:
         return f"{self.network.name}-n{self.members}-{self.kind}"
 
     @property
+    def exact(self) -> Task | None:
+        """The same in float64, which is compared and never timed, where rounding decides much."""
+        if self.kind != "step" or not self.network.kinks:
+            return None
+        return replace(self, network=replace(self.network, dtype="float64"))
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         """The rows of its first time."""
         return () if self.kind == "forward" else ("trace", "lower", "compile", "first", "second")
@@ -136,6 +163,7 @@ class Task:
             rtol=self.network.tolerance,
             atol=self.network.tolerance,
             left_out=left_out,
+            exact=Exact(self.name, EXACTLY, (2, 3)) if self.exact else None,
             shows_memory=True,
             quick_rounds=3 if self.network.tiny and self.kind != "forward" else 0,
         )
@@ -156,6 +184,8 @@ class Task:
             title=f"{self._title}, {self.kind}: {doing}",
             goals=goals.get(stage, (Goal("jax", 1.0),)),
             left_out={},
+            # Of what is traced and lowered, sizes are compared.
+            exact=None if stage in ("trace", "lower") else self.row.exact,
             shows_memory=False,
             warm_up=False,
             quick_rounds=2 if self.name in QUICK_STAGES else 0,
@@ -180,7 +210,7 @@ _BLOCK = np.random.default_rng(11).standard_normal(2**20 + 7, np.float32)
 
 
 def draw(name: str, shape: tuple[int, ...], member: int) -> Array:
-    """A parameter's first value: `shape` is PyTorch's.
+    """A parameter's first value, float32: `shape` is PyTorch's.
 
     Weights are divided by the root of their inputs' number; scales are near 1, biases near 0.
     """
@@ -195,13 +225,14 @@ def draw(name: str, shape: tuple[int, ...], member: int) -> Array:
 def inputs(network: Network, member: int) -> tuple[tuple[Array, ...], Array]:
     """A member's own batch: what its model takes, and the target of its loss.
 
-    Images are channels first; targets are classes, but for the regressions.
+    Images are channels first; targets are classes, but for the regressions. In float64 the numbers
+    are those of float32.
     """
     random = np.random.default_rng((13, member))
     batch, (kind, *sizes) = network.batch, network.inputs
 
     def normal(*shape: int) -> Array:
-        return random.standard_normal(shape, np.float32)
+        return random.standard_normal(shape, np.float32).astype(network.dtype)
 
     def integers(high: int, *shape: int) -> Array:
         return random.integers(0, high, shape, np.int32)
@@ -235,6 +266,7 @@ def summary(
     before: Mapping[str, Array],
     after: Mapping[str, Array],
     first: Mapping[str, Array],
+    kinks: bool = False,
 ) -> list[Array]:
     """What is compared of a step: losses, and for each member and parameter some numbers.
 
@@ -242,8 +274,13 @@ def summary(
     of the largest, and of the update in units of the rate. `before`, `after` and `first`, Adam's
     first moments, are by PyTorch's names, in its shapes, with the members along axis 0. Gradients
     that are 0 but for rounding, as those of a shift before a batch normalization, count as 0.
+
+    With `kinks`, elements are more, those of gradients in units of the root mean square, and they
+    are the rows of matrices, one for each parameter, whose norms are root mean squares: `rounding`
+    compares them. Last come the updates less those that Adam makes of the first moments.
     """
-    norms, elements, updates = [], [], []
+    norms, elements, updates, remainders = [], [], [], []
+    count = MANY if kinks else FEW
     for member in range(len(losses)):
         moments = {name: first[name][member] for name in sorted(first)}
         largest = {name: np.abs(moment).max() for name, moment in moments.items()}
@@ -251,14 +288,26 @@ def summary(
         for name, moment in moments.items():
             norm = np.linalg.norm(moment.reshape(-1)) / moment.size**0.5
             norms.append(np.log(norm + least))
-            elements.append(sample(moment) / (largest[name] + least))
-            change = sample(after[name][member]) - sample(before[name][member])
+            unit = norm if kinks else largest[name]
+            elements.append(sample(moment, count) / (unit + least))
+            change = sample(after[name][member], count) - sample(before[name][member], count)
             updates.append(change / Adam().learning_rate)
-    parts = losses, norms, np.concatenate(elements), np.concatenate(updates)
-    return [np.asarray(part, np.float32) for part in parts]
+            remainders.append(updates[-1] - Adam().update(sample(moment, count)))
+    join = _rows if kinks else np.concatenate
+    parts = [losses, norms, join(elements), join(updates)]
+    parts += [np.concatenate(remainders)] if kinks else []
+    return [np.asarray(part, losses.dtype) for part in parts]
 
 
-def sample(array: Array, count: int = 16) -> Array:
+def _rows(arrays: list[Array]) -> Array:
+    """Vectors by the root of their size as the rows of a matrix, zeros behind the shorter ones."""
+    matrix = np.zeros((len(arrays), max(array.size for array in arrays)), arrays[0].dtype)
+    for row, array in zip(matrix, arrays, strict=True):
+        row[: array.size] = array / array.size**0.5
+    return matrix
+
+
+def sample(array: Array, count: int) -> Array:
     """`count` elements at even distances, or all if there are fewer."""
     flat = array.reshape(-1)
     return flat[np.linspace(0, flat.size - 1, min(count, flat.size)).astype(int)]
@@ -302,6 +351,7 @@ def _resnet(name: str, title: str, blocks: tuple[int, ...], batch: int, stem: st
         batch,
         published=counts.get(name),
         tolerance=KINKS,
+        kinks=True,
     )
 
 

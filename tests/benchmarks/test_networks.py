@@ -123,6 +123,45 @@ def test_what_rounding_leaves_of_a_gradient_that_is_0_does_not_show(update):
     assert differs((before, after, small), (before, after, wrong))[2]
 
 
+def test_with_kinks_norms_of_rows_are_of_parameters_and_adam_makes_the_updates(update):
+    before, _, first = update
+    adam, rate = table.Adam(), table.Adam().learning_rate
+    after = {name: before[name] + rate * adam.update(first[name]) for name in before}
+    _, norms, elements, updates, remainders = table.summary(
+        np.ones(2), before, after, first, kinks=True
+    )
+    assert norms.shape == (4,) and elements.shape == updates.shape == (4, 120)
+    roots = np.exp(norms)  # of mean squares, and what counts as 0
+    least = [1e-3 * max(np.abs(leaf[member]).max() for leaf in first.values()) for member in (0, 1)]
+    np.testing.assert_allclose(
+        np.linalg.norm(elements, axis=1), 1 - np.repeat(least, 2) / roots, rtol=1e-6
+    )
+    assert np.linalg.norm(updates[1]) == pytest.approx(
+        np.mean(adam.update(first["b.bias"][0]) ** 2) ** 0.5
+    )
+    assert np.abs(remainders).max() < 1e-12
+    np.testing.assert_array_equal(elements[1, 5:], 0)
+
+
+def test_adam_is_that_of_the_programs():
+    one = case(TASKS["tiny-ode-n1-step"])
+    (model, memory), _ = run_once(one)
+    start = build(TASKS["tiny-ode-n1-step"].network, 0)
+    parts = (dict(tree.named_parameters()) for tree in (start, model, memory[0].mu))
+    for before, after, moment in zip(*(part.values() for part in parts)):
+        update = table.Adam().learning_rate * table.Adam().update(np.asarray(moment))
+        np.testing.assert_allclose(np.asarray(after) - before, update, atol=1e-6)
+        assert np.abs(update).max() > 1e-5
+
+
+def test_numbers_in_float64_are_those_of_float32():
+    network = TASKS["tiny-resnet18-32-n1-step"].network
+    exact = TASKS["tiny-resnet18-32-n1-step"].exact.network
+    (single, _), (double, _) = table.inputs(network, 1), table.inputs(exact, 1)
+    assert (single[0].dtype, double[0].dtype) == (np.float32, np.float64)
+    np.testing.assert_array_equal(single[0], double[0])
+
+
 @pytest.mark.parametrize("name", [n for n in TASKS if n in {
     "tiny-resnet18-224-n1-step", "tiny-mobilenet-v3-small-n1-forward", "tiny-unet-n1-forward",
     "tiny-vit-s-n1-forward", "tiny-bert-base-n1-forward", "tiny-lstm-n1-step",
