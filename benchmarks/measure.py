@@ -188,14 +188,15 @@ def _agreed(
         progress(f"check {reference.name}")
         try:
             results = reference.prepare()
-            message = disagreement(strict, results, first, next(iter(exact.values()), results))
         except WorkerError as error:
-            message = str(error)
-        if message is None:
-            first = first or reference.name
-            exact[reference.framework] = results
-        else:
+            row.failures.append(Failure(row.workload.name, reference.name, str(error)))
+            continue
+        target = next(iter(exact.values()), results)
+        if message := disagreement(strict, results, first, target):
             row.failures.append(Failure(row.workload.name, reference.name, message))
+            continue
+        first = first or reference.name
+        exact[reference.framework] = results
     return exact
 
 

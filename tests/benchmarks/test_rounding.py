@@ -36,8 +36,8 @@ def single(loss=0.0, *distances):
         ({"jax": single(0, 0.019, 0, 0), "stretto": single(0, 0, 0, 0.019)}, set()),
         ({"jax": single(), "stretto": single(0, 0, 0, 0.021)}, {"stretto"}),
         # Beyond it, the farthest of the others is the measure.
-        ({"jax": single(0, 0.04, 0, 0), "stretto": single(0, 0, 0.07, 0)}, set()),
-        ({"jax": single(0, 0.04, 0, 0), "stretto": single(0, 0, 0.09, 0)}, {"stretto"}),
+        ({"jax": single(0, 0.04, 0, 0), "stretto": single(0, 0, 0.15, 0)}, set()),
+        ({"jax": single(0, 0.04, 0, 0), "stretto": single(0, 0, 0.17, 0)}, {"stretto"}),
         ({"jax": single(0, np.nan, 0, 0), "stretto": single()}, {"jax"}),
         ({"jax": single(0, np.nan, 0, 0), "stretto": single(0, 0.03, 0, 0)}, {"jax", "stretto"}),
         ({"stretto": single(0, 0.03, 0, 0)}, {"stretto"}),
