@@ -29,6 +29,8 @@ The number of units that are turned is in proportion to the rounding errors, and
 root: four times as far is sixteen times the error, four bits of 24. In a ResNet-50 in float64 whose
 parameters are multiplied by 1 + u·noise, the parameter that is farthest is 1.4e-2, 5.0e-2, 0.15 and
 0.46 away for u of 1e-7, 1e-6, 1e-5 and 1e-4. Programs in float32 are 1.2e-2 to 3.9e-2 away.
+How many bits one may lose is a choice: at twice as far, TorchInductor's ResNet-50 was out by a
+hair, at 2.03. With u below 1e-7 a few units decide, and there is no law.
 """
 
 
