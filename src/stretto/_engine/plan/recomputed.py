@@ -93,8 +93,8 @@ class _Lives:
 
     def __init__(self, program: Program) -> None:
         end = len(program.equations)
-        self.made: dict[Atom, int] = dict.fromkeys(program.inputs, -1)
-        self.used: dict[Atom, list[int]] = {}
+        self.made: dict[Var, int] = dict.fromkeys(program.inputs, -1)
+        self.used: dict[Var, list[int]] = {}
         self.written = [0]
         """The bytes that equations make, up to each."""
         change = [0] * (end + 2)
@@ -118,7 +118,7 @@ class _Lives:
             if alive > self.most:
                 self.peak, self.most = place, alive
 
-    def spans(self, value: Atom) -> bool:
+    def spans(self, value: Var) -> bool:
         """Whether the value is made before the peak, and used behind it."""
         return self.made[value] < self.peak < self.used[value][-1]
 
