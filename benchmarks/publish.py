@@ -1,6 +1,6 @@
 """The tables and the picture of ``docs/performance.md``, from the files of some full runs.
 
-    python -m benchmarks.publish FIRST.json SECOND.json THIRD.json --models FIRST.json ...
+    python -m benchmarks.publish 1.json 2.json 3.json --models m1.json ... --layers l1.json ...
 
 A figure is the median over the runs, each run's being the median of its rounds. The counts come
 from the file that `make counts` keeps.
@@ -14,11 +14,14 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from benchmarks import counts, picture
 from benchmarks.catalogue import WORKLOADS
+from benchmarks.layers.catalogue import TASKS
+from benchmarks.layers.report import MARKS, ratio_of
+from benchmarks.layers.row import KINDS
 from benchmarks.measure import OURS, Row
 from benchmarks.networks import table as networks
 from benchmarks.outcomes import Outcome, Report, outcomes, rows_of
@@ -27,7 +30,7 @@ from benchmarks.report import as_ratio, as_time, peak_flops
 from benchmarks.report_ensembles import as_memory
 from benchmarks.workloads import Workload
 
-__all__ = ["filled", "main", "sections"]
+__all__ = ["filled", "main", "sections", "sections_of_layers", "sections_of_models"]
 
 PAGE = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "images" / "performance.png"
@@ -53,6 +56,9 @@ ENSEMBLES = {
 }
 
 
+LAYERS = {"stretto": "Stretto", "torch": "PyTorch", "jax": "JAX"}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__)
@@ -60,20 +66,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--models", nargs="*", type=Path, default=[], help="JSON files of `make bench-models`"
     )
+    parser.add_argument(
+        "--layers", nargs="*", type=Path, default=[], help="JSON files of `make bench-layers`"
+    )
     parser.add_argument("--counts", type=Path, default=counts.FILE, help="(%(default)s)")
     parser.add_argument("--page", type=Path, default=PAGE, help="(%(default)s)")
     parser.add_argument("--picture", type=Path, default=PICTURE, help="(%(default)s)")
     options = parser.parse_args(arguments)
-    runs, of_models = [
+    runs, of_models, of_layers = [
         [json.loads(file.read_text(encoding="utf-8")) for file in files]
-        for files in (options.runs, options.models)
+        for files in (options.runs, options.models, options.layers)
     ]
     kept = (
         json.loads(options.counts.read_text(encoding="utf-8")) if options.counts.exists() else None
     )
     page = options.page.read_text(encoding="utf-8")
     try:
-        page = filled(page, sections(runs, kept) | sections_of_models(of_models))
+        texts = sections(runs, kept) | sections_of_models(of_models)
+        page = filled(page, texts | sections_of_layers(of_layers))
     except ValueError as error:
         parser.error(f"{options.page}: {error}")
     options.page.write_text(page, encoding="utf-8")
@@ -120,6 +130,45 @@ def sections_of_models(runs: Sequence[Report]) -> dict[str, str]:
         "models-several": _table(runs, ENSEMBLES, several, networks.ROWS),
         "models-first": _table(runs, NETWORKS, first, networks.ROWS),
     }
+
+
+def sections_of_layers(runs: Sequence[Report]) -> dict[str, str]:
+    """What goes between the markers of the layers: how many are slow, and which; nothing if no runs.
+
+    A row's ratio is that to the faster peer, and the median of the runs.
+    """
+    if not runs:
+        return {}
+    workloads = {name: task.workload for name, task in TASKS.items()}
+    tables = [rows_of(run, workloads) for run in runs]
+    measured: dict[str, list[float]] = {}
+    for name in workloads:
+        ratios = [ratio_of(table[name]) for table in tables if name in table]
+        if known := [ratio for ratio in ratios if ratio is not None]:
+            measured[name] = known
+    middle = {name: median(ratios) for name, ratios in measured.items()}
+    lines = []
+    for kind in KINDS:
+        own = [ratio for name, ratio in middle.items() if name.endswith(f"-{kind}")]
+        if own:
+            above = ", ".join(
+                f"{sum(one > least for one in own)} above {least:g}" for least, *_ in MARKS
+            )
+            mean = as_ratio(geometric_mean(own))
+            lines.append(f"- {kind}: {len(own)} rows, geometric mean {mean}; {above}.")
+    slow = [name for name in middle if middle[name] > MARKS[0][0]]
+    headings = ["", "inputs", *LAYERS.values(), "ratio"]
+    cells = [headings, ["---"] * len(headings)]
+    for name in sorted(slow, key=lambda name: -middle[name]):
+        title, _, inputs = workloads[name].title.partition(", ")
+        times = [_median_time([table.get(name) for table in tables], one) for one in LAYERS]
+        shown = ["" if time is None else as_time(time, workloads[name].unit) for time in times]
+        low, high = min(measured[name]), max(measured[name])
+        ratio = f"{as_ratio(middle[name])} ({as_ratio(low)} to {as_ratio(high)})"
+        cells.append([f"{title}, {name.rpartition('-')[2]}", inputs, *shown, ratio])
+    summary = [] if len(runs) >= RUNS else [f"**Not final: there should be {RUNS} runs.**", ""]
+    texts = [*summary, *lines, "", *(f"| {' | '.join(one)} |" for one in cells)]
+    return {"layers-runs": _about(runs), "layers": "\n".join(texts)}
 
 
 def _about(runs: Sequence[Report]) -> str:

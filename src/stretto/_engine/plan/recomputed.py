@@ -139,8 +139,8 @@ def _with_copies(program: Program, lives: _Lives) -> Program:
     spanning = [v for v in lives.used if v not in kept and lives.spans(v)]
     spanning.sort(key=lives.made.__getitem__)
     kept.update([v for v in spanning if v not in makers or bytes_of(v.type) < _LEAST])
-    wanted = [v for v in spanning if v not in kept and lives.far(v)]
-    kept.update(_worth_keeping(wanted, makers, kept))
+    wanted = {v for v in spanning if v not in kept and lives.far(v)}
+    kept.update(_worth_keeping([v for v in spanning if v in wanted], makers, kept))
     again: dict[Var, list[Equation]] = {}
     for value in spanning:
         if value in kept:
