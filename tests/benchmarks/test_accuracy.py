@@ -13,6 +13,11 @@ from stretto.laws import FULLY
 QUICK = ("erf", "erfc", "digamma", "gamma", "gammaln", "zeta")
 TITLE = lambda table: f"{table.function}-{table.data}"
 ROOT = Path(__file__).parent.parent.parent
+GLIBC = {"arccosh": 2, "arctanh": 2, "cbrt": 4, "log10": 2, "sinh": 2}
+"""Known errors in units in the last place, as glibc's manual has them for float64 on x86-64.
+
+NumPy calls these functions where the processor has no 512-bit vectors, and others elsewhere.
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +36,12 @@ def test_elementary_functions(name, dtype):
 @pytest.mark.parametrize("dtype", accuracy.DTYPES)
 @pytest.mark.parametrize("name", accuracy.ELEMENTARY)
 def test_enough_numbers_are_drawn_of_each_domain(name, dtype):
-    """As many as make XLA take its other kernels; and NumPy's values there are within its bound."""
+    """As many as make XLA take its other kernels; NumPy's values there are near the right ones."""
     x, right = accuracy.drawn(name, dtype)
     assert x.size == right.size == 65_537
     near = getattr(np, name)(x)
-    assert np.max(accuracy.ulps(near, right)) <= accuracy.validation(name, dtype)[2]
+    bound = max(accuracy.validation(name, dtype)[2], GLIBC.get(name, 0))
+    assert np.max(accuracy.ulps(near, right)) <= bound
 
 
 def test_an_eager_error_is_held_to_its_own_bound():

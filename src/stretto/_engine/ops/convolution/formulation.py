@@ -67,6 +67,9 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
         # Putting windows of few features together takes longer than their product.
         laying_out = 0.03 * inputs * min(1.0, outputs / 16)
         return Formulation("windows in one product", why, _windows, min(0.5, laying_out))
+    if positions.suits_together(op, lhs, rhs, out):
+        reason = "few positions, and few examples or a large kernel, so one product is faster"
+        return Formulation("positions in one product", reason, _positions, 0.5)
     if 1 < groups <= MOST_GROUPS and inputs > 1:
         reason = f"{groups} groups, each of which XLA computes by matrix products"
         return Formulation("groups written out", reason, _by_group, 0.8 * products)

@@ -1,7 +1,8 @@
-"""A convolution with few positions as a product for each of them.
+"""A convolution with few positions as products: one for all of them, or in groups one for each.
 
 Layer 2 (ops). Such is the gradient of a convolution by its kernel: windows nearly as large as the
-image, and as many positions as the kernel has elements. ``op`` is a ``ConvGeneralDilated``;
+image, and as many positions as the kernel has elements. The product comes out in the order that the
+kernel has, so that what reads a gradient need not turn it. ``op`` is a ``ConvGeneralDilated``;
 ``formulation`` chooses. Next, read ``shifted``, then ``forms``.
 """
 
@@ -9,78 +10,150 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.ops.convolution.axes import split_axis
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convolution.axes import relaid, split_axis
 from stretto._engine.ops.convolution.slices import assembled, cut, spread
 from stretto._engine.ops.layout import move_axis, reshape, transpose
+from stretto._engine.ops.shape import concatenate
 
-__all__ = ["as_products", "suits"]
+__all__ = ["as_products", "suits", "suits_together"]
 
 _MOST_POSITIONS = 49
 """The most products that are written out: the compiler takes its time over each."""
+
+_MOST_ELEMENTS = 1 << 21
+"""The most elements of the windows of all positions, without groups: more leave the caches."""
+
+_FEW_EXAMPLES = 3
+"""The examples up to which XLA's convolution has too few terms side by side."""
+
+_LARGE_KERNEL = 1 << 17
+"""The elements of a kernel from which turning its gradient takes longer than laying out windows."""
 
 _FEWEST_IN_GROUPS = 3
 """With groups, the least number of rows and columns; with fewer, sums of slices are faster."""
 
 
 def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
-    """Whether products of so few positions are faster than other forms."""
+    """Whether there is one position, or groups of which products are faster than other forms."""
     dims = op.dims
-    if lhs.kind not in ("float", "complex"):
-        return False
-    positions = math.prod([out.shape[a] for a in dims.out_spec[2:]])
-    window = math.prod([rhs.shape[a] for a in dims.rhs_spec[2:]])
-    if positions > _MOST_POSITIONS or window <= positions:
-        return False
     groups = op.feature_groups * op.batch_groups
+    positions = _few_positions(op, lhs, rhs, out)
     few = min(out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]] // groups)
-    # Without groups XLA's convolution takes a fifth longer alone, but less time in a network, and
-    # half the memory: the slices for all positions are there at once.
-    return few >= _FEWEST_IN_GROUPS if groups > 1 else positions == 1
+    return positions == 1 or (positions > 1 and groups > 1 and few >= _FEWEST_IN_GROUPS)
+
+
+def suits_together(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
+    """Whether, without groups, one product for all positions is faster than XLA's convolution.
+
+    In a gradient by the kernel the features that are summed are the examples. XLA's matrix products
+    have few terms side by side where these are few, and give the gradient with its axes in another
+    order than that of a kernel whose output features come first.
+    """
+    dims = op.dims
+    positions = _few_positions(op, lhs, rhs, out)
+    outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
+    elements = positions * lhs.shape[dims.lhs_spec[0]] * (rhs.size // max(1, outputs))
+    if not 0 < elements <= _MOST_ELEMENTS or op.feature_groups * op.batch_groups > 1:
+        return False
+    turned = dims.out_spec[1] < dims.out_spec[0] and out.size >= _LARGE_KERNEL
+    return inputs <= _FEW_EXAMPLES or turned
+
+
+def _few_positions(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> int:
+    """How many positions there are, if they are few and the windows larger; else 0."""
+    if lhs.kind not in ("float", "complex"):
+        return 0
+    positions = math.prod([out.shape[a] for a in op.dims.out_spec[2:]])
+    window = math.prod([rhs.shape[a] for a in op.dims.rhs_spec[2:]])
+    return 0 if positions > _MOST_POSITIONS or window <= positions else positions
 
 
 def as_products(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     """The convolution: at each position its window of the image times the whole kernel."""
-    dims, groups = op.dims, op.feature_groups * op.batch_groups
-    spatial = dims.lhs_spec[2:]
-    image = spread(op, lhs)
-    window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
-    terms = rhs.size // rhs.shape[dims.rhs_spec[0]]
-    kernel, axis = _matrices(rhs, dims.rhs_spec, groups, 0, terms)
-    if groups == 1 and axis == 1:
-        # As in a layer whose weights are transposed, by which the compiler's options are chosen.
-        kernel, axis = transpose(kernel, (1, 0)), 0
-    batch = ((0,), (0,)) if groups > 1 else ((), ())
-    shape = (groups, out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]] // groups)
-    parts = []
+    form = _together if op.feature_groups * op.batch_groups == 1 else _one_by_one
+    return form(op, lhs, rhs, out)
+
+
+def _together(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """Without groups: one product, of the windows of all positions."""
+    dims = op.dims
+    batch, outputs = out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]]
     counts = [out.shape[a] for a in dims.out_spec[2:]]
-    grouped = 0 if op.feature_groups == 1 else 1
-    for position in itertools.product(*map(range, counts)):
+    kernel, summed = _matrix(rhs, dims.rhs_spec)
+    windows, terms = [], rhs.size // outputs
+    for part in _windows(op, lhs, rhs.type, out):
+        matrix, axis = _matrix(part, dims.lhs_spec)
+        windows.append(reshape(matrix, (batch, 1, terms) if axis else (terms, 1, batch)))
+    joined = windows[0] if len(windows) == 1 else concatenate(windows, 1)
+    # Axes of the product: those of the windows are batch and positions, or positions and batch.
+    if axis:
+        matrix = reshape(joined, (joined.size // terms, terms))
+        order, shape = (dims.out_spec[0], *dims.out_spec[2:]), (batch, *counts)
+    else:
+        matrix = reshape(joined, (terms, joined.size // terms))
+        order, shape = (*dims.out_spec[2:], dims.out_spec[0]), (*counts, batch)
+    if dims.out_spec[1] < dims.out_spec[0]:
+        left, left_axis, right, right_axis = kernel, summed, matrix, axis
+        order, shape = (dims.out_spec[1], *order), (outputs, *shape)
+    else:
+        left, left_axis, right, right_axis = matrix, axis, kernel, summed
+        order, shape = (*order, dims.out_spec[1]), (*shape, outputs)
+    if right_axis == 1:
+        # As in a layer whose weights are transposed, by which the compiler's options are chosen.
+        right, right_axis = transpose(right, (1, 0)), 0
+    product = DotGeneral(((left_axis,), (right_axis,)), ((), ()), op.precision, op.preferred)
+    result = relaid(reshape(product(left, right), shape), range(out.ndim), order)
+    return convert(result, out.dtype)
+
+
+def _windows(op: Any, lhs: Any, rhs: ArrayType, out: ArrayType) -> Iterator[Any]:
+    """What each position takes of the image."""
+    image = spread(op, lhs)
+    sizes = [rhs.shape[a] for a in op.dims.rhs_spec[2:]]
+    for position in itertools.product(*[range(out.shape[a]) for a in op.dims.out_spec[2:]]):
         starts = [o * s for o, s in zip(position, op.strides, strict=True)]
-        part = cut(image, spatial, starts, window, op.rhs_dilation)
-        left, left_axis = _matrices(part, dims.lhs_spec, groups, grouped, terms)
-        product = DotGeneral(((left_axis,), (axis,)), batch, op.precision, op.preferred)
-        parts.append(reshape(product(left, kernel), shape))
-    return assembled(op, parts, out)
+        yield cut(image, op.dims.lhs_spec[2:], starts, sizes, op.rhs_dilation)
 
 
-def _matrices(
-    x: Any, spec: tuple[int, ...], groups: int, grouped: int, terms: int
-) -> tuple[Any, int]:
-    """An operand as a matrix, one for each of several groups, and the axis of it to sum over.
+def _matrix(x: Any, spec: tuple[int, ...]) -> tuple[Any, int]:
+    """An operand as a matrix, and the axis of it to sum over; ``spec[0]`` is kept.
 
-    The axis that is kept is ``spec[0]``; the groups divide ``spec[grouped]``. What is summed are
-    the rows where the axis that is kept comes last: nothing is moved.
+    What is summed are the rows where the axis that is kept comes last: nothing is moved.
     """
     kept, *summed = spec
-    if groups > 1:
-        x = split_axis(transpose(x, spec), grouped, groups)
-        if grouped:
-            x = move_axis(x, 1, 0)
-        return reshape(x, (groups, x.size // groups // terms, terms)), 2
+    terms = x.size // x.shape[kept]
     if kept == x.ndim - 1:
         return reshape(transpose(x, (*summed, kept)), (terms, x.shape[kept])), 0
     return reshape(transpose(x, (kept, *summed)), (x.shape[kept], terms)), 1
+
+
+def _one_by_one(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """With groups: a product for each position, of the matrices of all groups."""
+    dims, groups = op.dims, op.feature_groups * op.batch_groups
+    kernel = _matrices(rhs, dims.rhs_spec, groups, 0)
+    grouped = 0 if op.feature_groups == 1 else 1
+    shape = (groups, out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]] // groups)
+    product = DotGeneral(((2,), (2,)), ((0,), (0,)), op.precision, op.preferred)
+    parts = [
+        reshape(product(_matrices(part, dims.lhs_spec, groups, grouped), kernel), shape)
+        for part in _windows(op, lhs, rhs.type, out)
+    ]
+    return assembled(op, parts, out)
+
+
+def _matrices(x: Any, spec: tuple[int, ...], groups: int, grouped: int) -> Any:
+    """An operand as a matrix for each group, summed along its last axis.
+
+    The axis that is kept is ``spec[0]``; the groups divide ``spec[grouped]``.
+    """
+    x = split_axis(transpose(x, spec), grouped, groups)
+    if grouped:
+        x = move_axis(x, 1, 0)
+    rows = x.shape[1]
+    return reshape(x, (groups, rows, x.size // groups // rows))
