@@ -14,9 +14,13 @@ import math
 from typing import Any
 
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution.products import along_features, as_output, batch_first
+from stretto._engine.ops.convolution.products import (
+    along_features,
+    as_matrix,
+    as_output,
+    batch_first,
+)
 from stretto._engine.ops.convolution.slices import cut, spread
-from stretto._engine.ops.layout import reshape, transpose
 
 __all__ = ["of_elements", "suits"]
 
@@ -49,9 +53,8 @@ def of_elements(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     image, places = batch_first(op, spread(op, lhs), axis)
     window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
     positions = [out.shape[a] for a in dims.out_spec[2:]]
-    outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
-    kernel = transpose(rhs, (*dims.rhs_spec[2:], *dims.rhs_spec[:2]))
-    given = along_features(op, reshape(kernel, (rhs.size // inputs, inputs)), 1, image, axis)
+    outputs = rhs.shape[dims.rhs_spec[0]]
+    given = along_features(op, *as_matrix(op, rhs), image, axis)
     total: Any = None
     for number, at in enumerate(itertools.product(*map(range, window))):
         starts = [k * step for k, step in zip(at, op.rhs_dilation, strict=True)]

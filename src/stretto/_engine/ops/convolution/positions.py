@@ -26,11 +26,15 @@ __all__ = ["as_products", "suits", "suits_together"]
 _MOST_POSITIONS = 49
 """The most products that are written out: the compiler takes its time over each."""
 
-_MOST_ELEMENTS = 1 << 21
-"""The most elements of the windows of all positions, without groups: more leave the caches."""
+_MOST_ELEMENTS = 5 << 20
+"""The most elements of the windows of all positions, without groups; half where they gain less."""
 
-_FEW_EXAMPLES = 3
-"""The examples up to which XLA's convolution has too few terms side by side."""
+_FEW_EXAMPLES, _FEW_EXAMPLES_LAST = 6, 3
+"""The examples up to which XLA's convolution has too few terms side by side.
+
+The latter if the features of the image, the rows of the windows, come last: there it has less to
+turn.
+"""
 
 _LARGE_KERNEL = 1 << 17
 """The elements of a kernel from which turning its gradient takes longer than laying out windows."""
@@ -59,10 +63,13 @@ def suits_together(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> b
     positions = _few_positions(op, lhs, rhs, out)
     outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
     elements = positions * lhs.shape[dims.lhs_spec[0]] * (rhs.size // max(1, outputs))
-    if not 0 < elements <= _MOST_ELEMENTS or op.feature_groups * op.batch_groups > 1:
+    if not elements or op.feature_groups * op.batch_groups > 1:
         return False
+    last = dims.lhs_spec[0] == lhs.ndim - 1
+    if inputs <= (_FEW_EXAMPLES_LAST if last else _FEW_EXAMPLES):
+        return elements <= _MOST_ELEMENTS
     turned = dims.out_spec[1] < dims.out_spec[0] and out.size >= _LARGE_KERNEL
-    return inputs <= _FEW_EXAMPLES or turned
+    return turned and 2 * elements <= _MOST_ELEMENTS
 
 
 def _few_positions(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> int:
@@ -86,30 +93,51 @@ def _together(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     batch, outputs = out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]]
     counts = [out.shape[a] for a in dims.out_spec[2:]]
     kernel, summed = _matrix(rhs, dims.rhs_spec)
-    windows, terms = [], rhs.size // outputs
-    for part in _windows(op, lhs, rhs.type, out):
-        matrix, axis = _matrix(part, dims.lhs_spec)
-        windows.append(reshape(matrix, (batch, 1, terms) if axis else (terms, 1, batch)))
-    joined = windows[0] if len(windows) == 1 else concatenate(windows, 1)
-    # Axes of the product: those of the windows are batch and positions, or positions and batch.
-    if axis:
-        matrix = reshape(joined, (joined.size // terms, terms))
-        order, shape = (dims.out_spec[0], *dims.out_spec[2:]), (batch, *counts)
-    else:
-        matrix = reshape(joined, (terms, joined.size // terms))
+    last = dims.lhs_spec[0] == lhs.ndim - 1
+    windows = _joined(op, lhs, rhs.type, counts, last)
+    terms = rhs.size // outputs
+    if last:
+        windows = reshape(windows, (terms, windows.size // terms))
         order, shape = (*dims.out_spec[2:], dims.out_spec[0]), (*counts, batch)
-    if dims.out_spec[1] < dims.out_spec[0]:
-        left, left_axis, right, right_axis = kernel, summed, matrix, axis
+    else:
+        windows = reshape(windows, (windows.size // terms, terms))
+        order, shape = (dims.out_spec[0], *dims.out_spec[2:]), (batch, *counts)
+    operands = (windows, int(not last)), (kernel, summed)
+    kernel_first = dims.out_spec[1] < dims.out_spec[0] and out.size >= _LARGE_KERNEL
+    if kernel_first:
+        operands = operands[::-1]
         order, shape = (dims.out_spec[1], *order), (outputs, *shape)
     else:
-        left, left_axis, right, right_axis = matrix, axis, kernel, summed
         order, shape = (*order, dims.out_spec[1]), (*shape, outputs)
+    (left, left_axis), (right, right_axis) = operands
     if right_axis == 1:
         # As in a layer whose weights are transposed, by which the compiler's options are chosen.
         right, right_axis = transpose(right, (1, 0)), 0
     product = DotGeneral(((left_axis,), (right_axis,)), ((), ()), op.precision, op.preferred)
     result = relaid(reshape(product(left, right), shape), range(out.ndim), order)
     return convert(result, out.dtype)
+
+
+def _joined(op: Any, lhs: Any, rhs: ArrayType, counts: list[int], last: bool) -> Any:
+    """What all positions take of the image, joined along one axis after the other.
+
+    The axes are those of the batch, then of positions, then what is summed; if the batch is
+    ``last`` in the image, what is summed, then positions, then the batch.
+    """
+    batch, *summed = op.dims.lhs_spec
+    image = spread(op, lhs)
+    image = transpose(image, (*summed, batch) if last else (batch, *summed))
+    # From the last axis to the first; positions are joined in front of the batch, or behind it.
+    first, at = (1, image.ndim - 1) if last else (2, 1)
+    for done, k in enumerate(reversed(range(len(counts)))):
+        place = first + k + (0 if last else done)
+        size, step, dilation = rhs.shape[op.dims.rhs_spec[2 + k]], op.strides[k], op.rhs_dilation[k]
+        parts = []
+        for o in range(counts[k]):
+            part = cut(image, (place,), (o * step,), (size,), (dilation,))
+            parts.append(reshape(part, (*part.shape[:at], 1, *part.shape[at:])))
+        image = parts[0] if len(parts) == 1 else concatenate(parts, at)
+    return image
 
 
 def _windows(op: Any, lhs: Any, rhs: ArrayType, out: ArrayType) -> Iterator[Any]:

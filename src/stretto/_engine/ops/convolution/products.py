@@ -13,8 +13,9 @@ from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.layout import move_axis, reshape, transpose
+from stretto._engine.ops.shape import rev
 
-__all__ = ["along_features", "as_output", "batch_first"]
+__all__ = ["along_features", "as_matrix", "as_output", "batch_first"]
 
 _FEWEST_COLUMNS = 64
 """The fewest positions of an example that make a matrix of their own: fewer leave lanes idle."""
@@ -26,7 +27,8 @@ def along_features(op: Any, matrix: Any, summed: int, image: Any, axis: int) -> 
     The matrix is summed along its axis ``summed``; the other one is the output features.
 
     Features last: one product of rows. Features before the positions: a product for each example,
-    so that nothing is moved, or where the positions are few one product of columns.
+    so that nothing is moved, or where the positions are few one product of columns; of rows if the
+    matrix would have to be turned, which is the larger one then.
     """
     terms, outputs = matrix.shape[summed], matrix.shape[1 - summed]
     dot = lambda contracted, batch: DotGeneral(contracted, batch, op.precision, op.preferred)
@@ -41,9 +43,29 @@ def along_features(op: Any, matrix: Any, summed: int, image: Any, axis: int) -> 
         matrices = broadcast_in_dim(matrix, (examples, *matrix.shape), (1, 2))
         result = dot(((1 + summed,), (1,)), ((0,), (0,)))(matrices, columns)
         return reshape(result, (examples, outputs, *image.shape[2:]))
+    if summed == 0:
+        last = image.ndim - 1
+        return move_axis(along_features(op, matrix, 0, move_axis(image, 1, last), last), last, 1)
     columns = reshape(move_axis(image, 1, 0), (terms, examples * positions))
-    result = dot(((summed,), (0,)), ((), ()))(matrix, columns)
+    result = dot(((1,), (0,)), ((), ()))(matrix, columns)
     return move_axis(reshape(result, (outputs, examples, *image.shape[2:])), 1, 0)
+
+
+def as_matrix(op: Any, rhs: Any, reverse: bool = False) -> tuple[Any, int]:
+    """The kernel as a matrix, and its axis of the input features, to apply ``along_features``.
+
+    Along the other axis are the window's elements, perhaps in reverse, with the output features
+    inside. The axes of features stay in the order that they have in the kernel.
+    """
+    outputs, inputs, *window = op.dims.rhs_spec
+    first = inputs < outputs
+    kernel = transpose(rhs, (inputs, *window, outputs) if first else (*window, outputs, inputs))
+    if reverse:
+        kernel = rev(kernel, tuple(range(first, first + len(window))))
+    size = rhs.shape[inputs]
+    return reshape(kernel, (size, rhs.size // size) if first else (rhs.size // size, size)), int(
+        not first
+    )
 
 
 def batch_first(op: Any, image: Any, axis: int) -> tuple[Any, list[int]]:

@@ -11,9 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution.products import along_features, as_output, batch_first
+from stretto._engine.ops.convolution.products import (
+    along_features,
+    as_matrix,
+    as_output,
+    batch_first,
+)
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import pad, rev
+from stretto._engine.ops.shape import pad
 
 __all__ = ["as_product", "suits"]
 
@@ -44,10 +49,8 @@ def as_product(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     axis = n + 1 if last else 1
     image, places = batch_first(op, lhs, axis)
     window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
-    outputs, inputs = rhs.shape[dims.rhs_spec[0]], rhs.shape[dims.rhs_spec[1]]
-    kernel = rev(transpose(rhs, (*dims.rhs_spec[2:], *dims.rhs_spec[:2])), tuple(range(n)))
-    kernel = reshape(kernel, (rhs.size // inputs, inputs))
-    given = along_features(op, kernel, 1, image, axis)
+    outputs = rhs.shape[dims.rhs_spec[0]]
+    given = along_features(op, *as_matrix(op, rhs, reverse=True), image, axis)
     sizes = [image.shape[0], *[lhs.shape[a] for a in spatial]]
     sizes[axis:axis] = [*window, outputs]
     given = reshape(given, tuple(sizes))
