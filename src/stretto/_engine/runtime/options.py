@@ -49,7 +49,7 @@ By default all of a program's are one block, which the system maps anew at each 
 """
 
 _BLOCK = 1 << 24
-"""Half of the 32 MiB. In smaller blocks there are gaps: in those of 8 MiB up to four fifths more."""
+"""Half of the 32 MiB. Smaller blocks have gaps: those of 8 MiB take up to 1.8 times the memory."""
 
 _LEAST_MEMORY = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 

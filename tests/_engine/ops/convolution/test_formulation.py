@@ -17,6 +17,7 @@ CASES = {
     "wide groups": ((2, 32, 9, 9), (16, 16, 3, 3), 2, "float32", "groups written out", "2 gr", 2),
     "many groups": ((1, 520, 5, 5), (65, 8, 3, 3), 65, "float32", "XLA's convolution", "65 gr", 1),
     "many terms": ((1, 2, 20, 20), (2, 1, 12, 12), 2, "float32", "XLA's convolution", "144", 1),
+    "few positions": ((2, 5, 7, 7), (4, 5, 7, 7), 1, "float32", "positions in one", "few ex", 0),
     "large kernel": ((2, 3, 2, 2), (4, 3, 5, 5), 1, "float32", "windows in one product", "im", 0),
     "integers": ((2, 3, 2, 2), (4, 3, 5, 5), 1, "int32", "XLA's convolution", "integers", 1),
     "empty": ((0, 3, 9, 9), (4, 3, 3, 3), 1, "float32", "zeros", "nothing", 0),

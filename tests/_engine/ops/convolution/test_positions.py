@@ -1,4 +1,6 @@
-"""Convolutions with few positions as a product for each: the same as the definition."""
+"""Convolutions with few positions as products: the same as the definition."""
+
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,6 +19,13 @@ from tests._engine.ops.convolution.cases import GROUPS, check, convolutions
 @given(convolutions(GROUPS))
 def test_values(case):
     check(positions.as_products, *case)
+
+
+@settings(max_examples=100)
+@given(convolutions())
+def test_values_with_the_kernel_first(case):
+    with mock.patch.object(positions, "_LARGE_KERNEL", 0):
+        check(positions.as_products, *case)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -63,3 +72,42 @@ def test_suits_gradients_by_kernels_with_groups_or_of_one_element():
     assert suits(16, 1, 4)
     assert not suits(16, 1, 16)  # too few features in each
     assert not suits(16, 4, 4)  # too many positions
+
+
+def gradient(layout, batch, features, size):
+    """The gradient of a 3×3 convolution by its kernel, of so many features, in that layout."""
+    image = {"N": batch, "C": features, "H": size, "W": size}
+    window = {"O": features, "I": features, "H": 3, "W": 3}
+    x = st.ShapeDtypeStruct([image[a] for a in layout[0]], np.float32)
+    w = st.ShapeDtypeStruct([window[a] for a in layout[1]], np.float32)
+    conv = lambda x, w: lax.conv_general_dilated(
+        x, w, (1, 1), [(1, 1), (1, 1)], dimension_numbers=layout
+    )
+    return st.jit(lambda x, w, ct: st.vjp(lambda w: conv(x, w), w)[1](ct)[0]).lower(x, w, x)
+
+
+FIRST, LAST = ("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC")
+
+
+@pytest.mark.parametrize(
+    ("layout", "batch", "features", "size", "one_product"),
+    [
+        (FIRST, 6, 32, 16, True),
+        (FIRST, 7, 32, 16, False),  # XLA's convolution has enough terms side by side
+        (FIRST, 6, 128, 32, False),  # the windows are too large
+        (FIRST, 16, 128, 8, True),  # XLA's convolution would have its result turned
+        (FIRST, 16, 128, 16, False),
+        (LAST, 3, 32, 16, True),
+        (LAST, 4, 32, 16, False),
+    ],
+)
+def test_one_product_for_few_examples_or_large_kernels(layout, batch, features, size, one_product):
+    text = gradient(layout, batch, features, size).as_text()
+    assert ("stablehlo.convolution" not in text) is one_product
+    assert text.count("stablehlo.dot_general") == int(one_product)
+
+
+def test_the_gradient_of_a_large_kernel_comes_in_its_order():
+    large, small = gradient(FIRST, 2, 128, 8).as_text(), gradient(FIRST, 2, 32, 8).as_text()
+    assert "-> tensor<128x1152xf32>" in large  # output features, then inputs and elements
+    assert "-> tensor<288x32xf32>" in small

@@ -17,6 +17,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import relaid, split_axis
+from stretto._engine.ops.convolution.forms import features_last
 from stretto._engine.ops.convolution.slices import assembled, cut, spread
 from stretto._engine.ops.layout import move_axis, reshape, transpose
 from stretto._engine.ops.shape import concatenate
@@ -65,6 +66,8 @@ def suits_together(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> b
     elements = positions * lhs.shape[dims.lhs_spec[0]] * (rhs.size // max(1, outputs))
     if not elements or op.feature_groups * op.batch_groups > 1:
         return False
+    if dims == features_last(lhs.ndim):
+        return False  # as it is when XLA's convolution has been chosen, and nothing is turned
     last = dims.lhs_spec[0] == lhs.ndim - 1
     if inputs <= (_FEW_EXAMPLES_LAST if last else _FEW_EXAMPLES):
         return elements <= _MOST_ELEMENTS
