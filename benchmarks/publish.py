@@ -133,7 +133,7 @@ def sections_of_models(runs: Sequence[Report]) -> dict[str, str]:
 
 
 def sections_of_layers(runs: Sequence[Report]) -> dict[str, str]:
-    """What goes between the markers of the layers: how many are slow, and which; nothing if no runs.
+    """What goes between the markers of the layers: how many are slow, and which; nothing if no run.
 
     A row's ratio is that to the faster peer, and the median of the runs.
     """

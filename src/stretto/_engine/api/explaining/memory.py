@@ -38,7 +38,7 @@ class Memory:
     largest: tuple[tuple[str, int, int], ...]
     """The temporaries at the peak: (the user's line, bytes, how many), largest first."""
     mapped: int
-    """The bytes of temporaries that the system maps anew at each call; see ``keep_memory``."""
+    """The bytes of temporaries that the system may map anew at each call; see ``keep_memory``."""
 
     @property
     def peak(self) -> int:
@@ -112,8 +112,8 @@ def memory_lines(function: str, memory: Memory, donations: Sequence[Donation]) -
         lines += ["temporaries at the peak, by line:", *short(entries, _MOST)]
     if memory.mapped:
         lines.append(
-            f"pages: {size(memory.mapped)} are mapped anew at each call; config.keep_memory, set "
-            f"first, keeps them"
+            f"pages: {size(memory.mapped)} may be mapped anew at each call; config.keep_memory, "
+            f"set first, keeps them"
         )
     if donations:
         names = ", ".join([d.argument for d in donations])
