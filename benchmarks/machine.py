@@ -8,11 +8,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-__all__ = ["describe", "revision"]
+__all__ = ["describe", "processor", "revision"]
+
+VECTORS = {"avx512f": 512, "avx2": 256, "sse2": 128}
+"""Flags of a processor, and the bits of the vectors that they stand for, the widest first."""
 
 
 def describe() -> dict[str, Any]:
-    """The processor's model, the cores this process may use, the system, and how busy it is."""
+    """The processor's model and vectors, the cores for this process, the system, how busy it is."""
     return {
         "cpu": _processor(),
         "cores": len(os.sched_getaffinity(0))
@@ -41,9 +44,21 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def _processor() -> str:
+    """Its name, and on Linux the widest vectors that compilers use: names may tell little."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return processor(text) or platform.machine()
+
+
+def processor(text: str) -> str:
+    """What ``/proc/cpuinfo`` says of the first processor; empty if it has no name."""
+    entries: dict[str, str] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        entries.setdefault(name.strip(), value.strip())
+    flags = entries.get("flags", "").split()
+    width = next((width for flag, width in VECTORS.items() if flag in flags), None)
+    name = entries.get("model name", "")
+    return f"{name}, {width}-bit vectors" if name and width else name

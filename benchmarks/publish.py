@@ -62,7 +62,7 @@ LAYERS = {"stretto": "Stretto", "torch": "PyTorch", "jax": "JAX"}
 def main(arguments: list[str] | None = None) -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__)
-    parser.add_argument("runs", nargs="+", type=Path, help="JSON files of `make bench`")
+    parser.add_argument("runs", nargs="*", type=Path, help="JSON files of `make bench`")
     parser.add_argument(
         "--models", nargs="*", type=Path, default=[], help="JSON files of `make bench-models`"
     )
@@ -87,8 +87,10 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         parser.error(f"{options.page}: {error}")
     options.page.write_text(page, encoding="utf-8")
-    picture.write(outcomes(runs), options.picture)
-    print(f"Written to {options.page} and {options.picture}")
+    print(f"Written to {options.page}")
+    if runs:
+        picture.write(outcomes(runs), options.picture)
+        print(f"Drawn to {options.picture}")
     return 0
 
 
@@ -106,12 +108,10 @@ def filled(page: str, texts: Mapping[str, str]) -> str:
 
 
 def sections(runs: Sequence[Report], kept: Mapping[str, Any] | None) -> dict[str, str]:
-    """What goes between the markers, by name."""
-    texts = {
-        "runs": _about(runs),
-        "overheads": _overheads(runs),
-        "ensembles": _ensembles(runs),
-    }
+    """What goes between the markers of calls and ensembles; nothing without runs, but counts."""
+    texts: dict[str, str] = {}
+    if runs:
+        texts = {"runs": _about(runs), "overheads": _overheads(runs), "ensembles": _ensembles(runs)}
     return texts if kept is None else {**texts, "counts": _counts(kept)}
 
 

@@ -9,8 +9,16 @@ import pytest
 
 from benchmarks import picture, publish
 from benchmarks.catalogue import WORKLOADS
+from benchmarks.layers.catalogue import TASKS
 from benchmarks.outcomes import outcomes
-from benchmarks.publish import PAGE, filled, main, sections, sections_of_models
+from benchmarks.publish import (
+    PAGE,
+    filled,
+    main,
+    sections,
+    sections_of_layers,
+    sections_of_models,
+)
 
 KEPT = {
     "made_with": {"python": "3.11", "valgrind": "3.19"},
@@ -106,6 +114,26 @@ def test_tables_of_models():
     assert "Not final" in texts["models-first"]
 
 
+def test_tables_of_layers():
+    assert sections_of_layers([]) == {}
+    fast, slow, *_ = [name for name in TASKS if name.endswith("-forward")]
+    gradient = next(name for name in TASKS if name.endswith("-gradient"))
+    rows = {
+        fast: {"stretto": 1.0, "jax": 2.0, "torch": 4.0},
+        slow: {"stretto": 2.0, "jax": 1.0, "torch": 4.0},
+        gradient: {"stretto": 1.3, "torch": 1.0},
+    }
+    text = sections_of_layers([run(scale, **rows) for scale in (1.0, 1.0, 1.2)])["layers"]
+    assert "- forward: 2 rows, geometric mean 1.00; 1 above 1.5, 1 above 1.2." in text
+    assert "- gradient: 1 rows, geometric mean 1.30; 0 above 1.5, 1 above 1.2." in text
+    title, _, inputs = TASKS[slow].workload.title.partition(", ")
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {title}")]
+    assert f"| {title}, forward | {inputs} |" in line
+    assert line.endswith("| 2.00 (2.00 to 2.40) |")
+    assert "Not final" not in text
+    assert "Not final" in sections_of_layers([run(**rows)])["layers"]
+
+
 def test_what_is_not_final_says_so():
     whole = {name: {"stretto": 1.0, "jax": 1.0} for name in WORKLOADS}
     assert not any("Not final" in text for text in sections([run(**whole)] * 3, None).values())
@@ -139,6 +167,15 @@ def test_the_command_fills_the_page_and_draws(tmp_path, capsys):
     assert "| eager add, 4 floats | 1.00 µs |" in page.read_text()
     assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")
     assert "Written to" in capsys.readouterr().out
+    file.write_text(json.dumps(run(**{"lstm-n1-step": {"stretto": 0.05, "jax": 0.1}})))
+    layer = next(iter(TASKS))
+    (tmp_path / "layers.json").write_text(json.dumps(run(**{layer: {"stretto": 1.0, "jax": 1.0}})))
+    options = ["--models", str(file), "--layers", str(tmp_path / "layers.json")]
+    assert main([*options, "--page", str(page), "--picture", str(tmp_path / "none.png")]) == 0
+    assert "| 50.0 ms | **100 ms** |" in page.read_text()
+    assert "rows, geometric mean 1.00" in page.read_text()
+    assert "| eager add, 4 floats | 1.00 µs |" in page.read_text()
+    assert not (tmp_path / "none.png").exists()
 
 
 def test_a_page_without_markers_is_refused(tmp_path, capsys):
