@@ -5,6 +5,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as hs
 
 import stretto as st
 from stretto import lax
@@ -12,7 +13,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.convolution import positions
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
-from tests._engine.ops.convolution.cases import GROUPS, check, convolutions
+from tests._engine.ops.convolution.cases import GROUPS, check, convolutions, whole
 
 
 @settings(max_examples=100)
@@ -26,6 +27,31 @@ def test_values(case):
 def test_values_with_the_kernel_first(case):
     with mock.patch.object(positions, "_LARGE_KERNEL", 0):
         check(positions.as_products, *case)
+
+
+@settings(max_examples=100)
+@given(hs.data())
+def test_values_of_products_for_each_example(data):
+    n = data.draw(hs.integers(0, 3))
+    each = lambda least, most: tuple(data.draw(hs.integers(least, most)) for _ in range(n))
+    rest = tuple(2 + a for a in data.draw(hs.permutations(range(n))))
+    out = tuple(data.draw(hs.permutations(range(n + 2))))
+    dims = ConvDimensionNumbers((1, 0, *rest), (1, 0, *rest), out)
+    window, dilation, low = each(1, 4), each(1, 2), each(-1, 2)
+    image = tuple((k - 1) * d + 1 for k, d in zip(window, dilation, strict=True))
+    more = each(0, 2)
+    sizes = tuple(n - a + m for n, a, m in zip(image, low, more, strict=True))
+    padding = tuple((a, -m) for a, m in zip(low, more, strict=True))
+    op = ConvGeneralDilated((1,) * n, padding, (1,) * n, dilation, dims)
+    examples, inputs, outputs = (data.draw(hs.integers(a, 3)) for a in (2, 1, 1))
+    spatial = lambda sizes: tuple(sizes[rest.index(2 + a)] for a in range(n))
+    x, y = (
+        whole(0, (examples, inputs, *spatial(sizes))),
+        whole(1, (examples, outputs, *spatial(window))),
+    )
+    with mock.patch.object(positions, "_IMAGES_LARGER", 0):
+        assert positions._suits_summed(op, x.type, y.type, op.infer(x.type, y.type))
+        check(positions.as_products, op, x, y)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -111,3 +137,15 @@ def test_the_gradient_of_a_large_kernel_comes_in_its_order():
     large, small = gradient(FIRST, 2, 128, 8).as_text(), gradient(FIRST, 2, 32, 8).as_text()
     assert "-> tensor<128x1152xf32>" in large  # output features, then inputs and elements
     assert "-> tensor<288x32xf32>" in small
+
+
+@pytest.mark.parametrize(("size", "summed"), [(1024, True), (16, False)])
+def test_images_much_larger_than_the_kernel_are_not_turned(size, summed):
+    x, ct = (
+        st.ShapeDtypeStruct((2, 16, size), "float32"),
+        st.ShapeDtypeStruct((2, 24, size), "float32"),
+    )
+    w = st.ShapeDtypeStruct((24, 16, 1), "float32")
+    conv = lambda x, w: lax.conv_general_dilated(x, w, (1,), [(0, 0)])
+    lowered = st.jit(lambda x, w, ct: st.vjp(lambda w: conv(x, w), w)[1](ct)[0]).lower(x, w, ct)
+    assert ("-> tensor<2x24x16xf32>" in lowered.as_text()) is summed

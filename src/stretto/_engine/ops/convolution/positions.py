@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import relaid, split_axis
@@ -39,6 +40,9 @@ turn.
 
 _LARGE_KERNEL = 1 << 17
 """The elements of a kernel from which turning its gradient takes longer than laying out windows."""
+
+_IMAGES_LARGER = 4
+"""How many times larger than all examples' products the images are, so that they are not turned."""
 
 _FEWEST_IN_GROUPS = 3
 """With groups, the least number of rows and columns; with fewer, sums of slices are faster."""
@@ -86,8 +90,36 @@ def _few_positions(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> i
 
 def as_products(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     """The convolution: at each position its window of the image times the whole kernel."""
-    form = _together if op.feature_groups * op.batch_groups == 1 else _one_by_one
+    if op.feature_groups * op.batch_groups > 1:
+        return _one_by_one(op, lhs, rhs, out)
+    form = _summed if _suits_summed(op, lhs.type, rhs.type, out) else _together
     return form(op, lhs, rhs, out)
+
+
+def _suits_summed(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
+    """Whether adding up a small product for each example is faster than to turn the images."""
+    examples = rhs.shape[op.dims.rhs_spec[1]]
+    return (
+        op.dims.lhs_spec == op.dims.rhs_spec
+        and op.dims.lhs_spec[:2] == (1, 0)
+        and all(out.shape[a] == 1 for a in op.dims.out_spec[2:])
+        and examples > 1
+        and _IMAGES_LARGER * examples * out.size <= lhs.size + rhs.size
+    )
+
+
+def _summed(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+    """Without groups, one position, both images with the examples first: a product for each."""
+    dims = op.dims
+    examples, outputs = rhs.shape[:2]
+    (window,) = _windows(op, lhs, rhs.type, out)
+    matrices = reshape(rhs, (examples, outputs, rhs.size // examples // outputs))
+    windows = reshape(window, (examples, lhs.shape[1], matrices.shape[2]))
+    product = DotGeneral(((2,), (2,)), ((0,), (0,)), op.precision, op.preferred)
+    result = reduce_sum(product(matrices, windows), (0,))
+    order = (dims.out_spec[1], dims.out_spec[0], *dims.out_spec[2:])
+    result = relaid(reshape(result, (*result.shape, *[1] * (out.ndim - 2))), range(out.ndim), order)
+    return convert(result, out.dtype)
 
 
 def _together(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
