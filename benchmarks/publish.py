@@ -116,7 +116,7 @@ def sections(runs: Sequence[Report], kept: Mapping[str, Any] | None) -> dict[str
 
 
 def sections_of_models(runs: Sequence[Report]) -> dict[str, str]:
-    """What goes between the markers of whole networks; nothing without runs."""
+    """What goes between the markers of whole networks, of the tables that have measured rows."""
     if not runs:
         return {}
     rows = [networks.ROWS[name] for name in networks.FULL]
@@ -124,11 +124,16 @@ def sections_of_models(runs: Sequence[Report]) -> dict[str, str]:
     alone = [row for row in timed if "-n1-" in row.name]
     several = [row for row in timed if row not in alone]
     first = [row for row in rows if row.name.endswith(("-first", "-second"))]
-    return {
-        "models-runs": _about(runs),
-        "models": _table(runs, NETWORKS, alone, networks.ROWS),
-        "models-several": _table(runs, ENSEMBLES, several, networks.ROWS),
-        "models-first": _table(runs, NETWORKS, first, networks.ROWS),
+    tables = {
+        "models": (NETWORKS, alone),
+        "models-several": (ENSEMBLES, several),
+        "models-first": (NETWORKS, first),
+    }
+    measured = {one["name"] for run in runs for one in run["benchmarks"]}
+    return {"models-runs": _about(runs)} | {
+        name: _table(runs, columns, rows, networks.ROWS)
+        for name, (columns, rows) in tables.items()
+        if not measured.isdisjoint([row.name for row in rows])
     }
 
 

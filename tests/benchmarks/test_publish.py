@@ -112,6 +112,8 @@ def test_tables_of_models():
     (line,) = [line for line in texts["models-first"].splitlines() if line.startswith("| LSTM")]
     assert line.endswith("| 0.25 (0.25 to 0.25) | ≤ 0.5 of jax: met |")
     assert "Not final" in texts["models-first"]
+    alone = sections_of_models([run(**{"lstm-n1-step": rows["lstm-n1-step"]})])
+    assert alone.keys() == {"models-runs", "models"}
 
 
 def test_tables_of_layers():
