@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from stretto import checkpoint, custom_jvp, debug, io_callback, jit, make_graph, tree, vmap
+from stretto import checkpoint, custom_jvp, debug, io_callback, jit, lax, make_graph, tree, vmap
 from stretto import numpy as snp
 from stretto._engine.control.cond import cond
 from stretto._engine.control.scan import scan
@@ -13,7 +13,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program, check
 from stretto._engine.core.recorder import record
 from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.simplify import drop_dead, silenced, used_inputs
+from stretto._engine.transforms.simplify import drop_dead, holds_programs, silenced, types_made, used_inputs
 
 
 def names(program):
@@ -292,3 +292,12 @@ def test_dropping_takes_time_in_proportion():
         return min(times) / count
 
     assert each(4000) < 3 * each(500)
+
+
+def test_what_a_program_holds_and_makes_is_looked_up_once():
+    x = snp.ones((2, 3))
+    flat = make_graph(lambda x: (x + 1).sum(0))(x)
+    loop = make_graph(lambda x: lax.scan(lambda c, y: (c + y, None), x[0], x)[0])(x)
+    assert (holds_programs(flat), holds_programs(loop)) == (False, True)
+    assert {str(t) for t in types_made(flat)} == {"float32[2,3]", "float32[3]"}
+    assert types_made(flat) is types_made(flat)

@@ -30,7 +30,12 @@ from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import Reshape, Transpose
-from stretto._engine.transforms.simplify import changed_inside, remembered, with_equations
+from stretto._engine.transforms.simplify import (
+    changed_inside,
+    holds_programs,
+    remembered,
+    with_equations,
+)
 
 __all__ = ["gathered"]
 
@@ -57,6 +62,8 @@ def gathered(program: Program) -> Program:
 
 
 def _gathered(program: Program) -> Program:
+    if not holds_programs(program):
+        return program
     program = changed_inside(program, gathered)
     equations: list[Equation] = []
     for e in program.equations:

@@ -25,6 +25,7 @@ from stretto._engine.transforms.simplify import (
     changed_inside,
     live,
     remembered,
+    types_made,
     with_equations,
 )
 
@@ -75,8 +76,7 @@ def recomputed(program: Program) -> Program:
 
 def _recomputed(program: Program) -> Program:
     program = changed_inside(program, recomputed)
-    # Types are few, whereas equations may be many.
-    types = {v.type for e in program.equations for v in e.outputs}
+    types = types_made(program)
     if any([bytes_of(t) >= _LEAST for t in types]):
         lives = _Lives(program)
         if lives.most >= _MUCH:

@@ -38,6 +38,8 @@ def separated(program: Program) -> Program:
 
 def _separated(program: Program) -> Program:
     program = changed_inside(program, separated)
+    if sum([e.primitive.__class__ is DotGeneral for e in program.equations]) < 2:
+        return program
     products: set[Atom] = set()
     equations: list[Equation] = []
     for e in program.equations:

@@ -18,7 +18,12 @@ from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.transforms.simplify import changed_inside, remembered, with_equations
+from stretto._engine.transforms.simplify import (
+    changed_inside,
+    remembered,
+    types_made,
+    with_equations,
+)
 
 __all__ = ["stored"]
 
@@ -63,8 +68,7 @@ def stored(program: Program) -> Program:
 
 def _stored(program: Program) -> Program:
     program = changed_inside(program, stored)
-    # Types are few, whereas equations may be many.
-    types = {v.type for e in program.equations for v in e.outputs}
+    types = types_made(program)
     if any([t.size >= _FEWEST for t in types]):
         shared = {v for v in _shared(program) if bytes_of(v.type) >= _LEAST}
         if shared:

@@ -11,15 +11,18 @@ from typing import Any
 
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.types import ArrayType
 
 __all__ = [
     "changed_inside",
     "depending",
     "drop_dead",
+    "holds_programs",
     "live",
     "remembered",
     "restricted",
     "silenced",
+    "types_made",
     "used_inputs",
     "with_equations",
     "with_inputs",
@@ -60,9 +63,26 @@ def with_equations(program: Program, equations: Sequence[Equation]) -> Program:
     return Program(program.inputs, equations, program.outputs, program.name)
 
 
+def holds_programs(program: Program) -> bool:
+    """Whether any of its operations holds a program; looked up once."""
+    found = program.cache.get("holds")
+    if found is None:
+        found = any([e.primitive.holds_programs for e in program.equations])
+        program.cache["holds"] = found
+    return found
+
+
+def types_made(program: Program) -> set[ArrayType]:
+    """The types of what its operations give, which are few; looked up once."""
+    types = program.cache.get("types")
+    if types is None:
+        types = program.cache["types"] = {v.type for e in program.equations for v in e.outputs}
+    return types
+
+
 def changed_inside(program: Program, change: Callable[[Program], Program]) -> Program:
     """The program with those changed that its ``rollable`` operations hold."""
-    if not any([e.primitive.holds_programs for e in program.equations]):
+    if not holds_programs(program):
         return program
     equations = []
     for e in program.equations:
