@@ -98,6 +98,7 @@ def test_suits_gradients_by_kernels_with_groups_or_of_one_element():
     assert not suits(16, 1)
     assert suits(16, 1, 4)
     assert not suits(16, 1, 16)  # too few features in each
+    assert not suits(16, 0, 16)  # nor for one position
     assert not suits(16, 4, 4)  # too many positions
 
 

@@ -54,7 +54,7 @@ def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
     groups = op.feature_groups * op.batch_groups
     positions = _few_positions(op, lhs, rhs, out)
     few = min(out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]] // groups)
-    return positions == 1 or (positions > 1 and groups > 1 and few >= _FEWEST_IN_GROUPS)
+    return positions > 0 and few >= _FEWEST_IN_GROUPS if groups > 1 else positions == 1
 
 
 def suits_together(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
