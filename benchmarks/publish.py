@@ -14,14 +14,13 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import median
 from typing import Any
 
 from benchmarks import counts, picture
 from benchmarks.catalogue import WORKLOADS
 from benchmarks.layers.catalogue import TASKS
-from benchmarks.layers.report import MARKS, ratio_of
-from benchmarks.layers.row import KINDS
+from benchmarks.layers.report import MARKS, ratio_of, summary_of
 from benchmarks.measure import OURS, Row
 from benchmarks.networks import table as networks
 from benchmarks.outcomes import Outcome, Report, outcomes, rows_of
@@ -54,8 +53,6 @@ ENSEMBLES = {
     "torch compile": "torch compile",
     "torch loop": "torch loop",
 }
-
-
 LAYERS = {"stretto": "Stretto", "torch": "PyTorch", "jax": "JAX"}
 
 
@@ -152,15 +149,7 @@ def sections_of_layers(runs: Sequence[Report]) -> dict[str, str]:
         if known := [ratio for ratio in ratios if ratio is not None]:
             measured[name] = known
     middle = {name: median(ratios) for name, ratios in measured.items()}
-    lines = []
-    for kind in KINDS:
-        own = [ratio for name, ratio in middle.items() if name.endswith(f"-{kind}")]
-        if own:
-            above = ", ".join(
-                f"{sum(one > least for one in own)} above {least:g}" for least, *_ in MARKS
-            )
-            mean = as_ratio(geometric_mean(own))
-            lines.append(f"- {kind}: {len(own)} rows, geometric mean {mean}; {above}.")
+    lines = [f"- {line}." for line in summary_of(middle)]
     slow = [name for name in middle if middle[name] > MARKS[0][0]]
     headings = ["", "inputs", *LAYERS.values(), "ratio"]
     cells = [headings, ["---"] * len(headings)]

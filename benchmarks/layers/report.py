@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Mapping, Sequence
+from statistics import geometric_mean, median
 
 import numpy as np
 from rich.table import Table
@@ -14,7 +13,7 @@ from benchmarks.layers.row import KINDS
 from benchmarks.measure import Row
 from benchmarks.report import as_ratio, time_of
 
-__all__ = ["MARKS", "as_layer_table", "as_summary", "ratio_of"]
+__all__ = ["MARKS", "as_layer_table", "as_summary", "ratio_of", "summary_of"]
 
 MARKS = ((1.5, "▲▲", "red"), (1.2, "▲", "yellow"))
 """Ratios above which a row is marked, and how, the greatest first."""
@@ -46,17 +45,21 @@ def as_layer_table(rows: Sequence[Row], frameworks: Sequence[str]) -> Table:
 
 def as_summary(rows: Sequence[Row]) -> list[str]:
     """For forward and gradient: rows measured, their geometric mean, and rows above each mark."""
+    ratios = {row.workload.name: ratio_of(row) for row in rows}
+    return summary_of({name: ratio for name, ratio in ratios.items() if ratio is not None})
+
+
+def summary_of(ratios: Mapping[str, float]) -> list[str]:
+    """The same of ratios by the names of their rows."""
     lines = []
     for kind in KINDS:
-        named = [row for row in rows if row.workload.name.endswith(f"-{kind}")]
-        ratios = [ratio for ratio in map(ratio_of, named) if ratio is not None]
-        if not ratios:
-            continue
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        above = ", ".join(
-            f"{sum(ratio > least for ratio in ratios)} above {least:g}" for least, *_ in MARKS
-        )
-        lines.append(f"{kind}: {len(ratios)} rows, geometric mean {as_ratio(mean)}; {above}")
+        own = [ratio for name, ratio in ratios.items() if name.endswith(f"-{kind}")]
+        if own:
+            mean = as_ratio(geometric_mean(own))
+            above = ", ".join(
+                f"{sum(ratio > least for ratio in own)} above {least:g}" for least, *_ in MARKS
+            )
+            lines.append(f"{kind}: {len(own)} rows, geometric mean {mean}; {above}")
     return lines
 
 

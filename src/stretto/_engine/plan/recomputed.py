@@ -139,8 +139,8 @@ def _with_copies(program: Program, lives: _Lives) -> Program:
     spanning = [v for v in lives.used if v not in kept and lives.spans(v)]
     spanning.sort(key=lives.made.__getitem__)
     kept.update([v for v in spanning if v not in makers or bytes_of(v.type) < _LEAST])
-    wanted = {v for v in spanning if v not in kept and lives.far(v)}
-    kept.update(_worth_keeping([v for v in spanning if v in wanted], makers, kept))
+    wanted = dict.fromkeys([v for v in spanning if v not in kept and lives.far(v)])
+    kept.update(_worth_keeping(wanted, makers, kept))
     again: dict[Var, list[Equation]] = {}
     for value in spanning:
         if value in kept:
@@ -157,7 +157,9 @@ def _with_copies(program: Program, lives: _Lives) -> Program:
     return result if _Lives(result).most <= _WORTH * lives.most else program
 
 
-def _worth_keeping(wanted: list[Var], makers: dict[Var, Equation], kept: set[Atom]) -> list[Var]:
+def _worth_keeping(
+    wanted: Iterable[Var], makers: dict[Var, Equation], kept: set[Atom]
+) -> list[Var]:
     """Values that are not used behind the peak, but of which larger ones are made that are."""
     gain: dict[Var, int] = {}
     for value in wanted:

@@ -58,14 +58,12 @@ def as_matrix(op: Any, rhs: Any, reverse: bool = False) -> tuple[Any, int]:
     inside. The axes of features stay in the order that they have in the kernel.
     """
     outputs, inputs, *window = op.dims.rhs_spec
-    first = inputs < outputs
+    first, size = inputs < outputs, rhs.shape[inputs]
     kernel = transpose(rhs, (inputs, *window, outputs) if first else (*window, outputs, inputs))
     if reverse:
         kernel = rev(kernel, tuple(range(first, first + len(window))))
-    size = rhs.shape[inputs]
-    return reshape(kernel, (size, rhs.size // size) if first else (rhs.size // size, size)), int(
-        not first
-    )
+    shape = (size, rhs.size // size)
+    return (reshape(kernel, shape), 0) if first else (reshape(kernel, shape[::-1]), 1)
 
 
 def batch_first(op: Any, image: Any, axis: int) -> tuple[Any, list[int]]:
