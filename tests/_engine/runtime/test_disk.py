@@ -80,6 +80,11 @@ PROGRAMS = {
     "complex": (lambda x: snp.exp(1j * x) @ x, floats(12, 12)),
     "special": (lambda x: snp.log1p(abs(x)) + lax.lgamma(abs(x) + 1), floats(100)),
     "nothing": (lambda x: x[:0], floats(4)),
+    "large temporaries": (
+        st.grad(mlp),
+        [floats(64, 64) / 8 for _ in range(8)],
+        floats(1 << 14, 64),
+    ),
 }
 
 
@@ -103,6 +108,14 @@ def test_what_comes_from_disk_gives_the_same_bits(kept_in, compiled_anew, name, 
     for part in ("argument", "output", "alias", "temp", "generated_code"):
         size = f"{part}_size_in_bytes"
         assert getattr(loaded.memory_analysis(), size) == getattr(fresh.memory_analysis(), size)
+
+
+def test_a_program_that_cannot_be_kept_is_logged(kept_in, caplog, monkeypatch):
+    monkeypatch.setattr(pjrt, "serialized", lambda executable: None)
+    with st.config(log_compiles=True):
+        st.jit(lambda x: x @ x * 5)(snp.ones((8, 8)))
+    assert "not kept on disk" in caplog.text
+    assert not os.path.exists(kept_in)
 
 
 def test_donated_memory(kept_in, compiled_anew, again):

@@ -7,7 +7,6 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.options import (
-    HEAPS,
     SCHEDULER,
     library_of,
     options_for,
@@ -65,16 +64,6 @@ def test_large_programs_are_put_into_the_order_of_least_memory(monkeypatch):
     assert dict(options_for(large, asked))[SCHEDULER] == "CPU_SCHEDULER_TYPE_DEFAULT"
     monkeypatch.setenv("XLA_FLAGS", f"--{SCHEDULER}=CPU_SCHEDULER_TYPE_DEFAULT")
     assert SCHEDULER not in dict(options_for(large, ()))
-
-
-def test_temporaries_of_large_programs_are_allocated_in_blocks_that_are_kept(monkeypatch):
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
-    small, large = long_sum(4).as_text(), long_sum(1024).as_text()
-    assert HEAPS not in dict(options_for(small, ()))
-    assert 0 < dict(options_for(large, ()))[HEAPS] < 1 << 25
-    assert dict(options_for(large, ((HEAPS, -1),)))[HEAPS] == -1
-    monkeypatch.setenv("XLA_FLAGS", f"--{HEAPS}=-1")
-    assert HEAPS not in dict(options_for(large, ()))
 
 
 def test_xla_leaves_barriers_in_place():

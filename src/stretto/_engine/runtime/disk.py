@@ -90,6 +90,9 @@ class Place(NamedTuple):
         """Keep the program, unless the runtime cannot serialize it, or there is no space."""
         content = pjrt.serialized(executable)
         if content is None:
+            if config.log_compiles:
+                message = "a program is not kept on disk, since the runtime cannot serialize it"
+                _logging.getLogger("stretto").warning(message)
             return
         try:
             data = _digest(self.text) + content

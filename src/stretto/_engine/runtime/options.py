@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from stretto._engine.runtime.libraries import Libraries, library_work
 
 __all__ = [
-    "HEAPS",
     "LIBRARY",
     "SCHEDULER",
     "Options",
@@ -39,17 +38,6 @@ SCHEDULER = "xla_cpu_scheduler_type"
 By default that is that many can run at once. Programs of large arrays are put into the order that
 takes the least memory (docs/decisions/0043-large-programs-in-the-order-of-least-memory.md).
 """
-
-HEAPS = "xla_multiheap_size_constraint_per_heap"
-"""XLA's option for how large the blocks are that temporaries are allocated in.
-
-By default all of a program's are one block, which the system maps anew at each call where it has
-32 MiB or more; smaller ones the process keeps
-(docs/decisions/0042-memory-kept.md).
-"""
-
-_BLOCK = 1 << 24
-"""Half of the 32 MiB. Smaller blocks have gaps: those of 8 MiB take up to 1.8 times the memory."""
 
 _LEAST_MEMORY = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 
@@ -100,11 +88,8 @@ def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
         ours[LIBRARY] = work
     if '"stablehlo.optimization_barrier"' in text and _WITHOUT not in _flags():
         ours[_WITHOUT] = _NOT_FOR_BARRIERS
-    if _bytes_made(text) >= _MUCH:
-        if SCHEDULER not in _flags():
-            ours[SCHEDULER] = _LEAST_MEMORY
-        if HEAPS not in _flags():
-            ours[HEAPS] = _BLOCK
+    if _bytes_made(text) >= _MUCH and SCHEDULER not in _flags():
+        ours[SCHEDULER] = _LEAST_MEMORY
     return list({**ours, **dict(options)}.items())
 
 
