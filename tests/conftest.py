@@ -28,3 +28,11 @@ if os.environ.setdefault("XLA_FLAGS", QUICKLY) == QUICKLY:
 
     # Laws, and tests whose numbers depend on it, compile as users do.
     laws.FULLY.update({name: users for name, (_, users) in FLAGS.items()})
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what needs several devices: ``test_devices`` has a process with them run it."""
+    if "STRETTO_NUM_CPU_DEVICES" not in os.environ:
+        several = [item for item in items if item.get_closest_marker("devices")]
+        items[:] = [item for item in items if item not in set(several)]
+        config.hook.pytest_deselected(items=several)

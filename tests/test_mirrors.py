@@ -31,6 +31,7 @@ WITHOUT = {
     "ops.py": EXPORTS,
     "scipy/integrate.py": EXPORTS,
     "scipy/special.py": EXPORTS,
+    "sharding.py": EXPORTS,
     "stages.py": EXPORTS,
     "wiring.py": EXPORTS,
 }

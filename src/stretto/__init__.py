@@ -64,6 +64,7 @@ with imports_on_demand(
         profiler as profiler,
         random as random,
         scipy as scipy,
+        sharding as sharding,
         special as special,
         stages as stages,
         tree as tree,
@@ -105,6 +106,7 @@ with imports_on_demand(
     )
     from stretto._engine.api.jit import clear_caches as clear_caches, jit as jit
     from stretto._engine.api.linear_transpose import linear_transpose as linear_transpose
+    from stretto._engine.api.meshes import make_mesh as make_mesh
     from stretto._engine.api.placement import (
         copy_to_host_async as copy_to_host_async,
         device_get as device_get,
@@ -123,6 +125,9 @@ with imports_on_demand(
         custom_vmap as custom_vmap,
         sequential_vmap as sequential_vmap,
     )
+    from stretto._engine.core.mesh import P as P
+    from stretto._engine.core.mesh_in_use import set_mesh as set_mesh
+    from stretto._engine.core.shardings import NamedSharding as NamedSharding
     from stretto._engine.ops.name import checkpoint_name as checkpoint_name
     from stretto._engine.runtime.callbacks import effects_barrier as effects_barrier
     from stretto._engine.runtime.device import (

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, ParamSpec, TypeVar
 from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.forks import lock
 from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.profiling import op_names
 
 __all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", "trace"]
 
@@ -115,7 +116,7 @@ def _write_perfetto(folder: Path) -> None:
     with gzip.open(source, "rt", encoding="utf-8") as file:
         events = [e for e in json.load(file)["traceEvents"] if e]
     ran = [e["args"] for e in events if "hlo_op" in e.get("args", {})]
-    names = pjrt.op_names({args["hlo_module"] for args in ran})
+    names = op_names({args["hlo_module"] for args in ran})
     for args in ran:
         name = names.get((args["hlo_module"], args["hlo_op"]))
         if name is not None:

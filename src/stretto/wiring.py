@@ -1,4 +1,4 @@
-"""Wiring: the eager interpreter, operators of values, the planner's clock, the policy of malloc.
+"""Wiring: the eager interpreter, operators of values, the planner's clock, settings of processes.
 
 Layer 8. The one place where layers meet; nothing else may import from a higher one.
 """
@@ -9,6 +9,7 @@ from stretto._engine.core.config import of_process
 from stretto._engine.core.interpreter import Value, install_eager
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.plan import measured
+from stretto._engine.runtime.device import check_device_count
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.timing import seconds_of
 from stretto.numpy import methods
@@ -17,5 +18,6 @@ install_eager(EAGER)
 methods.attach(Value)
 measured.clock.seconds_of = seconds_of
 
+of_process("num_cpu_devices", check_device_count)
 _malloc = LazyModule("stretto._engine.runtime.malloc")  # few programs ask for it
 of_process("keep_memory", lambda value: _malloc.keep_memory(value))  # noqa: PLW0108 (it would load)

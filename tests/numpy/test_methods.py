@@ -163,7 +163,10 @@ def test_properties():
     assert [v.item() for v in x.flat] == [v.item() for v in A.flat]
     assert x.flat[2].item() == A.flat[2]
     assert st.jit(lambda x: x.flat[-1])(x).item() == A.flat[-1]
-    assert x.sharding is None
+    assert x.sharding == st.sharding.SingleDeviceSharding(x.device)
+    assert st.make_graph(lambda x: x * (2 if x.sharding is None else 3))(x) is not None
+    assert (x.committed, x.is_fully_addressable, x.is_fully_replicated) == (False, True, True)
+    assert [part.data is x for part in x.addressable_shards] == [True]
     assert x.at[0, 0].set(9)[0, 0].item() == 9
     assert x.__array_namespace__() is snp
 

@@ -165,7 +165,9 @@ with imports_on_demand(__name__):
         slice_in_dim as slice_in_dim,
         split as split,
     )
-    from stretto._engine.ops.sharding import with_sharding_constraint as with_sharding_constraint
+    from stretto._engine.ops.sharding_constraint import (
+        with_sharding_constraint as with_sharding_constraint,
+    )
     from stretto._engine.ops.sort import argsort as argsort, top_k as top_k
     from stretto._engine.ops.special.bessel import (
         bessel_i0e as bessel_i0e,

@@ -11,7 +11,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.sharding import refuse_sharding
-from stretto._engine.runtime.device import as_device
+from stretto._engine.runtime.device import CPU, as_device
 
 if TYPE_CHECKING:
     from stretto._engine.runtime.device import Device
@@ -42,8 +42,11 @@ def integer_or_traced(x: ArrayLike, caller: str, argument: str) -> int | Array:
 
 def refuse_device(caller: str, device: Device | str | None, out_sharding: object = None) -> None:
     """Raise unless ``device`` is ``None`` or the one device there is, and nothing is split."""
-    if device is not None:
-        as_device(device, caller)
+    if device is not None and as_device(device, caller) is not CPU:
+        raise NotImplementedError(
+            f"{caller}: device must be None or {CPU!r}: put the result there instead, "
+            f"stretto.device_put(result, {device!r})"
+        )
     if out_sharding is not None:
         refuse_sharding(caller, out_sharding=out_sharding)
 

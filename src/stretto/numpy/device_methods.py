@@ -9,20 +9,126 @@ import importlib
 import operator
 from typing import TYPE_CHECKING
 
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import CPU, as_device
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.runtime.array import SHARDED, Array
+from stretto._engine.runtime.device import CPU
 from stretto.numpy.inspection import VERSIONS
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from stretto._engine.api import placement
+    from stretto._engine.core import shardings
+    from stretto._engine.core.shardings import Sharding
+    from stretto._engine.runtime import sharded
     from stretto._engine.runtime.device import Device
+    from stretto._engine.runtime.sharded import Shard
+else:  # loaded when somebody asks where arrays are
+    placement = LazyModule("stretto._engine.api.placement")
+    sharded = LazyModule("stretto._engine.runtime.sharded")
+    shardings = LazyModule("stretto._engine.core.shardings")
 
-__all__ = ["addressable_data", "copy_to_host_async", "devices", "namespace", "to_device"]
+__all__ = [
+    "addressable_data",
+    "addressable_shards",
+    "committed",
+    "copy_to_host_async",
+    "device",
+    "devices",
+    "is_fully_addressable",
+    "is_fully_replicated",
+    "namespace",
+    "sharding",
+    "to_device",
+]
+
+
+def sharding(self: Array) -> Sharding | None:
+    """Say where the array is.
+
+    Args:
+        self: the array.
+
+    Returns:
+        A sharding; None for a traced value.
+    """
+    if isinstance(self, Tracer):
+        return None
+    return (
+        sharded.sharding_of(self)
+        if self.__class__ in SHARDED
+        else shardings.SingleDeviceSharding(CPU)
+    )
+
+
+def device(self: Array) -> Device | Sharding:
+    """Say which device the array is on.
+
+    Args:
+        self: the array.
+
+    Returns:
+        A device; a sharding where there are several.
+    """
+    if self.__class__ not in SHARDED:
+        return CPU
+    where = sharded.sharding_of(self)
+    return where.device_list[0] if where.num_devices == 1 else where
+
+
+def is_fully_addressable(self: Array) -> bool:
+    """Say whether no part of the array is on a device of another process.
+
+    Args:
+        self: the array.
+
+    Returns:
+        A Python boolean.
+    """
+    return self.__class__ not in SHARDED or sharded.sharding_of(self).is_fully_addressable
+
+
+def is_fully_replicated(self: Array) -> bool:
+    """Say whether every device of the array has all of its elements.
+
+    Args:
+        self: the array.
+
+    Returns:
+        A Python boolean.
+    """
+    return self.__class__ not in SHARDED or sharded.sharding_of(self).is_fully_replicated
+
+
+def committed(self: Array) -> bool:
+    """Say whether the array was put on its devices, and what is computed from it stays there.
+
+    Args:
+        self: the array.
+
+    Returns:
+        A Python boolean.
+    """
+    return self.__class__ in SHARDED
+
+
+def addressable_shards(self: Array) -> list[Shard]:
+    """List the parts of the array on devices of this process.
+
+    Args:
+        self: the array.
+
+    Returns:
+        A list of shards: ``device``, ``index``, ``replica_id`` and ``data``.
+    """
+    if self.__class__ in SHARDED:
+        return sharded.shards_of(self)
+    return [sharded.Shard(CPU, tuple([slice(0, n) for n in self.shape]), 0, self)]
 
 
 def devices(self: Array) -> set[Device]:
-    """List the devices that the array is on: the one there is.
+    """List the devices that the array is on.
 
     Args:
         self: the array.
@@ -36,21 +142,21 @@ def devices(self: Array) -> set[Device]:
     >>> snp.ones(2).devices()
     {CpuDevice(id=0)}
     """
-    return {CPU}
+    return sharded.sharding_of(self).device_set if self.__class__ in SHARDED else {CPU}
 
 
 def addressable_data(self: Array, index: int = 0) -> Array:
-    """Give the part of the array on a device that it is on: there is one, with all of it.
+    """Give the part of the array on one of the devices of this process that it is on.
 
     Args:
         self: the array.
-        index: which of these devices; 0.
+        index: which of these devices, in the order of the sharding.
 
     Returns:
-        The array itself.
+        The part; of an array on one device, the array itself.
 
     Raises:
-        IndexError: ``index`` is another.
+        IndexError: there are not as many devices.
 
     As JAX's ``Array.addressable_data``.
 
@@ -58,9 +164,12 @@ def addressable_data(self: Array, index: int = 0) -> Array:
     >>> snp.ones(2).addressable_data(0)
     Array([1., 1.], dtype=float32)
     """
-    if operator.index(index) not in (0, -1):
-        raise IndexError(f"addressable_data: the array is on one device, 0; got {index}")
-    return self
+    shards = addressable_shards(self)
+    place = operator.index(index)
+    if not -len(shards) <= place < len(shards):
+        count = f"{len(shards)} devices" if len(shards) > 1 else "one device, 0"
+        raise IndexError(f"addressable_data: the array is on {count}; got {index}")
+    return shards[place].data
 
 
 def copy_to_host_async(self: Array) -> None:
@@ -87,18 +196,18 @@ def namespace(self: Array, /, *, api_version: str | None = None) -> ModuleType:
 
 
 def to_device(self: Array, device: Device | str | None, /, *, stream: None = None) -> Array:
-    """Move the array to a device: since there is one, return itself.
+    """Move the array to a device; return itself if it is there.
 
     Args:
         self: the array.
-        device: the device that there is.
+        device: the device, a sharding, or None for where it is.
         stream: must be None.
 
     Returns:
-        The array itself.
+        The array there.
 
     Raises:
-        ValueError: ``device`` is another, or ``stream`` is given.
+        ValueError: ``device`` is not there, or ``stream`` is given.
 
     As the array API standard's ``to_device``.
 
@@ -107,7 +216,6 @@ def to_device(self: Array, device: Device | str | None, /, *, stream: None = Non
     >>> x.to_device(x.device) is x
     True
     """
-    as_device(device, "to_device")
     if stream is not None:
         raise ValueError(f"to_device: stream must be None on the CPU; got {stream!r}")
-    return self
+    return placement.device_put(self, device)

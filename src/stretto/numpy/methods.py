@@ -16,7 +16,6 @@ from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike, Tree
 from stretto._engine.ops.contract import dot, matmul
 from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import CPU
 from stretto._engine.runtime.eager import EAGER, quiet
 from stretto.numpy import (
     arithmetic,
@@ -384,12 +383,22 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "mT": (axis_order.matrix_transpose, "The last two axes exchanged."),
     "real": (complex_parts.real, "The real part of each element."),
     "imag": (complex_parts.imag, "The imaginary part of each element."),
-    "device": (lambda self: CPU, "The device that the array is on."),
+    "device": (device_methods.device, "The device that it is on; its sharding if several."),
     "flat": (manipulation.ravel, "All elements along one axis, to iterate over or index."),
-    "is_fully_addressable": (lambda self: True, "True: no part is in another process."),
-    "is_fully_replicated": (lambda self: True, "True: the one device has all elements."),
-    "committed": (lambda self: False, "False: arrays do not bind a call to a device."),
-    "sharding": (lambda self: None, "None: arrays are not split over devices."),
+    "addressable_shards": (
+        device_methods.addressable_shards,
+        "The parts on devices of this process.",
+    ),
+    "is_fully_addressable": (
+        device_methods.is_fully_addressable,
+        "Whether no part is in another process.",
+    ),
+    "is_fully_replicated": (
+        device_methods.is_fully_replicated,
+        "Whether each of its devices has all elements.",
+    ),
+    "committed": (device_methods.committed, "Whether it was put on its devices."),
+    "sharding": (device_methods.sharding, "Where it is; None for a traced value."),
     "at": (At, "``x.at[index].set(y)`` and its like: a changed copy."),
     "itemsize": (lambda self: self.type.dtype.itemsize, "The bytes of one element."),
     "nbytes": (

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -46,3 +48,24 @@ def test_other_backends_are_refused(ask):
 def test_other_processes_are_refused():
     with pytest.raises(ValueError, match=r"process_index must be one of \[0\]; got 1"):
         st.local_devices(1)
+
+
+def test_the_number_of_devices_is_set_before_anything_is_compiled():
+    snp.ones(3).block_until_ready()
+    st.jit(lambda x: x @ x).lower(snp.ones(3)).compile()
+    with pytest.raises(st.errors.ConfigError, match="num_cpu_devices comes too late"):
+        st.config.num_cpu_devices = 2
+    with pytest.raises(st.errors.ConfigError, match="must be an int, 1 or more; got 0"):
+        st.config.num_cpu_devices = 0
+    with pytest.raises(st.errors.ConfigError, match="is of the whole process"):
+        st.config(num_cpu_devices=2)
+    assert st.device_count() == 1
+
+
+def test_several_devices():
+    code = (
+        "import stretto as st; st.config.num_cpu_devices = 3; x = st.device_put(1.0, 'cpu:2');"
+        "print(st.devices(), st.local_device_count(), (x + 1).device)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[CpuDevice(id=0), CpuDevice(id=1), CpuDevice(id=2)] 3 cpu:2\n"

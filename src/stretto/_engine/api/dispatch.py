@@ -98,7 +98,7 @@ else:
 
 def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record | None:
     """The record for calls like this one; None if they need the general path."""
-    if entry.taken or entry.has_tracers or entry.quick or not entry.out_types:
+    if entry.taken or entry.has_tracers or entry.quick or entry.placement or not entry.out_types:
         return None
     names: list[str] = []
     numbered = _numbered((args, kwargs) if kwargs else args, itertools.count(), names)

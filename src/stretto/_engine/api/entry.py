@@ -13,12 +13,13 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stretto._engine.api.arguments import LEAF
 from stretto._engine.api.beforehand import beforehand, with_equal_ones_merged
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
+from stretto._engine.core.effects import meshes
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.lazy import LazyModule
@@ -31,16 +32,19 @@ from stretto._engine.lower.text import Text
 from stretto._engine.plan.interpreting import interpretable
 from stretto._engine.plan.prepare import prepare
 from stretto._engine.runtime import cache
-from stretto._engine.runtime.array import Array, Donated
+from stretto._engine.runtime.array import SHARDED, Array, Donated
 from stretto._engine.runtime.interpreted import Interpreted
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
 from stretto._engine.transforms.simplify import live, used_inputs
 
 if TYPE_CHECKING:  # loaded when first used
-    from stretto._engine.runtime import background
+    from stretto._engine.core.shardings import Placement, Sharding
+    from stretto._engine.runtime import background, sharded
+    from stretto._engine.runtime.partitions import PlacedExecutable
 else:
     background = LazyModule("stretto._engine.runtime.background")
+    sharded = LazyModule("stretto._engine.runtime.sharded")
 
 __all__ = ["Entry", "aliases_of"]
 
@@ -63,6 +67,10 @@ class Entry:
     """The types of the arguments, in words."""
     seconds: float
     """How long tracing took."""
+    ins: Sequence[Sharding | None] = ()
+    """The shardings of the leaves of the arguments; empty if none has one."""
+    outs: Sequence[Sharding | None] = ()
+    """The shardings of the results that were asked for; empty if none was."""
 
     out_types: tuple[ArrayType, ...] = field(init=False)
     single: bool = field(init=False)
@@ -83,6 +91,8 @@ class Entry:
     """The leaves that are passed to the program; ``None``: all."""
     constants: Sequence[Any] = ()
     """The arrays passed after them: captured, or computed from captured ones (``beforehand``)."""
+    placement: Placement | None = None
+    """Where it runs, if not on the default device."""
     taken: frozenset[int] = frozenset()
     """The positions, among the values passed, of those whose memory a result takes over."""
 
@@ -111,7 +121,8 @@ class Entry:
 
     def _settle(self) -> None:
         if not self.settled:
-            if config.interpret_small and not self.options and not any(self.donated):
+            plain = not (self.options or any(self.donated) or self.ins or self.outs)
+            if config.interpret_small and plain and not meshes(self.program.effects):
                 slim = self.slim()
                 self.small = Interpreted(slim) if interpretable(slim) else None
             if self.small is None:
@@ -150,7 +161,8 @@ class Entry:
         donated = [k for k, i in enumerate(places) if self.donated and self.donated[i]]
         aliases = aliases_of(slim, donated)
         self.taken = frozenset(aliases)
-        text = lower(slim, aliases)
+        self.placement = self._placed(slim, places, aliases)
+        text = lower(slim, aliases, self.placement)
         idle = [k for k in donated if k not in aliases and inputs[k].type.size]
         if idle:
             what = ", ".join(f"{self.names[places[k]]} ({inputs[k].type})" for k in idle)
@@ -162,12 +174,32 @@ class Entry:
             )
         return text
 
+    def _placed(
+        self, slim: Program, places: Sequence[int], aliases: dict[int, int]
+    ) -> Placement | None:
+        """Where the program runs. A result that takes an argument's memory lies where that does."""
+        if not (self.ins or self.outs or meshes(slim.effects)):
+            return None
+        ins = [self.ins[i] if self.ins else None for i in places]
+        names = [self.names[i] for i in places]
+        ins += [sharded.sharding_if_any(c) for c in self.constants]
+        names += ["a captured array"] * len(self.constants)
+        outs = list(self.outs) or [None] * len(slim.outputs)
+        for i, k in aliases.items():
+            if outs[k] is None:
+                outs[k] = ins[i]
+        return sharded.placement_of(slim, ins, outs, names)
+
     def compile(self, options: Options) -> Executable:
         """The executable, compiled with these options."""
         start = time.perf_counter()
         text = self._whole_text()
         lowered = time.perf_counter()
-        executable = cache.compiled(text, self.out_types, options)
+        executable: Executable
+        if self.placement is None:
+            executable = cache.compiled(text, self.out_types, options)
+        else:
+            executable = sharded.compiled(text, self.out_types, self.placement, options)
         self._log(executable, lower=lowered - start, compile=time.perf_counter() - lowered)
         return executable
 
@@ -201,6 +233,9 @@ class Entry:
         """Compile quickly, and have the program optimised in the background."""
         start = time.perf_counter()
         text = self._whole_text()
+        if self.placement is not None:
+            self.executable = self.compile(self.options)
+            return self.executable
         lowered = time.perf_counter()
         executable, quick = cache.compiled_quickly(text, self.out_types, self.options)
         took = {"quick compile" if quick else "compile": time.perf_counter() - lowered}
@@ -228,20 +263,22 @@ class Entry:
         """Run on the arrays of the arguments, and build the result."""
         if self.kept is not None:
             arrays = [arrays[i] for i in self.kept]
+        everything: Sequence[Array] = [*arrays, *self.constants]
         if self.small is not None and executable is None:
-            results = self.small([*arrays, *self.constants])
+            results = self.small(everything)
         else:
             run = executable or self.executable or self.prepare()
-            if self.taken:
-                outs = self._run_taking(run, arrays)
+            if self.placement is not None:
+                everything = sharded.all_placed(everything, self.placement)
+            outs = self._run_taking(run, everything) if self.taken else run(_buffers(everything))
+            if self.placement is None:
+                results = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
             else:
-                outs = run([a.to_buffer() for a in (*arrays, *self.constants)])
-            results = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
+                results = sharded.results_of(cast("PlacedExecutable", run), outs)
         return results[0] if self.single else tree.unflatten(self.out_structure, results)
 
-    def _run_taking(self, run: Executable, arrays: Sequence[Array]) -> list[Any]:
+    def _run_taking(self, run: Executable, everything: Sequence[Array]) -> list[Any]:
         """Run, letting results take over the memory of the arguments in ``taken``."""
-        everything = [*arrays, *self.constants]
         self._refuse_shared(everything)
         position = user_position()
         donated: list[tuple[Array, Any]] = []
@@ -253,7 +290,7 @@ class Entry:
                     donated.append((array, array.kept()))  # before the array gives it up
                     array.donate(Donated(self.program.name, self._name(k), position))
                 else:
-                    buffers.append(array.to_buffer())
+                    buffers += _buffers([array])
             return run(buffers)
         except BaseException:
             for array, kept in donated:
@@ -274,12 +311,21 @@ class Entry:
                     f"once: pass a copy, snp.copy(...), as one of them"
                 )
 
+    def sharding_of(self, name: str) -> Sharding | None:
+        """The sharding of the argument that messages call so."""
+        return self.ins[list(self.names).index(name)] if self.ins else None
+
     def _name(self, k: int) -> str:
         """What messages call the k-th of the values passed."""
         own = len(self.names) if self.kept is None else len(self.kept)
         if k >= own:
             return "a captured array"
         return self.names[k if self.kept is None else self.kept[k]]
+
+
+def _buffers(arrays: Sequence[Array]) -> list[Any]:
+    """The buffers of these arrays where they are."""
+    return [a.to_give() if a.__class__ in SHARDED else a.to_buffer() for a in arrays]
 
 
 def _optimize(entry: Entry | None) -> None:

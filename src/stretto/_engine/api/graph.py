@@ -57,6 +57,7 @@ class ShapeDtypeStruct:
         shape: the sizes of the axes.
         dtype: the dtype, or its name.
         weak_type: whether the dtype is that of a Python number, and gives way in promotion.
+        sharding: where it is; None for nowhere in particular.
 
     Raises:
         TypeError: a size is not an integer, or the dtype is none.
@@ -69,6 +70,7 @@ class ShapeDtypeStruct:
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool = dataclasses.field(default=False, kw_only=True)
+    sharding: Any = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.dtype is None:
@@ -78,7 +80,12 @@ class ShapeDtypeStruct:
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+        where = f", sharding={self.sharding!r}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak}{where})"
+
+    @property
+    def _sharding(self) -> Any:
+        return self.sharding
 
     def __len__(self) -> int:
         if not self.shape:

@@ -27,6 +27,7 @@ from stretto._engine.api.dispatch import Dispatcher, record_of
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.graph import types_of
 from stretto._engine.api.recompilation import Signature
+from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, as_options, on_device
 from stretto._engine.api.static import Places, no_overlap, places_of, rejoined
 from stretto._engine.control.call import Call
@@ -40,7 +41,7 @@ from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record
 from stretto._engine.core.weak import WeakTable
 from stretto._engine.runtime import cache
-from stretto._engine.runtime.array import Array, Donated
+from stretto._engine.runtime.array import SHARDED, Array, Donated
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.options import Options
 from stretto._engine.transforms.evaluate import evaluate
@@ -74,6 +75,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         keep_unused: bool,
         inline: bool,
         options: Options,
+        shardings: Shardings = FREE,
     ) -> None:
         if fun.__class__ is FunctionType:
             for name, value in vars(fun).items():  # set by the user, or by another decorator
@@ -84,6 +86,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._name = name_of(fun)
         self._static, self._donated = static, donated
         self._keep_unused, self._inline, self._options = keep_unused, inline, options
+        self._shardings = shardings
         self._plain = not static
         self._entries: dict[Signature, Entry] = {}
         self._attach(Array, state, EAGER, settings, Donated)
@@ -111,7 +114,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         else:
             static, dynamic = self._static.separate(args, kwargs, self._name)
         leaves, structure = tree.flatten(dynamic)
-        traced = False
+        traced, shardings = False, ()
         for x in leaves:
             if x.__class__ is not Array:
                 if holds_float0(leaves):
@@ -122,9 +125,12 @@ class Jitted(Dispatcher, Generic[P, R_co]):
                     lambda: self._leaf_names(args, kwargs, static),
                 )
                 traced = any(isinstance(x, Tracer) for x in leaves)
+                shardings = shardings_of(leaves) if SHARDED else ()
                 break
         types = tuple([x.type for x in leaves])
-        key: Any = (structure, types, static, settings.key)  # equals the Signature of these
+        if self._shardings.ins is not None and not traced:
+            shardings = self._asked(types, shardings, args, kwargs, static)
+        key: Any = (structure, types, static, settings.key, shardings)  # equals its Signature
         entry = self._entries.get(key)
         if entry is None:
             if len(self._entries) >= _SIGNATURES:
@@ -144,6 +150,14 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         ):
             self._remember_call(entry, tree.unflatten(structure, leaves), bool(kwargs), key[3])
         return entry.run(leaves)
+
+    def _asked(self, types: Any, there: Any, args: Any, kwargs: Any, static: Any) -> Any:
+        """Where the leaves of the arguments are to be, by ``in_shardings``."""
+        fixed = dict(static)
+        positional = [a for i, a in enumerate(args) if i not in fixed]
+        return self._shardings.of_arguments(
+            positional, types, there, self._name, lambda: self._leaf_names(args, kwargs, static)
+        )
 
     def _within(self, entry: Entry, leaves: Any) -> Any:
         """The results inside another transformation, which compiles the whole if at all."""
@@ -230,6 +244,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             self._options,
             signature,
             time.perf_counter() - start,
+            key.shardings,
+            self._shardings.of_results(out_structure, program.out_types, self._name),
         )
 
     def _settle(self, entry: Entry) -> None:
@@ -285,7 +301,10 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             # As in ``_called``: without static and keyword arguments, the key has the structure of
             # the positional ones alone.
             structure = tree.structure(args) if self._plain and not kwargs else in_tree
-            key = Signature(structure, types, static, settings.key)
+            there = shardings_of(leaves)
+            if self._shardings.ins is not None:
+                there = self._asked(types, there, args, kwargs, static)
+            key = Signature(structure, types, static, settings.key, there)
             entry = self._entries.get(key) or self._trace(key, args, kwargs)
             return TracedCall(entry, in_tree, types)
 
@@ -338,7 +357,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         if target is self:
             return name
         options = (self._static, self._donated, self._keep_unused, self._inline, self._options)
-        return Jitted, (self._fun, *options)
+        return Jitted, (self._fun, *options, self._shardings)
 
     def __copy__(self) -> Jitted[P, R_co]:
         return self
@@ -373,6 +392,8 @@ def jit(
     keep_unused: bool = False,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> Jitted[P, R_co]: ...
 @overload
 def jit(
@@ -385,6 +406,8 @@ def jit(
     keep_unused: bool = False,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> Callable[[Callable[P, R_co]], Jitted[P, R_co]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -396,6 +419,8 @@ def jit(
     keep_unused: bool = False,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> Any:
     """Compile ``fun`` for each signature of its arguments.
 
@@ -416,6 +441,10 @@ def jit(
         inline: whether, inside another traced function, the operations are written there instead
             of called.
         compiler_options: flags of XLA by name, for a call outside other transformations.
+        in_shardings: where the positional arguments are: a sharding, a ``PartitionSpec`` over the
+            mesh in use, or None for wherever they are; or a tree of these that is a prefix of the
+            tuple of arguments. Arrays that are nowhere in particular are put there.
+        out_shardings: where the results are to be, likewise; None leaves it to the compiler.
 
     Returns:
         A function of the same arguments, whose results are arrays. Its methods ``trace``,
@@ -425,7 +454,8 @@ def jit(
         TypeError: ``fun`` is not a function; or, in a call, a traced value is used as a Python
             number, a shape or a condition, which names the argument and the way out.
         ValueError: a position or name is not there, or is both static and donated; or, in a call,
-            a static argument is not hashable.
+            a static argument is not hashable, arrays are on different devices or elsewhere than
+            ``in_shardings`` says, or an axis cannot be split so.
         DonatedArrayError: in a call, an array is used that was donated.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -445,6 +475,8 @@ def jit(
             keep_unused=keep_unused,
             inline=inline,
             compiler_options=compiler_options,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
         )
     if not callable(fun):
         raise TypeError(f"jit: expected a function, got {type(fun).__name__}")
@@ -452,7 +484,8 @@ def jit(
     donated = places_of(fun, donate_argnums, donate_argnames, "donate")
     no_overlap(static, donated)
     options = as_options(compiler_options, "jit")
-    return Jitted(fun, static, donated, keep_unused, inline, options)
+    shardings = Shardings(in_shardings, out_shardings)
+    return Jitted(fun, static, donated, keep_unused, inline, options, shardings)
 
 
 def clear_caches() -> None:

@@ -6,15 +6,25 @@ Layer 7 (api). The devices themselves are in ``runtime/device``.
 from __future__ import annotations
 
 import gc
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from stretto._engine.api.shardings import fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import as_device, devices
+from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.mesh import PartitionSpec
+from stretto._engine.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
+from stretto._engine.runtime.array import SHARDED, Array
+from stretto._engine.runtime.device import CPU, as_device, devices
+
+if TYPE_CHECKING:  # loaded when arrays are put on devices
+    from stretto._engine.runtime import sharded
+else:
+    sharded = LazyModule("stretto._engine.runtime.sharded")
 
 __all__ = ["copy_to_host_async", "device_get", "device_put", "live_arrays"]
 
@@ -29,16 +39,17 @@ def device_put(
     donate: bool = False,
     may_alias: bool | None = None,
 ) -> Any:
-    """Put the leaves of a tree on a device, as arrays.
+    """Put the leaves of a tree on devices, as arrays.
 
-    There is one device, so an array is returned as it is; NumPy's arrays are copied.
+    What is computed from arrays that were put somewhere stays there. Arrays that are there already
+    are returned as they are; NumPy's are copied.
 
     Args:
         x: a tree of arrays and numbers.
-        device: a ``Device``, or its name, or a tree of these that is a prefix of ``x``; None
-            leaves arrays where they are.
-        src: where the leaves are now, a device too.
-        donate: whether their memory may be taken.
+        device: a ``Device``, or its name; a sharding, or a ``PartitionSpec`` over the mesh in use;
+            or a tree of these that is a prefix of ``x``; None leaves arrays where they are.
+        src: where the leaves are now, likewise; it makes no difference.
+        donate: whether their memory may be taken: arrays that move are deleted.
         may_alias: whether their memory may be shared.
 
     Returns:
@@ -46,7 +57,7 @@ def device_put(
 
     Raises:
         TypeError: a leaf is not an array or a number.
-        ValueError: a device is not there.
+        ValueError: a device is not there, or an axis cannot be split so.
 
     >>> import numpy as np, stretto as st
     >>> st.device_put({"w": np.ones(2), "n": 1}, st.devices()[0])
@@ -54,17 +65,45 @@ def device_put(
     """
     caller = "device_put"
     with boundary:
-        for where, argument in ((device, "device"), (src, "src")):
-            for one in tree.prefix_leaves(where, x, caller, argument):
-                as_device(one, caller, argument)
+        for one in tree.prefix_leaves(src, x, caller, "src"):
+            _asked(one, caller, "src")
+        asked = tree.prefix_leaves(device, x, caller, "device")
         leaves, structure = tree.flatten(x)
-        return tree.unflatten(
-            structure,
-            [
-                leaf if isinstance(leaf, Value) else as_value(leaf, caller, tree.paths(x, "x")[i])
-                for i, leaf in enumerate(leaves)
-            ],
-        )
+        paths = tree.paths(x, "x")
+        results = []
+        for leaf, where, path in zip(leaves, asked, paths, strict=True):
+            value = leaf if isinstance(leaf, Value) else as_value(leaf, caller, path)
+            results.append(_put(value, _asked(where, caller, "device"), path, donate))
+        return tree.unflatten(structure, results)
+
+
+def _asked(where: Any, caller: str, argument: str) -> Sharding | None:
+    """The sharding asked for; None for none."""
+    if where is None:
+        return None
+    if isinstance(where, (Sharding, PartitionSpec)):
+        return named_here(where, caller, argument)
+    return SingleDeviceSharding(as_device(where, caller, argument))
+
+
+def _put(x: Any, sharding: Sharding | None, path: str, donate: bool) -> Any:
+    """The value where it is asked to be."""
+    if sharding is None:
+        return x
+    fit(sharding, x.type, f"device_put: {path}, {x.type},")
+    if isinstance(x, Tracer):
+        if isinstance(sharding, NamedSharding):
+            return ShardingConstraint(sharding)(x)
+        return x  # a program runs where its arguments are
+    if isinstance(sharding, SingleDeviceSharding) and sharding.device_list == (CPU,):
+        if x.__class__ is Array:
+            return x
+        moved = Array(x.to_host(), x.type)
+    else:
+        moved = sharded.placed(x, sharding)
+    if donate and moved is not x:
+        x.delete()
+    return moved
 
 
 def device_get(x: Any) -> Any:
@@ -127,4 +166,5 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     True
     """
     devices(platform)
-    return [x for x in gc.get_objects() if x.__class__ is Array and not x.is_deleted()]
+    kinds = (Array, *SHARDED)
+    return [x for x in gc.get_objects() if x.__class__ in kinds and not x.is_deleted()]

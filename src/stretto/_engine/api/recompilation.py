@@ -24,6 +24,8 @@ class Signature(NamedTuple):
     types: tuple[Any, ...]
     static: tuple[tuple[int | str, Any], ...]
     settings: Any
+    shardings: tuple[Any, ...] = ()
+    """Where the leaves are, if any of them has a sharding."""
 
 
 class _Difference(NamedTuple):
@@ -97,6 +99,11 @@ def _differences(entries: Sequence[tuple[Signature, Entry]]) -> list[_Difference
             structures,
             "Give containers the same keys and lengths, and pass the same arguments by position "
             "and by name.",
+        ),
+        _Difference(
+            "where the arguments are",
+            _distinct(s.shardings for s in signatures),
+            "Put them there before the first call, stretto.device_put(x, sharding).",
         ),
         _Difference(
             "the settings (stretto.config) in force",

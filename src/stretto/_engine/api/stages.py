@@ -248,6 +248,9 @@ class Compiled(Stage[R_co]):
             got = array.type
             if (got.shape, got.dtype) != (expected.shape, expected.dtype):
                 wrong.append(f"{name} as {expected}, called with {got}")
+            asked, has = self._entry.sharding_of(name), getattr(array, "_sharding", None)
+            if has is not None and has != asked:
+                wrong.append(f"{name} with the sharding {asked}, called with {has}")
         if wrong:
             more = f", and {len(wrong) - 3} more that differ" if len(wrong) > 3 else ""
             raise TypeError(f"{self.fun_name}: compiled for {'; for '.join(wrong[:3])}{more}")

@@ -63,27 +63,32 @@ class ArrayMethods:
 
     @property
     def device(self) -> Any:
-        """The device that the array lies on, a ``Device``."""
+        """The device that the array is on, a ``Device``; its sharding where there are several."""
         ...
 
     @property
-    def sharding(self) -> None:
-        """None: arrays are not split over devices."""
+    def sharding(self) -> Any:
+        """Where the array is, a ``Sharding``; None for a traced value."""
+        ...
+
+    @property
+    def addressable_shards(self) -> list[Any]:
+        """The parts on devices of this process."""
         ...
 
     @property
     def committed(self) -> bool:
-        """False: no call is bound to a device by its arrays."""
+        """Whether the array was put on its devices, and what is computed from it stays there."""
         ...
 
     @property
     def is_fully_addressable(self) -> bool:
-        """True: no part is with another process."""
+        """Whether no part is with another process."""
         ...
 
     @property
     def is_fully_replicated(self) -> bool:
-        """True: each device, the one, has all elements."""
+        """Whether each of its devices has all elements."""
         ...
 
     # Reducing
@@ -399,7 +404,7 @@ class ArrayMethods:
     # Memory
 
     def addressable_data(self, index: int = 0) -> Array:
-        """The part on one device: there is one, with all elements."""
+        """The part on one of its devices in this process."""
         ...
 
     def astype(self, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Array:

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-__all__ = ["CALLBACK", "ORDERED", "Effect", "NamedAxis", "names_axis", "observable"]
+__all__ = [
+    "CALLBACK",
+    "ORDERED",
+    "Effect",
+    "NamedAxis",
+    "OnMesh",
+    "meshes",
+    "names_axis",
+    "observable",
+]
 
 
 class Effect:
@@ -34,6 +43,17 @@ class NamedAxis(NamedTuple):
     """The operation works across the examples of the ``vmap`` whose axis has this name."""
 
     name: Any
+
+
+class OnMesh(NamedTuple):
+    """The operation says where on the devices of this mesh its results are."""
+
+    mesh: Any
+
+
+def meshes(effects: Iterable[Any]) -> list[Any]:
+    """The meshes that the effects name."""
+    return [e.mesh for e in effects if type(e) is OnMesh]
 
 
 def observable(effects: Iterable[Any]) -> bool:

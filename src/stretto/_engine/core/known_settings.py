@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stretto._engine.core.errors import ConfigError
+from stretto._engine.core.mesh import Mesh
 
 __all__ = ["SETTINGS", "Setting", "checked", "from_environment", "unknown"]
 
@@ -18,7 +19,7 @@ class Setting(NamedTuple):
     """A setting: its default, the values it takes, whether programs depend on it, its meaning."""
 
     default: Any
-    choices: tuple[Any, ...]  # none: any int from 0 on
+    choices: tuple[Any, ...] | type  # none: any int from 0 on; a class: None or one of that
     shapes_programs: bool
     meaning: str
 
@@ -95,11 +96,21 @@ SETTINGS: dict[str, Setting] = {
         "the process keeps the memory that is freed, for the next call; set for good, and before "
         "anything is compiled",
     ),
+    "num_cpu_devices": Setting(
+        1,
+        (),
+        False,
+        "how many devices the processors are taken for; set for good, and before anything is "
+        "compiled",
+    ),
     "disk_cache": Setting(
         True, _BOOL, False, "compiled programs are kept on disk, for other processes"
     ),
     "disk_cache_size": Setting(
         1 << 30, (), False, "the bytes that compiled programs may take on disk, all together"
+    ),
+    "mesh": Setting(
+        None, Mesh, True, "the mesh that a PartitionSpec alone is over, as stretto.set_mesh sets it"
     ),
     "disable_jit": Setting(False, _BOOL, True, "jit runs its function operation by operation"),
     "log_compiles": Setting(
@@ -127,15 +138,22 @@ def checked(name: str, value: Any) -> Any:
     setting = SETTINGS.get(name)
     if setting is None:
         raise unknown(name)
-    if not setting.choices and type(value) is int and value >= 0:
+    choices = setting.choices
+    if isinstance(choices, type):
+        if value is None or isinstance(value, choices):
+            return value
+        choices = ()
+    elif not choices and type(value) is int and value >= 0:
         return value
-    for choice in setting.choices:
+    for choice in choices:
         if value is choice or (type(value) is type(choice) and value == choice):
             return choice
     raise ConfigError(f"config.{name} must be {_expected(setting, repr)}; got {value!r}")
 
 
 def _expected(setting: Setting, show: Callable[[Any], str]) -> str:
+    if isinstance(setting.choices, type):
+        return f"None or a {setting.choices.__name__}"
     if not setting.choices:
         return "an int, 0 or more"
     return f"one of {', '.join(map(show, setting.choices))}"
@@ -146,12 +164,14 @@ def from_environment(name: str, setting: Setting) -> Any:
     text = os.environ.get(f"STRETTO_{name.upper()}")
     if text is None:
         return setting.default
-    if setting.choices == _BOOL:
+    choices = setting.choices
+    if choices == _BOOL:
         words = {"1": True, "true": True, "0": False, "false": False, "": False}
         if text.lower() in words:
             return words[text.lower()]
-    elif text in setting.choices:
-        return text
-    elif not setting.choices and text.isdecimal():
-        return int(text)
+    elif not isinstance(choices, type):
+        if text in choices:
+            return text
+        if not choices and text.isdecimal():
+            return int(text)
     raise ConfigError(f"STRETTO_{name.upper()} must be {_expected(setting, str)}; got {text!r}")

@@ -9,16 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core.canonical import form, literal_key
 from stretto._engine.core.effects import ORDERED
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import Place, line_at, lines_of
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.scope import joined
+from stretto._engine.core.types import ArrayType
 from stretto._engine.lower.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
 from stretto._engine.lower.writer import Writer
+
+if TYPE_CHECKING:  # loaded when a program is for several devices
+    from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
+    from stretto._engine.lower import partitioning
+else:
+    partitioning = LazyModule("stretto._engine.lower.partitioning")
 
 __all__ = ["Builder", "lower"]
 
@@ -38,8 +46,10 @@ class _Operands(dict[Any, Operand]):
 class Builder(Writer):
     """Writes programs, and the functions that they call."""
 
-    def __init__(self) -> None:
+    def __init__(self, placement: Placement | None = None) -> None:
         super().__init__()
+        self._placement = placement
+        self._meshes = partitioning.Meshes() if placement else None
         self._functions: dict[Any, tuple[str, Sequence[int]]] = {}
         self._bodies: list[str] = []
         self._places: dict[tuple[int, int], tuple[str, CodeType]] = {}
@@ -156,9 +166,15 @@ class Builder(Writer):
         results = self.program(program, arguments)
         if visibility == "private":
             results = self._with_token(results)
-        notes = {i: f" {{tf.aliasing_output = {k} : i32}}" for i, k in aliases.items()}
+        notes = {i: [f"tf.aliasing_output = {k} : i32"] for i, k in aliases.items()}
+        placed: Sequence[str] = ()
+        if self._placement is not None and visibility == "public":
+            for i, sharding in enumerate(self._placement.ins):
+                notes.setdefault(i, []).extend(self._placed_at(sharding, arguments[i].type))
+            outs = zip(self._placement.outs, results, strict=True)
+            placed = [_braced(self._placed_at(sharding, r.type)) for sharding, r in outs]
         head = ", ".join(
-            f"{a.name}: {tensor_type(a.type)}{notes.get(i, '')}"
+            f"{a.name}: {tensor_type(a.type)}{_braced(notes.get(i, ()))}"
             for i, a in enumerate([*parameters, *self._passed.values()])
         )
         kinds = ", ".join([tensor_type(r.type) for r in results])
@@ -167,7 +183,32 @@ class Builder(Writer):
         body = "\n".join([*self._lines, end])
         self._lines, self._constants, self._outputs, self._token = outer
         self._place, self._scope, self._location, self._in_function = outer_location
-        return f"func.func {visibility} @{name}({head}) -> ({kinds}) {{\n{body}\n}}"
+        if placed:
+            kinds_of = zip(results, placed, strict=True)
+            outputs = ", ".join([f"{tensor_type(r.type)}{note}" for r, note in kinds_of])
+        else:
+            outputs = kinds
+        return f"func.func {visibility} @{name}({head}) -> ({outputs}) {{\n{body}\n}}"
+
+    # Devices
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the text is for several devices."""
+        return self._placement is not None and len(self._placement.devices) > 1
+
+    def constrained(self, x: Operand, sharding: NamedSharding) -> Operand:
+        """The operand, which the compiler puts where the sharding says."""
+        if not self.partitioned or self._meshes is None:
+            return x
+        where = self._meshes.sharding(sharding, x.type.ndim)
+        return self.operation("sdy.sharding_constraint", (x,), f"sharding = {where}", x.type)
+
+    def _placed_at(self, sharding: Sharding | None, type: ArrayType) -> list[str]:
+        """The attribute for where an argument or result is, if the text says so."""
+        if sharding is None or not self.partitioned or self._meshes is None:
+            return []
+        return [f"sdy.sharding = {self._meshes.sharding(sharding, type.ndim)}"]
 
     def _placed(self, place: Place | None) -> str:
         """The alias for a line of the user's source; empty if there is none."""
@@ -202,16 +243,34 @@ class Builder(Writer):
             f'{alias} = loc("{escaped(name)}"{place and f"({place})"})'
             for (name, place), alias in self._names.items()
         ]
-        parts = [f"module @{identifier(program.name)} {{", main, *self._bodies, "}"]
+        head = f"module @{identifier(program.name)}"
+        declared: Sequence[str] = ()
+        if self._placement is not None and self._meshes is not None and self.partitioned:
+            count = len(self._placement.devices)
+            head += (
+                f" attributes {{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}}"
+            )
+            declared = self._meshes.written()
+        parts = [f"{head} {{", *declared, main, *self._bodies, "}"]
         text = Text("\n".join([*parts, *places, *names]) + "\n")
         text.calls = tuple(self._calls)
         text.arrays = tuple([self._arrays[number] for number in self._passed])
         return text
 
 
-def lower(program: Program, aliases: Mapping[int, int] = MappingProxyType({})) -> Text:
+def _braced(notes: Sequence[str]) -> str:
+    """Attributes as they are written behind a type."""
+    return f" {{{', '.join(notes)}}}" if notes else ""
+
+
+def lower(
+    program: Program,
+    aliases: Mapping[int, int] = MappingProxyType({}),
+    placement: Placement | None = None,
+) -> Text:
     """The StableHLO text of a program.
 
-    ``aliases`` maps inputs to outputs of the same type that may be put into their memory.
+    ``aliases`` maps inputs to outputs of the same type that may be put into their memory. With a
+    ``placement`` the text is for its devices, and says where inputs and outputs are.
     """
-    return Builder().module(program, aliases)
+    return Builder(placement).module(program, aliases)

@@ -39,6 +39,11 @@ _EXTREMA = {"maximum": "GT", "minimum": "LT"}
 class Writer:
     """Writes StableHLO: one ``emit`` an operation, and the forms with regions."""
 
+    @property
+    def partitioned(self) -> bool:
+        """Whether the text is for several devices."""
+        return False
+
     def __init__(self) -> None:
         self._lines: list[str] = []
         # The constants of this block, by element and type as written, and by literal.
@@ -273,6 +278,8 @@ class Writer:
     def reduce(self, op: str, x: Operand, axes: Sequence[int], start: Any) -> Operand:
         """A reduction by one operation; narrow floats accumulate in float32; NaN is kept."""
         narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
+        if self.partitioned and op in _EXTREMA and kind_of(x.type.dtype) == "float":
+            return self._extremum_over_devices(op, x, axes, start)
         wide = self.convert(x, np.dtype(np.float32)) if narrow and op in ("add", "multiply") else x
         dtype = wide.type.dtype
         element = array_type((), dtype)
@@ -287,6 +294,44 @@ class Writer:
             (region,),
         )
         return self.convert(out, x.type.dtype)
+
+    def _extremum_over_devices(
+        self, op: str, x: Operand, axes: Sequence[int], start: Any
+    ) -> Operand:
+        """An extremum of floats as one of integers in the same order.
+
+        Partial results of several devices are combined by one operation, so a choice by comparison
+        cannot be between them, and the maximum of floats loses NaN. Of integers, NaN is made the
+        greatest, or for a minimum the least.
+        """
+        shape = tuple(n for d, n in enumerate(x.type.shape) if d not in axes)
+        nan = np.copysign(np.array(np.nan, x.type.dtype), 1 if op == "maximum" else -1)
+        same = self.splat(nan[()], x.type)
+        known = self.emit("select", self.compare("NE", x, x), same, x, out=x.type)
+        ordered = self._ordered(known)
+        init = self._ordered(self.scalar(start, x.type.dtype))
+        element = init.type
+        (out,) = self.emit_many(
+            "reduce",
+            (ordered, init),
+            (array_type(shape, element.dtype),),
+            f"dimensions = {self.ints(axes)}",
+            (self.combiner(op, element),),
+        )
+        turned = self._turned(out)
+        return self.emit("bitcast_convert", turned, out=array_type(shape, x.type.dtype))
+
+    def _ordered(self, x: Operand) -> Operand:
+        """Integers in the order of these floats: their bits, those of the negative ones turned."""
+        integers = array_type(x.type.shape, np.dtype(f"int{8 * x.type.dtype.itemsize}"))
+        return self._turned(self.emit("bitcast_convert", x, out=integers))
+
+    def _turned(self, bits: Operand) -> Operand:
+        """The same integers, with all bits but the sign turned in the negative ones."""
+        most = self.splat(int(np.iinfo(bits.type.dtype).max), bits.type)
+        other = self.emit("xor", bits, most, out=bits.type)
+        negative = self.compare("LT", bits, self.splat(0, bits.type))
+        return self.emit("select", negative, other, bits, out=bits.type)
 
     def combiner(self, op: str, element: ArrayType) -> str:
         """The region of a reduction by one operation of two elements."""

@@ -23,7 +23,10 @@ from stretto._engine.runtime.holder import Holder
 if TYPE_CHECKING:
     from stretto._engine.runtime.device import Device
 
-__all__ = ["Array", "Donated", "text_of", "wait_for_all"]
+__all__ = ["SHARDED", "Array", "Donated", "text_of", "wait_for_all"]
+
+SHARDED: list[type] = []
+"""The class of arrays with a sharding, once there may be any; see ``sharded``."""
 
 
 class Donated:
@@ -365,7 +368,7 @@ def wait_for_all(values: Iterable[Any]) -> None:
     """Wait until those values that are arrays are computed; raise the errors of computations."""
     buffers = []
     for x in values:
-        if x.__class__ is Array and x._host is None:
+        if (x.__class__ is Array or x.__class__ in SHARDED) and x._host is None:
             if x._buffer.__class__ is Donated:
                 x._buffer.refuse(x.type)
             buffers.append(x._buffer)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core.config import config
+from stretto._engine.core.effects import meshes
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.program import Equation, Program, Var
@@ -24,15 +25,16 @@ from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
 from stretto._engine.plan.prepare import prepare
-from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.callbacks import CallingExecutable
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable, compile_text, quick
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.runtime import disk
+    from stretto._engine.runtime import disk, sharded
 else:
     disk = LazyModule("stretto._engine.runtime.disk")
+    sharded = LazyModule("stretto._engine.runtime.sharded")
 
 __all__ = [
     "clear",
@@ -165,6 +167,8 @@ def _load_or_compile(text: Text, out_types: Sequence[ArrayType], options: Option
 
 def run_program(program: Program, args: Sequence[Array]) -> list[Array]:
     """Compile a program, unless that was done before, and run it on arrays."""
+    if any([a.__class__ in SHARDED for a in args]) or meshes(program.effects):
+        return sharded.run_placed(program, args)
     buffers = executable(program)([a.to_buffer() for a in args])
     return [Array(None, v.type, b) for v, b in zip(program.outputs, buffers, strict=True)]
 

@@ -1,16 +1,23 @@
-"""The devices that arrays are on, and the processes that own them. There is one of each.
+"""The devices that arrays are on, and the processes that own them.
 
-Layer 6 (runtime). All questions about devices are answered here. Next, read ``dlpack``.
+Layer 6 (runtime). All questions about devices are answered here. A process has as many CPU devices
+as ``config.num_cpu_devices`` says; they share the processors, and are for trying out programs that
+are split over several. Next, read ``dlpack``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import ConfigError
+from stretto._engine.runtime import pjrt
+
 __all__ = [
     "CPU",
     "Device",
     "as_device",
+    "check_device_count",
     "default_backend",
     "device_count",
     "devices",
@@ -32,11 +39,12 @@ class Device:
     'cpu:0'
     """
 
-    __slots__ = ("id", "platform")
+    __slots__ = ("id", "platform", "process_index")
 
-    def __init__(self, platform: str, id: int) -> None:
+    def __init__(self, platform: str, id: int, process_index: int = 0) -> None:
         self.platform = platform
         self.id = id
+        self.process_index = process_index
 
     @property
     def device_kind(self) -> str:
@@ -44,9 +52,9 @@ class Device:
         return self.platform
 
     @property
-    def process_index(self) -> int:
-        """The process that it belongs to."""
-        return 0
+    def is_local(self) -> bool:
+        """Whether it belongs to this process."""
+        return self.process_index == process_index()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and str(self) == str(other)
@@ -61,26 +69,51 @@ class Device:
         return f"{self.platform.capitalize()}Device(id={self.id})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Device, (self.platform, self.id)
+        return Device, (self.platform, self.id, self.process_index)
 
 
 CPU = Device("cpu", 0)
+"""The device of arrays that were not put anywhere."""
+
+_known = [CPU]
+"""The devices in the order of their ids; more are added as the setting asks for them."""
+
+
+def _devices() -> list[Device]:
+    """All devices."""
+    count = config.num_cpu_devices
+    while len(_known) < count:
+        _known.append(Device("cpu", len(_known)))
+    return _known[:count]
+
+
+def check_device_count(count: int) -> None:
+    """Raise ``ConfigError`` unless the runtime can still be started with so many devices."""
+    if count < 1:
+        raise ConfigError(f"config.num_cpu_devices must be an int, 1 or more; got {count}")
+    if pjrt.started():
+        raise ConfigError(
+            f"config.num_cpu_devices comes too late: a program was compiled, for "
+            f"{config.num_cpu_devices}. Set it before anything is compiled or put on a device, or "
+            f"set STRETTO_NUM_CPU_DEVICES={count} in the environment"
+        )
 
 
 def as_device(device: Any, caller: str, argument: str = "device") -> Device:
-    """The device asked for: ``None``, a ``Device``, or its name.
+    """The device asked for: ``None``, a ``Device``, or its name, such as ``"cpu"`` or ``"cpu:1"``.
 
     Raises ``ValueError`` if there is no such device.
     """
-    if device is None or device == CPU or device in ("cpu", "cpu:0"):
+    if device is None or device in (CPU, "cpu"):
         return CPU
-    raise ValueError(
-        f"{caller}: {argument} must be None or {CPU!r} (also 'cpu'), the only device there is; got "
-        f"{device!r}"
-    )
-
-
-_DEVICES = (CPU,)
+    for one in _devices():
+        if device == one or device == str(one):
+            return one
+    count = len(_devices())
+    there_are = f"{CPU!r} (also 'cpu'), the only device there is"
+    if count > 1:
+        there_are = f"one of the {count} devices in stretto.devices(), or its name ('cpu:1')"
+    raise ValueError(f"{caller}: {argument} must be None or {there_are}; got {device!r}")
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -100,10 +133,10 @@ def devices(backend: str | None = None) -> list[Device]:
     [CpuDevice(id=0)]
     """
     if backend is None:
-        return list(_DEVICES)
-    matching = [device for device in _DEVICES if device.platform == backend]
+        return _devices()
+    matching = [device for device in _devices() if device.platform == backend]
     if not matching:
-        known = ", ".join(sorted({repr(device.platform) for device in _DEVICES}))
+        known = ", ".join(sorted({repr(device.platform) for device in _devices()}))
         raise RuntimeError(f"there is no backend {backend!r}; there is {known}")
     return matching
 
@@ -182,7 +215,7 @@ def default_backend() -> str:
     >>> st.default_backend()
     'cpu'
     """
-    return _DEVICES[0].platform
+    return CPU.platform
 
 
 def process_index(backend: str | None = None) -> int:
@@ -201,7 +234,8 @@ def process_index(backend: str | None = None) -> int:
     >>> st.process_index()
     0
     """
-    devices(backend)
+    if backend is not None:
+        devices(backend)
     return 0
 
 

@@ -20,7 +20,7 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
 from stretto._engine.core.native import native
 from stretto._engine.core.types import ArrayType
-from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.cache import run_primitive, run_program
 
 __all__ = ["EAGER", "Eager", "quiet", "wide"]
@@ -57,6 +57,9 @@ class Eager(Interpreter):
             out_types = primitive.out_types(types)
             if primitive.holds_programs or primitive.calls_python:
                 return self._control(primitive, types, out_types, args)
+            if SHARDED and _on_devices(args):
+                outs = run_primitive(primitive, types, out_types, args)
+                return tuple(outs) if primitive.multiple else outs[0]
             if primitive.compiled(types) and (config.eager_compiled or primitive.only_compiled):
                 outs = run_primitive(primitive, types, out_types, args)
                 return tuple(outs) if primitive.multiple else outs[0]
@@ -75,6 +78,8 @@ class Eager(Interpreter):
 
     def _control(self, primitive: Any, types: Any, out_types: Any, args: Sequence[Any]) -> Any:
         """Run an operation that holds programs or calls Python: compiled, or step by step."""
+        if SHARDED and primitive.holds_programs and _on_devices(args):
+            return tuple(run_primitive(primitive, types, out_types, args))
         if primitive.compiled(types) and (config.eager_compiled or primitive.only_compiled):
             called = primitive.called()
             if called is not None:
@@ -87,6 +92,11 @@ class Eager(Interpreter):
         for a in args:
             if isinstance(a, Tracer):
                 a.escaped()
+
+
+def _on_devices(args: Sequence[Any]) -> bool:
+    """Whether any array has a sharding."""
+    return any([a.__class__ is SHARDED[0] for a in args])
 
 
 def _wrap(result: Any, type: ArrayType) -> Array:

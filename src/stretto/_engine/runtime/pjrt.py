@@ -12,7 +12,7 @@ import functools
 import importlib
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -31,19 +31,22 @@ from stretto._engine.runtime.options import (
 __all__ = [
     "Executable",
     "TESTED",
+    "aval",
     "compile_text",
     "conditions",
     "cost_of_text",
     "deserialized",
     "failed",
     "from_dlpack",
-    "op_names",
+    "live_executables",
+    "loaded",
     "profiler",
     "quick",
     "ready",
     "runtime_of_calls",
     "serialized",
     "start_profile",
+    "started",
     "tidy",
     "to_device",
     "to_dlpack",
@@ -90,7 +93,9 @@ class _Runtime:
                 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
             self.jax = importlib.import_module("jaxlib._jax")
             self.xla_client = importlib.import_module("jaxlib.xla_client")
-            self.client = self.xla_client.make_cpu_client(asynchronous=True)
+            self.client = self.xla_client.make_cpu_client(
+                asynchronous=True, num_devices=config.num_cpu_devices
+            )
         finally:
             if quiet is None:
                 os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
@@ -98,16 +103,23 @@ class _Runtime:
         # As they were when the client started: its number of threads is compiled into programs.
         self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), _processors()]
         self.version = version
+        self._by_id = {device.id: device for device in self.client.devices()}
         self.device = self.client.local_devices()[0]
         self.devices = self.jax.DeviceList((self.device,))
-        self.sharding = self._make_sharding()
+        self.sharding = self.sharding_on((self.device,))
         self.put = self.xla_client.batched_device_put
         self.copies = self.jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
-    def compile_options(self, text: str, options: Options) -> Any:
-        """XLA's options for this text, and these."""
+    def compile_options(self, text: str, options: Options, devices: Sequence[Any] = ()) -> Any:
+        """XLA's options for this text, and these; ``devices`` are several, if any."""
         chosen = self.xla_client.CompileOptions()
         chosen.env_option_overrides = options_for(text, options)
+        if devices:
+            ids = np.array([[device.id for device in devices]], np.int32)
+            chosen.num_replicas, chosen.num_partitions = ids.shape
+            chosen.device_assignment = self.xla_client.DeviceAssignment.create(ids)
+            build = chosen.executable_build_options
+            build.use_spmd_partitioning = build.use_shardy_partitioner = True
         return chosen
 
     @functools.cached_property
@@ -144,21 +156,28 @@ class _Runtime:
         context.load_all_available_dialects()
         return ir.Module.parse(text, context)
 
-    def _make_sharding(self) -> Any:
-        replicated = self.xla_client.HloSharding.replicate()
-        device = self.device
+    def device_of(self, device: Any) -> Any:
+        """The runtime's form of a device."""
+        return self._by_id[device.id]
 
-        class OneDevice(self.jax.SingleDeviceSharding):  # type: ignore[name-defined]
-            """What jaxlib asks a sharding, answered for data on a single device."""
+    def sharding_on(self, devices: Sequence[Any], tiles: str = "{replicated}") -> Any:
+        """The sharding in such tiles, as XLA writes them, with what jaxlib asks of one."""
+        written = self.xla_client.HloSharding.from_string(tiles)
+        alone = len(devices) == 1
+        base = self.jax.SingleDeviceSharding if alone else self.jax.GSPMDSharding
+        here = self.client.process_index()
 
+        class Placed(base):
             memory_kind = None
-            device_set = frozenset((device,))
-            _device_assignment = (device,)
+            device_set = frozenset(devices)
+            is_fully_addressable = all([d.process_index == here for d in devices])
+            is_fully_replicated = tiles == "{replicated}"
+            _device_assignment = tuple(devices)
 
             def _to_xla_hlo_sharding(self, ndim: int) -> Any:
-                return replicated
+                return written
 
-        return OneDevice(device)
+        return Placed(devices[0]) if alone else Placed(self.jax.DeviceList(tuple(devices)), written)
 
 
 _runtime: _Runtime | None = None
@@ -194,6 +213,11 @@ def _start() -> _Runtime:
         _starting = False
 
 
+def started() -> bool:
+    """Whether the process has a runtime."""
+    return _runtime is not None or bool(_others) or _starting
+
+
 def _refuse_fork() -> NoReturn:
     raise ForkedProcessError(
         "this process was forked from one that had used XLA, whose threads are not copied by a "
@@ -207,7 +231,7 @@ def _refuse_fork() -> NoReturn:
 def _forked() -> None:
     """In a forked child: put the parent's runtime aside, if there was one."""
     global _runtime, _starting
-    if _runtime is not None or _others or _starting:
+    if started():
         _left_behind.extend([_runtime, *_others.values()])
         # Never to be freed: destroying a client waits for its threads, too.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(_left_behind))
@@ -240,13 +264,14 @@ class _Aval:
 
 
 @functools.lru_cache(4096)
-def _aval(type: ArrayType) -> _Aval:
+def aval(type: ArrayType) -> _Aval:
+    """What jaxlib needs to know about values of this type."""
     return _Aval(type)
 
 
 @functools.lru_cache(4096)
 def _handler(type: ArrayType, at: _Runtime) -> Any:
-    return at.jax.array_result_handler(_aval(type), at.sharding, True, *at.skip_checks)
+    return at.jax.array_result_handler(aval(type), at.sharding, True, *at.skip_checks)
 
 
 def to_device(array: np.ndarray, type: ArrayType, own: bool, at: _Runtime | None = None) -> Any:
@@ -259,9 +284,9 @@ def to_device(array: np.ndarray, type: ArrayType, own: bool, at: _Runtime | None
     if not array.flags.c_contiguous:
         array, own = np.ascontiguousarray(array).reshape(array.shape), True
     if own:
-        return at.put(_aval(type), at.sharding, [array], [at.device], True, enable_x64=True)
+        return at.put(aval(type), at.sharding, [array], [at.device], True, enable_x64=True)
     return at.put(
-        _aval(type),
+        aval(type),
         at.sharding,
         [array],
         [at.device],
@@ -378,14 +403,24 @@ def compile_text(
     Raises ``ConfigError`` for an option that XLA does not have, or a value that it does not take.
     """
     at = at or runtime()
+    return Executable(loaded(at, text, options, callbacks), out_types, text, at)
+
+
+def loaded(
+    at: _Runtime,
+    text: str,
+    options: Options,
+    callbacks: Sequence[Callable[..., Any]] = (),
+    devices: Sequence[Any] = (),
+) -> Any:
+    """The runtime's form of the compiled text, for these devices; see ``compile_text``."""
     at.provide(text)
-    chosen = at.compile_options(text, options)
+    chosen = at.compile_options(text, options, devices)
+    places = at.jax.DeviceList(tuple(devices)) if devices else at.devices
     try:
         if callbacks:
-            module = at.parse(text)
-            loaded = at.client.compile_and_load(module, at.devices, chosen, callbacks)
-        else:
-            loaded = at.client.compile_and_load(text, at.devices, chosen)
+            return at.client.compile_and_load(at.parse(text), places, chosen, callbacks)
+        return at.client.compile_and_load(text, places, chosen)
     except at.jax.JaxRuntimeError as error:
         problem = _PROBLEM.search(str(error)) if options else None
         if problem is None:
@@ -394,7 +429,6 @@ def compile_text(
             f"compiler_options: {problem[0]}; they are XLA's flags by name, such as "
             f"{{'xla_cpu_enable_fast_math': True}}"
         ) from None
-    return Executable(loaded, out_types, text, at)
 
 
 def quick() -> Options:
@@ -463,22 +497,7 @@ def start_profile(name: str) -> Any:
     return profiler().ProfilerSession(options)
 
 
-_OP_NAME = re.compile(r'^\s*(?:ROOT )?%?([\w.-]+) = .*op_name="([^"]*)"', re.MULTILINE)
-
-
-def op_names(modules: Collection[str]) -> dict[tuple[str, str], str]:
-    """The ``op_name`` of each instruction of compiled programs, by module and instruction.
-
-    Instructions on which programs of the same name disagree are left out.
-    """
-    names: dict[tuple[str, str], str] = {}
-    ambiguous = set()
+def live_executables() -> list[Any]:
+    """All compiled programs that exist, as the runtime has them."""
     clients = [at.client for at in (runtime(), *_others.values())]
-    for loaded in [loaded for client in clients for loaded in client.live_executables()]:
-        for module in loaded.hlo_modules():
-            if module.name in modules:
-                for instruction, name in _OP_NAME.findall(module.to_string()):
-                    key = (module.name, instruction)
-                    if names.setdefault(key, name) != name:
-                        ambiguous.add(key)
-    return {key: name for key, name in names.items() if key not in ambiguous}
+    return [loaded for client in clients for loaded in client.live_executables()]

@@ -1,0 +1,47 @@
+"""How a text says where arrays are: Shardy's meshes and shardings.
+
+Layer 5 (lower). Source: the specification of Shardy's dialect. Next, read ``writer``.
+"""
+
+from __future__ import annotations
+
+from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, axes_of
+from stretto._engine.core.shardings import NamedSharding, Sharding
+from stretto._engine.lower.text import escaped
+
+__all__ = ["Meshes"]
+
+
+class Meshes:
+    """The meshes that a text names, in the order in which it first does."""
+
+    def __init__(self) -> None:
+        self._names: dict[Mesh, str] = {}
+
+    def sharding(self, sharding: Sharding, ndim: int) -> str:
+        """The attribute for a sharding of arrays with so many axes."""
+        assert isinstance(sharding, NamedSharding), "on several devices there are no others"
+        name = self._names.setdefault(sharding.mesh, f"@mesh_{len(self._names)}")
+        axes = _axes(sharding.mesh)
+        parts = []
+        for part in (*sharding.spec, *(None,) * (ndim - len(sharding.spec))):
+            names = ", ".join([axes[axis] for axis in axes_of(part)])
+            parts.append("{?}" if part is UNCONSTRAINED else f"{{{names}}}")
+        return f"#sdy.sharding<{name}, [{', '.join(parts)}]>"
+
+    def written(self) -> list[str]:
+        """The operations that declare the meshes."""
+        lines = []
+        for mesh, name in self._names.items():
+            axes = zip(_axes(mesh).values(), mesh.axis_sizes, strict=True)
+            sizes = ", ".join([f"{axis}={size}" for axis, size in axes])
+            lines.append(f"sdy.mesh {name} = <[{sizes}]>")
+        return lines
+
+
+def _axes(mesh: Mesh) -> dict[object, str]:
+    """The axes of a mesh as they are written: names that are no text get numbers."""
+    return {
+        name: f'"{escaped(name) if isinstance(name, str) else f"axis_{k}"}"'
+        for k, name in enumerate(mesh.axis_names)
+    }

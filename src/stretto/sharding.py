@@ -1,0 +1,23 @@
+"""Meshes of devices, and shardings: which part of an array is on which device.
+
+``NamedSharding`` puts a ``Mesh`` and a ``PartitionSpec`` together. ``stretto.device_put`` puts
+arrays where a sharding says; ``stretto.jit`` follows the shardings of its arguments.
+"""
+
+from stretto._engine.core.mesh import Mesh, PartitionSpec
+from stretto._engine.core.mesh_in_use import get_mesh, set_mesh
+from stretto._engine.core.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
+
+__all__ = [
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_mesh",
+    "set_mesh",
+]

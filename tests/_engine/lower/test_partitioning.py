@@ -1,0 +1,20 @@
+"""Meshes and shardings as a text says them."""
+
+from stretto import NamedSharding, P
+from stretto._engine.lower.partitioning import Meshes
+from stretto.sharding import Mesh
+from tests._engine.core.test_mesh import places
+
+
+def test_shardings():
+    mesh, other = Mesh(places(2, 3), ("x", 'a "y"')), Mesh(places(6), (7,))
+    meshes = Meshes()
+    assert meshes.sharding(NamedSharding(mesh, P("x")), 2) == '#sdy.sharding<@mesh_0, [{"x"}, {}]>'
+    both = NamedSharding(mesh, P(P.UNCONSTRAINED, ('a "y"', "x")))
+    assert meshes.sharding(both, 2) == r'#sdy.sharding<@mesh_0, [{?}, {"a \22y\22", "x"}]>'
+    assert meshes.sharding(NamedSharding(other, P(7)), 1) == '#sdy.sharding<@mesh_1, [{"axis_0"}]>'
+    assert meshes.sharding(NamedSharding(mesh, P()), 0) == "#sdy.sharding<@mesh_0, []>"
+    assert meshes.written() == [
+        r'sdy.mesh @mesh_0 = <["x"=2, "a \22y\22"=3]>',
+        'sdy.mesh @mesh_1 = <["axis_0"=6]>',
+    ]

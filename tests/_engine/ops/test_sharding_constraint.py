@@ -1,0 +1,59 @@
+"""Constraints: what asks for nothing passes, what is no sharding is refused."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import P
+from stretto._engine.ops.sharding_constraint import ShardingConstraint, with_sharding_constraint
+from stretto.laws import b1, bf16, c64, f32, f64, i32, law
+
+MESH = st.make_mesh((1,), ("x",))
+split = lambda x: with_sharding_constraint(x, st.NamedSharding(MESH, P("x")))
+
+LAWS = [
+    law(ShardingConstraint, lambda x: snp.sin(split(x * x)), f32(3)),
+    *[law(ShardingConstraint, split, kind(2)) for kind in (f64, c64, bf16, i32, b1)],
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+def test_no_constraint_is_none():
+    tree = {"x": np.ones(2), "y": (np.zeros(3, np.int32),)}
+    out = with_sharding_constraint(tree, None)
+    np.testing.assert_array_equal(out["x"], tree["x"])
+    assert with_sharding_constraint(tree, {"x": None, "y": (None,)})["y"][0].shape == (3,)
+
+
+def test_what_is_no_sharding_is_refused():
+    with pytest.raises(TypeError, match=r"shardings must be a sharding, such as .* got 'batch'"):
+        with_sharding_constraint(np.ones(2), "batch")
+    with pytest.raises(TypeError, match=r"shardings must be over a mesh"):
+        with_sharding_constraint(np.ones(2), snp.ones(2).sharding)
+    with pytest.raises(TypeError, match=r"x\['a'\] must be an array"):
+        with_sharding_constraint({"a": "text"}, None)
+    with pytest.raises(ValueError, match=r"no mesh is in use"):
+        with_sharding_constraint(np.ones(2), P("x"))
+    with st.set_mesh(MESH), pytest.raises(ValueError, match=r"names the axis 'y'.* has 'x'"):
+        with_sharding_constraint(np.ones(2), P("y"))
+    with pytest.raises(ValueError, match=r"has 1 axes, shape .* entries for 2"):
+        with_sharding_constraint(np.ones(2), st.NamedSharding(MESH, P("x", None)))
+
+
+def test_rules():
+    def constrained(x):
+        return with_sharding_constraint(x, st.NamedSharding(MESH, P("x")))
+
+    x = snp.arange(3.0)
+    for f in (lambda x: (constrained(x) ** 2).sum(), st.jit(lambda x: (constrained(x) ** 2).sum())):
+        np.testing.assert_array_equal(st.grad(f)(x), 2 * x)
+    mapped = st.make_graph(st.vmap(constrained, in_axes=1))(snp.ones((3, 2)))
+    (equation,) = [e for e in mapped.equations if e.primitive.name == "sharding_constraint"]
+    assert tuple(equation.primitive.sharding.spec) == (P.UNCONSTRAINED, "x")
+    out = st.jit(st.vmap(constrained, in_axes=1, out_axes=1))(snp.ones((3, 2)))
+    np.testing.assert_array_equal(out, np.ones((3, 2)))

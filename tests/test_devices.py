@@ -1,0 +1,27 @@
+"""The tests that need several devices, run by a process that has eight."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+
+
+def test_with_eight_devices():
+    files = [
+        path
+        for path in TESTS.rglob("test_*.py")
+        if "pytest.mark.devices" in path.read_text("utf-8")
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "devices", "-p", "no:cacheprovider", *files],
+        env={**os.environ, "STRETTO_NUM_CPU_DEVICES": "8"},
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 20
