@@ -7,14 +7,12 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+MARK = "pytest.mark.devices"
 
 
 def test_with_eight_devices():
-    files = [
-        path
-        for path in TESTS.rglob("test_*.py")
-        if "pytest.mark.devices" in path.read_text("utf-8")
-    ]
+    marked = [path for path in TESTS.rglob("test_*.py") if MARK in path.read_text("utf-8")]
+    files = [path for path in marked if path.name != "test_devices.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "devices", "-p", "no:cacheprovider", *files],
         env={**os.environ, "STRETTO_NUM_CPU_DEVICES": "8"},
@@ -24,4 +22,4 @@ def test_with_eight_devices():
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 20
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 100

@@ -113,6 +113,8 @@ with imports_on_demand(
         device_put as device_put,
         live_arrays as live_arrays,
     )
+    from stretto._engine.api.pmap import pmap as pmap
+    from stretto._engine.api.shard_map import shard_map as shard_map, smap as smap
     from stretto._engine.api.vectorize import vmap as vmap
     from stretto._engine.api.waiting import block_until_ready as block_until_ready
     from stretto._engine.control.callback import (

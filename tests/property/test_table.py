@@ -15,6 +15,11 @@ from tests.property.writer import TABLE, Skip, Writer, draw_program
 EXCLUDED = {
     "CustomVjpForward": "checkpoints alone record it; tests of custom_vjp and checkpoint have it",
     "DebugCallback": "it has no results",
+    "PSame": "maps over devices alone have it; their tests take its rules, to second order",
+    "PSumSame": "as PSame",
+    "PVary": "as PSame",
+    "ShardMap": "it needs devices; its tests take all rules, to second order",
+    "ShardingConstraint": "it needs devices, and computes nothing; its tests have it",
     "ZetaSlope": "it is written out, and long to compile; its laws have it, to second order",
 }
 """Differentiable primitives that no program uses, by name, and why."""

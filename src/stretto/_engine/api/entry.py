@@ -159,9 +159,18 @@ class Entry:
         inputs = slim.inputs
         places = range(len(self.names)) if self.kept is None else self.kept
         donated = [k for k, i in enumerate(places) if self.donated and self.donated[i]]
+        on_devices = bool(self.ins or self.outs or meshes(slim.effects))
+        if on_devices:  # what has no sharding is copied to the devices
+            donated = [k for k in donated if self.ins and self.ins[places[k]] is not None]
         aliases = aliases_of(slim, donated)
+        if self.outs:
+            aliases = {
+                k: out
+                for k, out in aliases.items()
+                if self.outs[out] is None or self.outs[out] == self.ins[places[k]]
+            }
         self.taken = frozenset(aliases)
-        self.placement = self._placed(slim, places, aliases)
+        self.placement = self._placed(slim, places, aliases) if on_devices else None
         text = lower(slim, aliases, self.placement)
         idle = [k for k in donated if k not in aliases and inputs[k].type.size]
         if idle:
@@ -178,8 +187,6 @@ class Entry:
         self, slim: Program, places: Sequence[int], aliases: dict[int, int]
     ) -> Placement | None:
         """Where the program runs. A result that takes an argument's memory lies where that does."""
-        if not (self.ins or self.outs or meshes(slim.effects)):
-            return None
         ins = [self.ins[i] if self.ins else None for i in places]
         names = [self.names[i] for i in places]
         ins += [sharded.sharding_if_any(c) for c in self.constants]

@@ -5,6 +5,8 @@ Layer 5 (lower). Source: the specification of Shardy's dialect. Next, read ``wri
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, axes_of
 from stretto._engine.core.shardings import NamedSharding, Sharding
 from stretto._engine.lower.text import escaped
@@ -20,6 +22,19 @@ class Meshes:
 
     def sharding(self, sharding: Sharding, ndim: int) -> str:
         """The attribute for a sharding of arrays with so many axes."""
+        return f"#sdy.sharding{self._over(sharding, ndim)}"
+
+    def each(self, shardings: Sequence[Sharding], ndims: Sequence[int]) -> str:
+        """The attribute for the shardings of several operands or results."""
+        listed = ", ".join([self._over(s, n) for s, n in zip(shardings, ndims, strict=True)])
+        return f"#sdy.sharding_per_value<[{listed}]>"
+
+    def axes(self, mesh: Mesh, names: Sequence[object]) -> str:
+        """The attribute for axes along which a region is manual, in the order of the mesh."""
+        written = [text for name, text in _axes(mesh).items() if name in names]
+        return f"#sdy<manual_axes{{{', '.join(written)}}}>"
+
+    def _over(self, sharding: Sharding, ndim: int) -> str:
         assert isinstance(sharding, NamedSharding), "on several devices there are no others"
         name = self._names.setdefault(sharding.mesh, f"@mesh_{len(self._names)}")
         axes = _axes(sharding.mesh)
@@ -27,7 +42,7 @@ class Meshes:
         for part in (*sharding.spec, *(None,) * (ndim - len(sharding.spec))):
             names = ", ".join([axes[axis] for axis in axes_of(part)])
             parts.append("{?}" if part is UNCONSTRAINED else f"{{{names}}}")
-        return f"#sdy.sharding<{name}, [{', '.join(parts)}]>"
+        return f"<{name}, [{', '.join(parts)}]>"
 
     def written(self) -> list[str]:
         """The operations that declare the meshes."""

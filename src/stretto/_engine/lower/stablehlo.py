@@ -13,20 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core.canonical import form, literal_key
 from stretto._engine.core.effects import ORDERED
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import Place, line_at, lines_of
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.scope import joined
-from stretto._engine.core.types import ArrayType
+from stretto._engine.lower.collectives import Collectives
 from stretto._engine.lower.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
-from stretto._engine.lower.writer import Writer
 
-if TYPE_CHECKING:  # loaded when a program is for several devices
-    from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
-    from stretto._engine.lower import partitioning
-else:
-    partitioning = LazyModule("stretto._engine.lower.partitioning")
+if TYPE_CHECKING:
+    from stretto._engine.core.shardings import Placement
 
 __all__ = ["Builder", "lower"]
 
@@ -43,13 +38,11 @@ class _Operands(dict[Any, Operand]):
         return self.literal(atom)
 
 
-class Builder(Writer):
+class Builder(Collectives):
     """Writes programs, and the functions that they call."""
 
     def __init__(self, placement: Placement | None = None) -> None:
-        super().__init__()
-        self._placement = placement
-        self._meshes = partitioning.Meshes() if placement else None
+        super().__init__(placement)
         self._functions: dict[Any, tuple[str, Sequence[int]]] = {}
         self._bodies: list[str] = []
         self._places: dict[tuple[int, int], tuple[str, CodeType]] = {}
@@ -170,9 +163,9 @@ class Builder(Writer):
         placed: Sequence[str] = ()
         if self._placement is not None and visibility == "public":
             for i, sharding in enumerate(self._placement.ins):
-                notes.setdefault(i, []).extend(self._placed_at(sharding, arguments[i].type))
+                notes.setdefault(i, []).extend(self.placed_at(sharding, arguments[i].type))
             outs = zip(self._placement.outs, results, strict=True)
-            placed = [_braced(self._placed_at(sharding, r.type)) for sharding, r in outs]
+            placed = [_braced(self.placed_at(sharding, r.type)) for sharding, r in outs]
         head = ", ".join(
             f"{a.name}: {tensor_type(a.type)}{_braced(notes.get(i, ()))}"
             for i, a in enumerate([*parameters, *self._passed.values()])
@@ -189,26 +182,6 @@ class Builder(Writer):
         else:
             outputs = kinds
         return f"func.func {visibility} @{name}({head}) -> ({outputs}) {{\n{body}\n}}"
-
-    # Devices
-
-    @property
-    def partitioned(self) -> bool:
-        """Whether the text is for several devices."""
-        return self._placement is not None and len(self._placement.devices) > 1
-
-    def constrained(self, x: Operand, sharding: NamedSharding) -> Operand:
-        """The operand, which the compiler puts where the sharding says."""
-        if not self.partitioned or self._meshes is None:
-            return x
-        where = self._meshes.sharding(sharding, x.type.ndim)
-        return self.operation("sdy.sharding_constraint", (x,), f"sharding = {where}", x.type)
-
-    def _placed_at(self, sharding: Sharding | None, type: ArrayType) -> list[str]:
-        """The attribute for where an argument or result is, if the text says so."""
-        if sharding is None or not self.partitioned or self._meshes is None:
-            return []
-        return [f"sdy.sharding = {self._meshes.sharding(sharding, type.ndim)}"]
 
     def _placed(self, place: Place | None) -> str:
         """The alias for a line of the user's source; empty if there is none."""

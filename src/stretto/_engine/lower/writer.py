@@ -159,7 +159,12 @@ class Writer:
             + (", has_side_effect = true" if side_effect else ""),
         )
 
-    def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]) -> str:
+    def region(
+        self,
+        types: Sequence[ArrayType],
+        body: Callable[..., Sequence[Operand]],
+        dialect: str = "stablehlo",
+    ) -> str:
         """A region with block arguments of these types; ``body`` writes it and returns results."""
         outer_lines, outer_constants = self._lines, self._constants
         outer_outputs, outer_token = self._outputs, self._token
@@ -173,7 +178,7 @@ class Writer:
         names = ", ".join(r.name for r in results)
         kinds = ", ".join(tensor_type(r.type) for r in results)
         block = f"^bb0({head}):\n" if types else ""
-        end = f"stablehlo.return {names} : {kinds}" if results else "stablehlo.return"
+        end = f"{dialect}.return {names} : {kinds}" if results else f"{dialect}.return"
         text = "{\n" + block + "\n".join([*self._lines, end]) + "\n}"
         self._lines, self._constants = outer_lines, outer_constants
         self._outputs, self._token = outer_outputs, outer_token

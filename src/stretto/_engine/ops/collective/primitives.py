@@ -47,7 +47,6 @@ class Collective(Primitive, abstract=True):
     axis: Any
     size: int
     reference = _BOUND
-    lower = _BOUND
 
     @property
     def effects(self) -> frozenset[Any]:
@@ -115,6 +114,10 @@ class PSum(Adding):
         """A sum over the mapped axis; of what all share, a multiple."""
         return x * full_like(x, self.size) if axis is None else reduce_sum(x, (axis,)), None
 
+    def lower(self, b: Any, x: Any) -> Any:
+        """A sum over the devices along the axis."""
+        return b.all_reduce(x, self.axis)
+
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
         """y_i = sum_j x_j for each i, hence x'_j = sum_i y'_i."""
         return (self(ct),)
@@ -132,6 +135,10 @@ class AllGather(Collective):
         if axis is None:
             return broadcast_to(x, (self.size, *x.shape)), None
         return move_to_front(x, axis), None
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """The parts of the devices along the axis."""
+        return b.all_gather(x, self.axis, self.size)
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
         """y_i[j] = x_j, hence x'_j = sum_i y'_i[j]."""
@@ -159,6 +166,10 @@ class PSumScatter(Adding, Leading):
         """The sum, whose axis 0 becomes the mapped one."""
         return x * full_like(x, self.size) if axis is None else reduce_sum(x, (axis,)), 0
 
+    def lower(self, b: Any, x: Any) -> Any:
+        """A sum over the devices along the axis, of which each keeps a part."""
+        return b.reduce_scatter(x, self.axis)
+
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
         """y_i = sum_j x_j[i], hence x'_j[i] = y'_i."""
         return (AllGather(self.axis, self.size)(ct),)
@@ -183,6 +194,10 @@ class AllToAll(Leading):
             dims = (0, *range(2, x.ndim + 1))
             return broadcast_in_dim(x, (self.size, *x.shape), dims), 0
         return move_to_front(x, axis), 1
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """An exchange between the devices along the axis."""
+        return b.all_to_all(x, self.axis, self.size)
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
         """y_i[j] = x_j[i], hence x'_j[i] = y'_i[j]."""
@@ -209,6 +224,10 @@ class PPermute(Collective):
         x = broadcast_to(x, (self.size, *x.shape)) if axis is None else move_to_front(x, axis)
         return take_rows(x, sources_of(self.perm, self.size), 0) if self.size else x, 0
 
+    def lower(self, b: Any, x: Any) -> Any:
+        """A permutation of the devices along the axis."""
+        return b.permute(x, self.axis, self.perm)
+
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
         """The same pairs, in the other direction."""
         perm = tuple((destination, source) for source, destination in self.perm)
@@ -229,6 +248,10 @@ class AxisIndex(Collective):
         """The number of each example."""
         self.check_size(size)
         return iota(np.int32, size), 0
+
+    def lower(self, b: Any) -> Any:
+        """The device's place along the axis."""
+        return b.place_along(self.axis)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Another axis: the same for all of its examples."""

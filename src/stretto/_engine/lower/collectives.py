@@ -1,0 +1,185 @@
+"""What ``lower`` rules write for several devices: manual regions, and collectives in them.
+
+Layer 5 (lower). In a manual region operations are those of one device, with its parts of the
+arrays. Sources: the specifications of StableHLO and of Shardy's dialect. Next, read ``stablehlo``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.lower.text import Operand
+from stretto._engine.lower.writer import Writer
+
+if TYPE_CHECKING:  # loaded when a program is for several devices
+    from stretto._engine.core.mesh import Mesh
+    from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
+    from stretto._engine.lower import partitioning
+else:
+    partitioning = LazyModule("stretto._engine.lower.partitioning")
+
+__all__ = ["Collectives"]
+
+
+class Collectives(Writer):
+    """A writer of text for the devices of a placement, if there is one."""
+
+    def __init__(self, placement: Placement | None = None) -> None:
+        super().__init__()
+        self._placement = placement
+        self._meshes = partitioning.Meshes() if placement else None
+        self._manual: Mesh | None = None  # the mesh of the manual region that is being written
+        self._channels = 0
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the text is for several devices."""
+        return self._placement is not None and len(self._placement.devices) > 1
+
+    def constrained(self, x: Operand, sharding: NamedSharding) -> Operand:
+        """The operand, which the compiler puts where the sharding says."""
+        if not self.partitioned or self._meshes is None:
+            return x
+        where = self._meshes.sharding(sharding, x.type.ndim)
+        return self.operation("sdy.sharding_constraint", (x,), f"sharding = {where}", x.type)
+
+    def placed_at(self, sharding: Sharding | None, type: ArrayType) -> list[str]:
+        """The attribute for where an argument or result is, if the text says so."""
+        if sharding is None or not self.partitioned or self._meshes is None:
+            return []
+        return [f"sdy.sharding = {self._meshes.sharding(sharding, type.ndim)}"]
+
+    def manual(
+        self,
+        operands: Sequence[Operand],
+        ins: Sequence[NamedSharding],
+        outs: Sequence[NamedSharding],
+        axes: Sequence[Any],
+        parts: Sequence[ArrayType],
+        body: Callable[..., Sequence[Operand]],
+    ) -> list[Operand]:
+        """A region in which ``body`` works on the parts of one device along these axes of the mesh.
+
+        ``parts`` are the types of the operands' parts. The results have the types of the equation.
+        """
+        outer, self._manual = self._manual, (ins or outs)[0].mesh
+        if not self.partitioned or self._meshes is None:
+            results = [*body(*operands)]
+            self._manual = outer
+            return results
+        region = self.region(parts, body, "sdy")
+        self._manual = outer
+        taken = self._meshes.each(ins, [x.type.ndim for x in operands])
+        given = self._meshes.each(outs, [t.ndim for t in self.outs])
+        attributes = (
+            f"in_shardings = {taken}, out_shardings = {given}, "
+            f"manual_axes = {self._meshes.axes((ins or outs)[0].mesh, axes)}"
+        )
+        return self.emit_many(
+            "manual_computation", operands, self.outs, attributes, (region,), dialect="sdy"
+        )
+
+    # Collectives along an axis of the mesh; of one device alone they are no operations.
+
+    def _groups(self, axis: Any) -> np.ndarray:
+        """The devices that differ in their place along the axis alone, a row for each group."""
+        mesh = self._manual
+        assert mesh is not None, "a collective outside of a manual region"
+        numbers = np.arange(mesh.size).reshape(mesh.devices.shape)
+        at = mesh.axis_names.index(axis)
+        return np.moveaxis(numbers, at, -1).reshape(-1, mesh.devices.shape[at])
+
+    def _between(self, axis: Any) -> str:
+        """The attributes that every collective along the axis has."""
+        groups = self._groups(axis)
+        shape = "x".join(map(str, groups.shape))
+        return f"replica_groups = dense<{groups.tolist()}> : tensor<{shape}xi64>, {self._channel()}"
+
+    def _channel(self) -> str:
+        self._channels += 1
+        return f"channel_handle = #stablehlo.channel_handle<handle = {self._channels}, type = 1>"
+
+    def all_reduce(self, x: Operand, axis: Any) -> Operand:
+        """The sum of the operand over the devices along the axis."""
+        if not self.partitioned:
+            return x
+        return self._combined("all_reduce", x, f"{self._between(axis)}, use_global_device_ids", x)
+
+    def reduce_scatter(self, x: Operand, axis: Any) -> Operand:
+        """Of the sum over the devices along the axis, the entry along axis 0 of this device."""
+        one = array_type((1, *x.type.shape[1:]), x.type.dtype)
+        if self.partitioned:
+            attributes = (
+                f"scatter_dimension = 0 : i64, {self._between(axis)}, use_global_device_ids"
+            )
+            x = self._combined("reduce_scatter", x, attributes, Operand("", one))
+        return self.emit("reshape", x, out=array_type(one.shape[1:], one.dtype))
+
+    def _combined(self, op: str, x: Operand, attributes: str, out: Operand) -> Operand:
+        """A collective that adds."""
+        element = array_type((), x.type.dtype)
+        (result,) = self.emit_many(
+            op, (x,), (out.type,), attributes, (self.combiner("add", element),)
+        )
+        return result
+
+    def all_gather(self, x: Operand, axis: Any, size: int) -> Operand:
+        """The operands of all devices along the axis, along a new axis 0."""
+        one = self.emit("reshape", x, out=array_type((1, *x.type.shape), x.type.dtype))
+        if not self.partitioned:
+            return one
+        return self.emit(
+            "all_gather",
+            one,
+            attributes=f"all_gather_dim = 0 : i64, {self._between(axis)}, use_global_device_ids",
+            out=array_type((size, *x.type.shape), x.type.dtype),
+        )
+
+    def all_to_all(self, x: Operand, axis: Any, size: int) -> Operand:
+        """The entries along axis 0, each from another device along the axis."""
+        if not self.partitioned:
+            return x
+        return self.emit(
+            "all_to_all",
+            x,
+            attributes=(
+                f"split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = {size} : "
+                f"i64, {self._between(axis)}"
+            ),
+            out=x.type,
+        )
+
+    def permute(self, x: Operand, axis: Any, pairs: Sequence[tuple[int, int]]) -> Operand:
+        """The operand of another device along the axis; zeros where none is sent."""
+        if not self.partitioned:
+            return x if (0, 0) in pairs else self.splat(0, x.type)
+        sent = [[int(row[a]), int(row[b])] for row in self._groups(axis) for a, b in pairs]
+        listed = (
+            f"dense<{sent}> : tensor<{len(sent)}x2xi64>" if sent else "dense<> : tensor<0x2xi64>"
+        )
+        return self.emit(
+            "collective_permute",
+            x,
+            attributes=f"source_target_pairs = {listed}, {self._channel()}",
+            out=x.type,
+        )
+
+    def place_along(self, axis: Any) -> Operand:
+        """The index of this device along the axis, an int32."""
+        index = array_type((), np.dtype(np.int32))
+        if not self.partitioned:
+            return self.splat(0, index)
+        mesh = self._manual
+        assert mesh is not None, "a collective outside of a manual region"
+        at = mesh.axis_names.index(axis)
+        inner = int(np.prod(mesh.devices.shape[at + 1 :]))
+        number = self.emit("partition_id", out=array_type((), np.dtype(np.uint32)))
+        unsigned = number.type
+        outer = self.emit("divide", number, self.splat(inner, unsigned), out=unsigned)
+        size = self.splat(mesh.devices.shape[at], unsigned)
+        return self.convert(self.emit("remainder", outer, size, out=unsigned), index.dtype)

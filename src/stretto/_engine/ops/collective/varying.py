@@ -1,0 +1,95 @@
+"""From values that are the same along a named axis to values that vary along it, and back.
+
+Layer 2 (ops). In the program of one part of a ``shard_map`` every value is either the same for all
+parts along an axis of the mesh, or varies. These operations go between the two, so that each is
+linear in the right way: what is the same has one cotangent, what varies has one for each part.
+Next, read ``control/shard_map``, which writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.broadcast import reduce_sum
+from stretto._engine.ops.collective.primitives import Adding, Collective
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.layout import move_to_front
+from stretto._engine.ops.shape import slice_in_dim
+
+__all__ = ["PSame", "PSumSame", "PVary"]
+
+
+class PVary(Collective):
+    """A value that is the same for all, for each of them."""
+
+    name = "pvary"
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        return x
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """The value as it is."""
+        return x, axis
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """No operation: each device has the value."""
+        return x
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y_i = x for each i, hence x' = sum_i y'_i."""
+        return (PSumSame(self.axis, self.size)(ct),)
+
+
+class PSumSame(Adding):
+    """The sum over all of a value that varies: one value, the same for all."""
+
+    name = "psum_same"
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        self.check(x)
+        return x
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """A sum over the mapped axis; of what all share, a multiple."""
+        return x * full_like(x, self.size) if axis is None else reduce_sum(x, (axis,)), None
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """A sum over the devices along the axis."""
+        return b.all_reduce(x, self.axis)
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y = sum_i x_i, hence x'_i = y'."""
+        return (PVary(self.axis, self.size)(ct),)
+
+
+class PSame(Collective):
+    """The one value of a value that varies by name alone, being equal for all."""
+
+    name = "psame"
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        return x
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """That of the first."""
+        if axis is None:
+            return x, None
+        first = slice_in_dim(move_to_front(x, axis), 0, 1)
+        return reduce_sum(first, (0,)) if first.type.kind != "bool" else first[0], None
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """No operation: each device has the value."""
+        return x
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y = sum_i x_i / n, of equal x_i, hence x'_i = y' / n."""
+        return (PVary(self.axis, self.size)(ct / full_like(ct, self.size)),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Another axis: the same for each of its examples."""
+        return self(*args), axes[0]

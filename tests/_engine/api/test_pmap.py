@@ -1,0 +1,69 @@
+"""``pmap``: an example on each device."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import lax
+
+A = np.arange(24.0, dtype=np.float32).reshape(8, 3)
+
+
+@pytest.mark.devices
+def test_examples():
+    f = st.pmap(lambda x, y: (x / lax.psum(x, "i"), y + lax.axis_index("i")), axis_name="i")
+    shares, places = f(A, np.zeros(8, np.int32))
+    np.testing.assert_allclose(shares, A / A.sum(0), rtol=1e-6)
+    np.testing.assert_array_equal(places, range(8))
+    assert shares.devices() == set(st.devices()) and shares.addressable_shards[2].data.shape == (
+        1,
+        3,
+    )
+    mapped = st.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")
+    np.testing.assert_allclose(shares, mapped(A), rtol=1e-6)
+
+
+@pytest.mark.devices
+def test_axes_and_static_arguments():
+    f = st.pmap(
+        lambda tree, n, w: tree["a"] * n + w,
+        in_axes=({"a": 1}, None, None),
+        out_axes=1,
+        static_broadcasted_argnums=1,
+    )
+    np.testing.assert_array_equal(f({"a": A.T}, 2, 1.0), A.T * 2 + 1)
+    same = st.pmap(lambda x: lax.pmean(x, "i"), axis_name="i", out_axes=None)
+    np.testing.assert_allclose(same(A), A.mean(0), rtol=1e-6)
+    fewer = st.pmap(lambda x: x + 1, devices=st.devices()[2:5])
+    assert fewer(A[:3]).devices() == set(st.devices()[2:5])
+
+
+@pytest.mark.devices
+def test_training():
+    def step(w, x):
+        value, slope = st.value_and_grad(lambda w: ((x @ w) ** 2).mean())(w)
+        return w - 0.1 * lax.pmean(slope, "i"), lax.pmean(value, "i")
+
+    train = st.pmap(step, axis_name="i", donate_argnums=0)
+    x = np.random.default_rng(0).standard_normal((8, 5, 3)).astype(np.float32)
+    w = st.device_put(np.ones((8, 3), np.float32), None)
+    alone = snp.ones(3)
+    for _ in range(5):
+        w, value = train(w, x)
+        alone = alone - 0.1 * st.grad(lambda w: ((x.reshape(40, 3) @ w) ** 2).mean())(alone)
+    np.testing.assert_allclose(w, np.tile(alone, (8, 1)), rtol=1e-5)
+    assert value.shape == (8,)
+    gradient = st.grad(lambda x: (st.pmap(lambda r: lax.psum(r, "i"), axis_name="i")(x) ** 2).sum())
+    np.testing.assert_allclose(gradient(snp.array(A)), np.tile(16 * A.sum(0), (8, 1)), rtol=1e-6)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match=r"one number of examples; got args\[0\]: 2, args\[1\]: 3"):
+        st.pmap(lambda x, y: x)(snp.ones(2), snp.ones(3))
+    with pytest.raises(ValueError, match=r"args\[0\] has shape \(\), and no axis 0"):
+        st.pmap(lambda x: x)(1.0)
+    with pytest.raises(ValueError, match="none is mapped"):
+        st.pmap(lambda x: x, in_axes=None)(1.0)
+    with pytest.raises(ValueError, match="needs 99 devices"):
+        st.pmap(lambda x: x)(snp.ones(99))
