@@ -110,3 +110,12 @@ def test_callbacks_are_refused(mesh):
 
     with pytest.raises(NotImplementedError, match="cannot call Python"):
         st.jit(f)(st.device_put(A, NamedSharding(mesh, P("x"))))
+
+
+def test_two_meshes_of_the_same_devices(mesh):
+    flat = st.make_mesh((8,), ("z",))
+    a = st.device_put(A, NamedSharding(mesh, P("x", "y")))
+    b = st.device_put(A.T @ A, NamedSharding(st.make_mesh((2, 4), ("u", "v")), P("u", "v")))
+    c = st.device_put(A, NamedSharding(flat, P("z")))
+    np.testing.assert_allclose(st.jit(lambda a, b, c: a @ b + c)(a, b, c), A @ (A.T @ A) + A)
+    np.testing.assert_array_equal(a + c, 2 * A)

@@ -171,6 +171,14 @@ def test_members_on_devices_need_no_collective():
 
 
 @pytest.mark.devices
+def test_large_constants():
+    mesh = st.make_mesh((8,), ("x",))
+    table = np.arange(4000.0, dtype=np.float32)
+    f = st.shard_map(lambda a: a + snp.array(table)[10:14], mesh=mesh, in_specs=X, out_specs=X)
+    np.testing.assert_array_equal(st.jit(f)(snp.zeros((8, 4))), np.tile(table[10:14], (8, 1)))
+
+
+@pytest.mark.devices
 def test_some_axes_alone():
     mesh = st.make_mesh((4, 2), ("x", "y"))
     f = st.shard_map(
