@@ -169,3 +169,17 @@ def test_many_programs_with_collectives_in_flight():
     for _ in range(300):
         expected = expected - 0.01 * expected.mean()
     np.testing.assert_allclose(x, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_extrema_over_devices_keep_nan(dtype):
+    rows = np.array([[1, -2, np.nan, np.inf, -np.inf], [-1, 3, 5, 2, -7]] * 4, np.float32)
+    rows[3, 4] = -np.nan
+    whole = snp.array(rows, dtype)
+    x = st.device_put(whole, over(P("x")))
+    for extremum in (snp.max, snp.min):
+        for axis in (0, 1, None):
+            got = extremum(x, axis=axis)
+            np.testing.assert_array_equal(
+                np.asarray(got, np.float32), np.asarray(extremum(whole, axis=axis), np.float32)
+            )
