@@ -9,6 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import NamedSharding, P
+from stretto._engine.runtime import sharded
 
 pytestmark = pytest.mark.devices
 
@@ -183,3 +184,19 @@ def test_extrema_over_devices_keep_nan(dtype):
             np.testing.assert_array_equal(
                 np.asarray(got, np.float32), np.asarray(extremum(whole, axis=axis), np.float32)
             )
+
+
+def test_what_was_compiled_can_be_forgotten():
+    x = st.device_put(A, over(P("x")))
+    st.jit(lambda x: x @ x.T - 3)(x)
+    assert sharded._by_text
+    st.clear_caches()
+    assert not sharded._by_text
+    np.testing.assert_array_equal(x + 1, A + 1)
+
+
+def test_python_is_not_called_from_several_devices():
+    x = st.device_put(A, over(P("x")))
+    f = lambda x: st.pure_callback(np.sin, st.ShapeDtypeStruct((8, 8), "float32"), x)
+    with pytest.raises(NotImplementedError, match="cannot call Python"):
+        st.lax.scan(lambda c, _: (f(c), None), x, None, length=2)

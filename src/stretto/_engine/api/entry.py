@@ -318,10 +318,6 @@ class Entry:
                     f"once: pass a copy, snp.copy(...), as one of them"
                 )
 
-    def sharding_of(self, name: str) -> Sharding | None:
-        """The sharding of the argument that messages call so."""
-        return self.ins[list(self.names).index(name)] if self.ins else None
-
     def _name(self, k: int) -> str:
         """What messages call the k-th of the values passed."""
         own = len(self.names) if self.kept is None else len(self.kept)

@@ -238,7 +238,9 @@ class Compiled(Stage[R_co]):
 
     def _check(self, arrays: Sequence[Any]) -> None:
         wrong = []
-        for array, expected, name in zip(arrays, self._types, self._entry.names, strict=True):
+        places = self._entry.ins or (None,) * len(arrays)
+        names = self._entry.names
+        for array, expected, asked, name in zip(arrays, self._types, places, names, strict=True):
             if isinstance(array, Tracer):
                 raise TypeError(
                     f"{self.fun_name}: a function compiled ahead of time takes arrays only, and "
@@ -248,7 +250,7 @@ class Compiled(Stage[R_co]):
             got = array.type
             if (got.shape, got.dtype) != (expected.shape, expected.dtype):
                 wrong.append(f"{name} as {expected}, called with {got}")
-            asked, has = self._entry.sharding_of(name), getattr(array, "_sharding", None)
+            has = getattr(array, "_sharding", None)
             if has is not None and has != asked:
                 wrong.append(f"{name} with the sharding {asked}, called with {has}")
         if wrong:

@@ -75,16 +75,13 @@ class ShardMap(ControlFlow):
         for i, (type, spec, part) in enumerate(
             zip(types, self.ins, self.program.in_types, strict=True)
         ):
-            check_split(NamedSharding(self.mesh, spec), type.shape, f"shard_map: operand {i}")
-            if self._part(type, spec).shape != part.shape:
+            sharding = NamedSharding(self.mesh, spec)
+            check_split(sharding, type.shape, f"shard_map: operand {i}")
+            if sharding.shard_shape(type.shape) != part.shape:
                 raise TypeError(f"shard_map: the parts of operand {i} are {type}, expected {part}")
         return tuple(
             [self._whole(t, s) for t, s in zip(self.program.out_types, self.outs, strict=True)]
         )
-
-    def _part(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
-        entries = _entries(type.shape, spec)
-        return type.with_shape(tuple([n // self.mesh.size_of(axes_of(p)) for n, p in entries]))
 
     def _whole(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
         entries = _entries(type.shape, spec)
@@ -93,9 +90,8 @@ class ShardMap(ControlFlow):
     def interpret(self, *args: Any) -> Sequence[Any]:
         """Run it as what it means: nested maps over the axes."""
         sizes = self.mesh.shape
-        program, placed = self.program, [list(map(axes_of, s)) for s in self.ins]
+        program, orders = self.program, [spec.names for spec in self.ins]
         values = [_split(x, spec, sizes) for x, spec in zip(args, self.ins, strict=True)]
-        orders = [[name for part in parts for name in part] for parts in placed]
         masks = []
         for name in reversed(self.axes):  # the innermost map first
             mapped = tuple([name in order for order in orders])

@@ -203,3 +203,5 @@ def clear() -> None:
     """Forget what was compiled; what is on disk stays."""
     _kept_operation.cache_clear()
     _by_text.clear()
+    if SHARDED:
+        sharded.clear()

@@ -29,7 +29,7 @@ from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
 from stretto._engine.plan.prepare import prepare
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import SHARDED, Array, Donated, text_of
+from stretto._engine.runtime.array import SHARDED, Array, text_of
 from stretto._engine.runtime.device import CPU
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.partitions import PlacedExecutable, compile_placed, parts_of, put
@@ -38,6 +38,7 @@ __all__ = [
     "Shard",
     "Sharded",
     "all_placed",
+    "clear",
     "compiled",
     "of_parts",
     "placed",
@@ -80,9 +81,7 @@ class Sharded(Array):
 
         Raises ``DonatedArrayError`` if the array was donated to a jitted call, or deleted.
         """
-        if self._buffer.__class__ is Donated:
-            self._buffer.refuse(self.type)
-        return [pjrt.to_host(part) for part in parts_of(self._buffer)]
+        return [pjrt.to_host(part) for part in parts_of(self.to_give())]
 
     def to_host(self) -> np.ndarray:
         """Give the NumPy face, put together if need be: not to be written, nor handed to users.
@@ -127,45 +126,6 @@ class Sharded(Array):
         """
         return pjrt.to_device(self.to_host(), self.type, own=False)
 
-    def to_give(self) -> Any:
-        """Give the buffer of the parts, to be handed over; see ``donate``.
-
-        Returns:
-            The buffer.
-
-        Raises:
-            DonatedArrayError: the array was donated to a jitted call, or deleted.
-        """
-        if self._buffer.__class__ is Donated:
-            self._buffer.refuse(self.type)
-        return self._buffer
-
-    def kept(self) -> Any:
-        """Give what to keep of the array while it is donated, for ``take_back``.
-
-        Returns:
-            The buffer of the parts.
-        """
-        return self._buffer
-
-    def _shards(self) -> list[Shard]:
-        """The parts on devices of this process, in the order of the devices."""
-        sharding, found = self._sharding, []
-        seen: dict[Any, int] = {}
-        local = iter(parts_of(self.to_give()))
-        for device, index in zip(
-            sharding.device_list, sharding.indices(self.type.shape), strict=True
-        ):
-            key = tuple([(part.start, part.stop) for part in index])
-            copy = seen[key] = seen.get(key, -1) + 1
-            if device.is_local:
-                part = next(local)
-                type = self.type.with_shape(sharding.shard_shape(self.type.shape))
-                found.append(
-                    Shard(device, index, copy, of_parts(type, part, SingleDeviceSharding(device)))
-                )
-        return found
-
     def __repr__(self) -> str:
         if self._sharding.is_fully_addressable or self._sharding.is_fully_replicated:
             return text_of(self.to_host(), self.type)
@@ -198,7 +158,17 @@ def sharding_of(x: Array) -> Sharding:
 
 def shards_of(x: Any) -> list[Shard]:
     """The parts of an array with a sharding on devices of this process, in order."""
-    return x._shards()
+    sharding, found = x._sharding, []
+    type = x.type.with_shape(sharding.shard_shape(x.type.shape))
+    seen: dict[Any, int] = {}
+    local = iter(parts_of(x.to_give()))
+    for device, index in zip(sharding.device_list, sharding.indices(x.type.shape), strict=True):
+        key = tuple([(part.start, part.stop) for part in index])
+        copy = seen[key] = seen.get(key, -1) + 1
+        if device.is_local:
+            data = of_parts(type, next(local), SingleDeviceSharding(device))
+            found.append(Shard(device, index, copy, data))
+    return found
 
 
 def placed(x: Array, sharding: Sharding) -> Sharded:
@@ -247,6 +217,12 @@ def compiled(
     )
 
 
+def clear() -> None:
+    """Forget what was compiled."""
+    _by_text.clear()
+    _identity.cache_clear()
+
+
 def sharding_if_any(x: Any) -> Sharding | None:
     """The sharding of a value, if it has one of its own."""
     return x._sharding if _is_sharded(x) else None
@@ -272,7 +248,7 @@ def run_placed(program: Program, args: Sequence[Array]) -> list[Array]:
     run = executables.get(placement)
     if run is None:
         text = lower(prepare(program), placement=placement)
-        run = executables[placement] = compile_placed(text, program.out_types, placement)
+        run = executables[placement] = compiled(text, program.out_types, placement, ())
     return run_on(run, args)
 
 

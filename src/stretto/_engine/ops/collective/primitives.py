@@ -31,6 +31,7 @@ __all__ = [
     "PPermute",
     "PSum",
     "PSumScatter",
+    "Total",
     "sources_of",
     "take_rows",
 ]
@@ -100,10 +101,8 @@ class Leading(Collective, abstract=True):
             raise ValueError(f"{self.name}: axis 0 must have size {self.size}, got {x}")
 
 
-class PSum(Adding):
+class Total(Adding, abstract=True):
     """The sum over the examples: the same for all."""
-
-    name = "psum"
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's type."""
@@ -117,6 +116,12 @@ class PSum(Adding):
     def lower(self, b: Any, x: Any) -> Any:
         """A sum over the devices along the axis."""
         return b.all_reduce(x, self.axis)
+
+
+class PSum(Total):
+    """The sum over the examples, for each of them."""
+
+    name = "psum"
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
         """y_i = sum_j x_j for each i, hence x'_j = sum_i y'_i."""

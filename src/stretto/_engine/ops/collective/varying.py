@@ -8,14 +8,12 @@ Next, read ``control/shard_map``, which writes them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.broadcast import reduce_sum
-from stretto._engine.ops.collective.primitives import Adding, Collective
+from stretto._engine.ops.collective.primitives import Collective, Total
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.layout import move_to_front
+from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = ["PSame", "PSumSame", "PVary"]
@@ -43,23 +41,10 @@ class PVary(Collective):
         return (PSumSame(self.axis, self.size)(ct),)
 
 
-class PSumSame(Adding):
+class PSumSame(Total):
     """The sum over all of a value that varies: one value, the same for all."""
 
     name = "psum_same"
-
-    def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
-        self.check(x)
-        return x
-
-    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """A sum over the mapped axis; of what all share, a multiple."""
-        return x * full_like(x, self.size) if axis is None else reduce_sum(x, (axis,)), None
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """A sum over the devices along the axis."""
-        return b.all_reduce(x, self.axis)
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
         """y = sum_i x_i, hence x'_i = y'."""
@@ -80,7 +65,7 @@ class PSame(Collective):
         if axis is None:
             return x, None
         first = slice_in_dim(move_to_front(x, axis), 0, 1)
-        return reduce_sum(first, (0,)) if first.type.kind != "bool" else first[0], None
+        return reshape(first, first.shape[1:]), None
 
     def lower(self, b: Any, x: Any) -> Any:
         """No operation: each device has the value."""
@@ -89,7 +74,3 @@ class PSame(Collective):
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
         """y = sum_i x_i / n, of equal x_i, hence x'_i = y' / n."""
         return (PVary(self.axis, self.size)(ct / full_like(ct, self.size)),)
-
-    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Another axis: the same for each of its examples."""
-        return self(*args), axes[0]
