@@ -18,6 +18,7 @@ EXCLUDED = {
     "PSame": "maps over devices alone have it; their tests take its rules, to second order",
     "PSumSame": "as PSame",
     "PVary": "as PSame",
+    "TotalsTogether": "the planner writes it after all transformations",
     "ShardMap": "it needs devices; its tests take all rules, to second order",
     "ShardingConstraint": "it needs devices, and computes nothing; its tests have it",
     "ZetaSlope": "it is written out, and long to compile; its laws have it, to second order",

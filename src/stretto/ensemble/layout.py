@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stretto.ensemble.groups import Group
+from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.running import Runner
 
 __all__ = ["Layout"]
@@ -18,16 +19,27 @@ __all__ = ["Layout"]
 class Layout:
     """The groups of an ensemble, and how they are run; compared by value."""
 
-    __slots__ = ("_hash", "_runners", "chunk_size", "groups", "names", "options", "runner")
+    __slots__ = (
+        "_hash",
+        "_runners",
+        "chunk_size",
+        "groups",
+        "names",
+        "options",
+        "over",
+        "runner",
+    )
 
     def __init__(
         self,
         groups: Iterable[Group],
         chunk_size: int | str | None = None,
         options: tuple[tuple[str, Any], ...] = (),
+        over: OverMesh | None = None,
         runners: dict[Any, Runner] | None = None,
     ) -> None:
         self.groups, self.chunk_size, self.options = tuple(groups), chunk_size, options
+        self.over = over
         is_many = len(self.groups) > 1
         self.names = tuple(
             f"group{g}.{name}" if is_many else name
@@ -35,14 +47,20 @@ class Layout:
             for name in group.names
         )
         """Of all arrays, one group after the other."""
-        self._hash = hash((self.groups, chunk_size, options))
+        self._hash = hash((self.groups, chunk_size, options, over))
         self._runners = {} if runners is None else runners
-        runner = Runner(self.groups, chunk_size, dict(options))
-        self.runner = self._runners.setdefault(self.groups, runner)
+        runner = Runner(self.groups, chunk_size, dict(options), over)
+        self.runner = self._runners.setdefault((self.groups, over), runner)
 
     def of(self, groups: Iterable[Group]) -> Layout:
-        """Other groups, run in the same way."""
-        return Layout(groups, self.chunk_size, self.options, self._runners)
+        """Other groups, run in the same way; not over a mesh that does not divide them."""
+        groups = tuple(groups)
+        over = self.over if self.over and self.over.splits(groups) else None
+        return Layout(groups, self.chunk_size, self.options, over, self._runners)
+
+    def over_devices(self, over: OverMesh) -> Layout:
+        """The same groups, run over a mesh that divides them."""
+        return Layout(self.groups, self.chunk_size, self.options, over, self._runners)
 
     def split(self, arrays: Iterable[Any]) -> list[list[Any]]:
         """The arrays of each group, from those of all."""
@@ -89,6 +107,7 @@ class Layout:
             and self.groups == other.groups
             and self.chunk_size == other.chunk_size
             and self.options == other.options
+            and self.over == other.over
         )
 
     def __hash__(self) -> int:
@@ -98,7 +117,7 @@ class Layout:
         return self  # nothing in it changes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Layout, (self.groups, self.chunk_size, self.options)
+        return Layout, (self.groups, self.chunk_size, self.options, self.over)
 
 
 def _described(groups: Sequence[Group]) -> str:

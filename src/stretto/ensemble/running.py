@@ -13,13 +13,13 @@ import numpy as np
 
 from stretto._engine.api.jit import jit
 from stretto._engine.api.stages import on_device
-from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group
+from stretto.ensemble.over_mesh import OverMesh, mapped
 from stretto.nn.state import stateful_call
 from stretto.numpy.taking import take
 from stretto.random.keys import checked, split
@@ -53,6 +53,7 @@ def over_members(
     axes: Sequence[Any],
     key: Key | None,
     chunk_size: int | str | None,
+    over: OverMesh | None,
     out_axes: Tree = 0,
 ) -> list[Any]:
     """``f(group, member, *args)`` for each member; results stacked, one tree a group.
@@ -84,13 +85,8 @@ def over_members(
                 return f(group, group.of(member), *tree.unflatten(spec, filled))
 
         in_axes = (group.axes, None if own is None else 0, *[along[i] for i in traced])
-        run = vmap(
-            one,
-            in_axes,
-            out_axes(group) if callable(out_axes) else out_axes,
-            axis_size=group.size,
-            chunk_size=chunk_size,
-        )
+        out = out_axes(group) if callable(out_axes) else out_axes
+        run = mapped(one, in_axes, out, group.size, chunk_size, over)
         outs.append(run(list(column), own, *parts))
     return outs
 
@@ -154,9 +150,14 @@ class Runner:
     """
 
     def __init__(
-        self, groups: Sequence[Group], chunk_size: int | str | None, options: Mapping[str, Any]
+        self,
+        groups: Sequence[Group],
+        chunk_size: int | str | None,
+        options: Mapping[str, Any],
+        over: OverMesh | None,
     ) -> None:
         self._groups, self._chunk_size, self._options = groups, chunk_size, options
+        self._over = over
         self._compiled: dict[Any, Any] = {}
         self._quick: dict[Any, Any] = {}
 
@@ -251,7 +252,9 @@ class Runner:
             return member(*args, **kwargs)
 
         axes = (axis,) * len(args)
-        outs = over_members(self._groups, one, arrays, args, axes, key, self._chunk_size)
+        outs = over_members(
+            self._groups, one, arrays, args, axes, key, self._chunk_size, self._over
+        )
         return together(self._groups, outs)
 
     def _stateful(
@@ -282,6 +285,7 @@ class Runner:
             axes,
             key,
             self._chunk_size,
+            self._over,
             lambda group: (0, group.axes),
         )
         return together(self._groups, [out for out, _ in outs]), [after for _, after in outs]

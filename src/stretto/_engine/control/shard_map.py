@@ -20,9 +20,10 @@ from stretto._engine.control.while_loop import While
 from stretto._engine.core.effects import NamedAxis, OnMesh
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.mesh import Mesh, PartitionSpec, axes_of
-from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.program import Equation, Program, Var, literal
 from stretto._engine.core.shardings import NamedSharding, check_split
 from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.arithmetic import MUL
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.collective.primitives import (
     AllGather,
@@ -370,12 +371,13 @@ def explicit(
             results = _differing(primitive, args, len(equation.outputs))
             differs.update(zip(equation.outputs, results, strict=True))
             atoms = [now.get(a, a) for a in equation.inputs]
+            if type(primitive) is PSum and primitive.axis in order:
+                primitive, atoms = _total(primitive, atoms[0], varies.get(atoms[0], frozenset()))
             named = {e.name for e in primitive.effects if _names(e, order)}
             together = frozenset().union(named, *[varies.get(a, frozenset()) for a in atoms])
             atoms = [widened(a, together, place) for a in atoms]
             made = [Var(v.type) for v in equation.outputs]
-            if type(primitive) is PSum:
-                primitive = PSumSame(primitive.axis, primitive.size)
+            if type(primitive) is PSumSame:
                 together -= {primitive.axis}
             equations.append(Equation(primitive, atoms, made, place))
             now.update(zip(equation.outputs, made, strict=True))
@@ -399,6 +401,14 @@ def explicit(
             value = applied(PSame(axis, sizes[axis]), value, rest, None)
         results.append(widened(value, wanted, None))
     return Program(inputs, equations, results, program.name)
+
+
+def _total(primitive: PSum, x: Any, varies: _Axes) -> tuple[Any, list[Any]]:
+    """The operation, and its operands, for a sum along an axis of the mesh."""
+    if primitive.axis in varies:
+        return PSumSame(primitive.axis, primitive.size), [x]
+    # The sum of what all have is a multiple, for which nothing is sent.
+    return MUL, [x, literal(primitive.size, x.type)]
 
 
 # Its meaning, as nested maps

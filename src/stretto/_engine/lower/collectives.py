@@ -6,6 +6,7 @@ arrays. Sources: the specifications of StableHLO and of Shardy's dialect. Next, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,17 +87,18 @@ class Collectives(Writer):
 
     # Collectives along an axis of the mesh; of one device alone they are no operations.
 
-    def _groups(self, axis: Any) -> np.ndarray:
-        """The devices that differ in their place along the axis alone, a row for each group."""
+    def _groups(self, *axes: Any) -> np.ndarray:
+        """The devices that differ in their place along these axes alone, a row for each group."""
         mesh = self._manual
         assert mesh is not None, "a collective outside of a manual region"
         numbers = np.arange(mesh.size).reshape(mesh.devices.shape)
-        at = mesh.axis_names.index(axis)
-        return np.moveaxis(numbers, at, -1).reshape(-1, mesh.devices.shape[at])
+        last = range(-len(axes), 0)
+        moved = np.moveaxis(numbers, [mesh.axis_names.index(axis) for axis in axes], last)
+        return moved.reshape(-1, mesh.size_of(axes))
 
-    def _between(self, axis: Any) -> str:
-        """The attributes that every collective along the axis has."""
-        groups = self._groups(axis)
+    def _between(self, *axes: Any) -> str:
+        """The attributes that every collective along the axes has."""
+        groups = self._groups(*axes)
         shape = "x".join(map(str, groups.shape))
         return f"replica_groups = dense<{groups.tolist()}> : tensor<{shape}xi64>, {self._channel()}"
 
@@ -104,11 +106,36 @@ class Collectives(Writer):
         self._channels += 1
         return f"channel_handle = #stablehlo.channel_handle<handle = {self._channels}, type = 1>"
 
-    def all_reduce(self, x: Operand, axis: Any) -> Operand:
-        """The sum of the operand over the devices along the axis."""
+    def all_reduce(self, operands: Sequence[Operand], axes: Sequence[Any]) -> Sequence[Operand]:
+        """The sum of each operand, all of one dtype, over the devices along the axes."""
         if not self.partitioned:
-            return x
-        return self._combined("all_reduce", x, f"{self._between(axis)}, use_global_device_ids", x)
+            return operands
+        attributes = f"{self._between(*axes)}, use_global_device_ids"
+        if len(operands) == 1:
+            return [self._added("all_reduce", operands[0], attributes, operands[0].type)]
+        # As one vector: Shardy cannot pass on a collective of several operands.
+        dtype = operands[0].type.dtype
+        sizes = [math.prod(x.type.shape) for x in operands]
+        flat = [
+            self.emit("reshape", x, out=array_type((size,), dtype))
+            for x, size in zip(operands, sizes, strict=True)
+        ]
+        whole = array_type((sum(sizes),), dtype)
+        joined = self.emit("concatenate", *flat, attributes="dimension = 0 : i64", out=whole)
+        total = self._added("all_reduce", joined, attributes, whole)
+        results, start = [], 0
+        for x, size in zip(operands, sizes, strict=True):
+            first, last = self.ints([start]), self.ints([start + size])
+            part = self.emit(
+                "slice",
+                total,
+                attributes=f"start_indices = {first}, limit_indices = {last}, "
+                f"strides = {self.ints([1])}",
+                out=array_type((size,), dtype),
+            )
+            results.append(self.emit("reshape", part, out=x.type))
+            start += size
+        return results
 
     def reduce_scatter(self, x: Operand, axis: Any) -> Operand:
         """Of the sum over the devices along the axis, the entry along axis 0 of this device."""
@@ -117,15 +144,13 @@ class Collectives(Writer):
             attributes = (
                 f"scatter_dimension = 0 : i64, {self._between(axis)}, use_global_device_ids"
             )
-            x = self._combined("reduce_scatter", x, attributes, Operand("", one))
+            x = self._added("reduce_scatter", x, attributes, one)
         return self.emit("reshape", x, out=array_type(one.shape[1:], one.dtype))
 
-    def _combined(self, op: str, x: Operand, attributes: str, out: Operand) -> Operand:
+    def _added(self, op: str, x: Operand, attributes: str, out: ArrayType) -> Operand:
         """A collective that adds."""
-        element = array_type((), x.type.dtype)
-        (result,) = self.emit_many(
-            op, (x,), (out.type,), attributes, (self.combiner("add", element),)
-        )
+        region = self.combiner("add", array_type((), x.type.dtype))
+        (result,) = self.emit_many(op, (x,), (out,), attributes, (region,))
         return result
 
     def all_gather(self, x: Operand, axis: Any, size: int) -> Operand:

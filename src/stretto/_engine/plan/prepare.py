@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto._engine.core.config import config
+from stretto._engine.core.effects import meshes
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Program
 from stretto._engine.rolling.rolling import roll
@@ -18,12 +19,13 @@ from stretto._engine.transforms.common import simplified
 from stretto._engine.transforms.simplify import live
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.plan import gathered, recomputed, separated, stored
+    from stretto._engine.plan import gathered, recomputed, separated, stored, together
 else:
     gathered = LazyModule("stretto._engine.plan.gathered")
     recomputed = LazyModule("stretto._engine.plan.recomputed")
     separated = LazyModule("stretto._engine.plan.separated")
     stored = LazyModule("stretto._engine.plan.stored")
+    together = LazyModule("stretto._engine.plan.together")
 
 __all__ = ["prepare"]
 
@@ -37,4 +39,6 @@ def prepare(program: Program) -> Program:
         program = roll(program)
     if config.simplify:
         program = stored.stored(separated.separated(program))
+        if meshes(program.effects):
+            program = together.together(program)
     return program

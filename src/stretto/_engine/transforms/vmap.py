@@ -106,7 +106,7 @@ class Vectorizer(Interpreter):
             if primitive.holds_programs:
                 out, axis = rule(self.named_size, values, axes)
             elif named:
-                out, axis = primitive.collect(self.size, values, axes)
+                out, axis = primitive.collect(self.name, self.size, values, axes)
             elif self.recorder is None:
                 out, axis = rule(self.size, values, axes)
             else:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.jit import jit
-from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
+from stretto.ensemble.over_mesh import OverMesh, mapped
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
 from stretto.ensemble.training.state import Pack, TrainState
 from stretto.random.keys import fold_in
@@ -58,11 +58,11 @@ class Evaluator:
                     f"fit: metrics must be functions of a member and a batch, by names other than "
                     f"'loss'; got {name!r}: {type(f).__name__}"
                 )
-        self._part = jit(self._on_part, static_argnums=(4,))
+        self._part = jit(self._on_part, static_argnums=(4, 5))
 
     def __call__(self, state: TrainState, data: Tree, batch_size: int) -> dict[str, np.ndarray]:
         """By name, the means for all members in their order; NaN for those not trained any more."""
-        total = tree.leaves(data)[0].shape[0]
+        total, over = tree.leaves(data)[0].shape[0], state.layout.over
         scores: dict[str, np.ndarray] = {}
         for pack in state.packs:
             active = np.asarray(pack.rows.active)
@@ -72,7 +72,7 @@ class Evaluator:
             for start in range(0, total, batch_size):
                 size = min(batch_size, total - start)
                 with config(recompilation_warning=0, **dict(state.layout.options)):
-                    part = self._part(pack, data, np.int32(start), state.key, size)
+                    part = self._part(pack, data, np.int32(start), state.key, size, over)
                 more = {n: np.asarray(x, np.float64) * size for n, x in part.items()}
                 sums = more if sums is None else {n: sums[n] + more[n] for n in sums}
             for name, x in (sums or {}).items():
@@ -80,7 +80,15 @@ class Evaluator:
                 here[list(pack.group.places)] = np.where(active, x / total, np.nan)
         return scores
 
-    def _on_part(self, pack: Pack, data: Tree, start: Tree, key: Key, size: int) -> dict[str, Any]:
+    def _on_part(
+        self,
+        pack: Pack,
+        data: Tree,
+        start: Tree,
+        key: Key,
+        size: int,
+        over: OverMesh | None,
+    ) -> dict[str, Any]:
         batch = tree.map(lambda x: dynamic_slice_in_dim(x, start, size), data)
         group = dataclasses.replace(pack.group, structure=in_mode(pack.group, False))
         key = fold_in(fold_in(key, _STREAM), start)
@@ -97,6 +105,5 @@ class Evaluator:
             return metrics
 
         rows = pack.rows
-        return vmap(of_one, axis_size=pack.group.size)(
-            {**rows.own, **rows.kept}, rows.number, rows.extra
-        )
+        run = mapped(of_one, 0, 0, pack.group.size, None, over)
+        return run({**rows.own, **rows.kept}, rows.number, rows.extra)

@@ -21,8 +21,10 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
+from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.groups import M_co
+from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, divergences
 from stretto.ensemble.training.evaluation import Evaluator
@@ -36,6 +38,7 @@ from stretto.ensemble.training.examples import (
 )
 from stretto.ensemble.training.loop import Loop
 from stretto.ensemble.training.order import ORDERS, DataOrder
+from stretto.ensemble.training.over_devices import check_examples, put_state
 from stretto.ensemble.training.progress import Reporter
 from stretto.ensemble.training.state import TrainState
 from stretto.ensemble.training.stopping import EarlyStopping
@@ -97,6 +100,7 @@ def fit(
     checkpoint: Checkpoints | str | os.PathLike[str] | None = None,
     resume: bool | str = "auto",
     progress: bool | None = None,
+    mesh: Mesh | None = None,
 ) -> Fitted[M]:
     """Train all members, each with its own shuffle, optimiser state and random numbers.
 
@@ -148,6 +152,13 @@ def fit(
             that place.
         progress: ``True`` shows a bar, and, where there is no terminal, a line for each entry;
             ``None`` the bar only; ``False`` nothing.
+        mesh: devices to train on: its axis "members" splits the members, as ``Ensemble.shard``
+            does; its axis "data" the examples of each batch, of which every device computes its
+            part: the loss must be a mean over the examples, as losses and gradients of the parts
+            are averaged; layers that look at a whole batch look at a part, and layers that draw
+            random numbers draw others for each. By default the mesh that the ensemble is on, if it
+            is on one. Where it can be split evenly, the result does not depend on the number of
+            devices, but for the rounding of sums over "data".
 
     Returns:
         A ``Fitted``: the ensemble, the history, which members were stopped or diverged, and the
@@ -187,6 +198,7 @@ def fit(
         raise ValueError("fit: metrics are measured on validation data; give validation=(x, y)")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
         checkpoint = Checkpoints(checkpoint)
+    over = _put_on(mesh, ensemble)
     trainer = Trainer(
         loss,
         optimiser,
@@ -196,19 +208,10 @@ def fit(
         on_divergence=on_divergence,
         early_stopping=early_stopping is not None,
     )
-    members = len(ensemble)
-    plan: DataOrder | None = None
-    if is_examples(data):
-        data, count = examples_of(data, "data")
-        plan = _order(count, batch_size, order or "own", members, fraction, drop_last)
-        each, size = plan.each, plan.batch_size
-        first = tree.map(lambda x: ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), data)
-    else:
-        each = order == "own"
-        first, data = _first(_iterable(loss, data, order, batch_size))
-        if each:
-            _refuse_others_than_members(first, members)
-            first = tree.map(lambda x: x[0], first)
+    plan, first, data = _planned(
+        loss, data, order, batch_size, len(ensemble), fraction, drop_last, over
+    )
+    each = order == "own" if plan is None else plan.each
     part = validation_batch_size or _USUAL_PART
     if validation is not None:
         validation, _ = examples_of(validation, "validation")
@@ -253,13 +256,21 @@ def fit(
             reporter=reporter,
         )
         try:
-            state = loop.run(state)
+            state = loop.run(put_state(state))
         except BaseException:
             # An interruption can fall where a step has taken the arrays and not yet given others.
             with contextlib.suppress(DonatedArrayError):
                 ensemble._arrays = _copied(loop.state.ensemble._arrays)
             raise
     return _finished(ensemble, state, early_stopping, on_divergence)
+
+
+def _put_on(mesh: Mesh | None, ensemble: Ensemble) -> OverMesh | None:
+    """How the ensemble is over a mesh, after it was put on this one, if one is given."""
+    if mesh is not None:
+        put = ensemble.shard(mesh)
+        ensemble._layout, ensemble._arrays = put._layout, put._arrays
+    return ensemble._layout.over
 
 
 def _check_counts(least: int, **counts: Any) -> None:
@@ -281,9 +292,38 @@ def _finished(
     diverged = divergences(state)
     stopped = {m: int(s) for m, s in enumerate(state.each("stopped")) if s >= 0}
     ensemble._arrays = _copied(result._arrays)
+    if state.layout.over is not None:
+        ensemble._arrays = state.layout.over.put_groups(state.layout.groups, ensemble._arrays)
     if on_divergence == "drop" and diverged:
         ensemble.drop(sorted(diverged))
     return Fitted(ensemble, dict(state.history), stopped, diverged, state)
+
+
+def _planned(
+    loss: Callable[..., Any],
+    data: Tree,
+    order: str | None,
+    batch_size: int | None,
+    members: int,
+    fraction: float,
+    drop_last: bool,
+    over: OverMesh | None,
+) -> tuple[DataOrder | None, Tree, Tree]:
+    """The order of examples, if it is ours; the types of a member's batch; and the data."""
+    if is_examples(data):
+        data, count = examples_of(data, "data")
+        plan = _order(count, batch_size, order or "own", members, fraction, drop_last)
+        for step in (0, plan.steps - 1):
+            check_examples(over, plan.batch_size_of(step), "fit")
+        size = plan.batch_size
+        return plan, tree.map(lambda x: ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), data), data
+    first, data = _first(_iterable(loss, data, order, batch_size))
+    if order == "own":
+        _refuse_others_than_members(first, members)
+        first = tree.map(lambda x: x[0], first)
+    if over is not None:
+        check_examples(over, min([x.shape[0] if x.ndim else 1 for x in tree.leaves(first)]), "fit")
+    return None, first, data
 
 
 def _order(

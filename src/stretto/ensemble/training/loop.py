@@ -15,6 +15,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.typing import Array, Tree
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, report_new
@@ -22,6 +23,7 @@ from stretto.ensemble.training.evaluation import Evaluator
 from stretto.ensemble.training.examples import batches_of
 from stretto.ensemble.training.history import with_entry
 from stretto.ensemble.training.order import DataOrder
+from stretto.ensemble.training.over_devices import put_state, with_company
 from stretto.ensemble.training.progress import Reporter, means
 from stretto.ensemble.training.state import Pack, TrainState, divided
 from stretto.ensemble.training.stopping import EarlyStopping
@@ -69,6 +71,9 @@ class Loop:
     def run(self, state: TrainState) -> TrainState:
         """Train from a state to the last; ``self.state`` is the one reached, whatever happens."""
         self.state = state
+        if state.layout.over is not None:  # once, and not at each step
+            self._data = self._put(self._data) if self._order else self._data
+            self._validation = self._put(self._validation)
         self._saved_step = state.step if state.step else -1
         while not self._done():
             first = self.state.step
@@ -129,12 +134,13 @@ class Loop:
         # Of all members, also those that have stopped, so that one program serves all epochs.
         places = pack.group.places
         if not orders:
-            orders["all"] = self._order.epoch(self.state.key, self.state.epoch), snp.asarray(first)
+            order = self._order.epoch(self.state.key, self.state.epoch)
+            orders["all"] = order, self._put(snp.asarray(first))
         if places not in orders:
             order, start = orders["all"]
             if self._order.each and len(places) < self.state.size:
                 order = snp.take(order, np.asarray(places, np.int32), 0)
-            orders[places] = order, start
+            orders[places] = self._put(order, rows=self._order.each), start
         order, start = orders[places]
         return self._trainer.in_order(pack, sums, self._data, order, start, self.state.key, sizes)
 
@@ -144,7 +150,13 @@ class Loop:
         if self._each and pack.group.size != self.state.size:
             places = np.asarray(pack.group.places, np.int32)
             batch = tree.map(lambda x: snp.take(x, places, 0), batch)
+        batch = self._trainer.put_batch(batch, self._each, "fit")
         return self._trainer.on_batch(pack, sums, batch, self._each, self.state.key)
+
+    def _put(self, x: Tree, rows: bool = False) -> Tree:
+        """Arrays on all devices of the mesh, or split over its members, if there is one."""
+        over = self.state.layout.over
+        return x if over is None else over.put(x, over.rows if rows else PartitionSpec())
 
     # One step, and what comes after it
 
@@ -212,13 +224,17 @@ def settled(state: TrainState) -> TrainState:
         active = np.asarray(pack.rows.active)
         count = int(active.sum())
         if 0 < count < len(active) and (2 * count <= len(active) or pack.shared):
-            pack, stopped = divided(pack, active.tolist())
-            others = (*others, stopped)
+            running = with_company(state.layout.over, pack, active.tolist())
+            if not all(running):
+                pack, stopped = divided(pack, running)
+                others = (*others, stopped)
         packs.append(pack)
         finished.append(others)
         going.append(count > 0)
         size = pack.group.size
         sums.append({n: snp.zeros(size, x.dtype) for n, x in own_sums.items()})
-    return state.replace(
-        packs=tuple(packs), finished=tuple(finished), sums=tuple(sums), going=tuple(going)
+    return put_state(
+        state.replace(
+            packs=tuple(packs), finished=tuple(finished), sums=tuple(sums), going=tuple(going)
+        )
     )

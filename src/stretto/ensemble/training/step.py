@@ -20,9 +20,12 @@ from stretto._engine.api.derivatives import value_and_grad
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
+from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
+from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.losses import loss_of
+from stretto.ensemble.training.over_devices import everywhere, over_data, part_of_data
 from stretto.ensemble.training.state import Pack
 from stretto.optim.updating import apply_updates
 from stretto.random.keys import fold_in
@@ -45,6 +48,8 @@ class Rules:
     chunk_size: int | str | None
     check: bool
     """Whether to check that the values of members are finite."""
+    over: OverMesh | None
+    """The mesh, of one of whose devices these are the members; ``None`` if they are all."""
 
 
 def settings_of(options: Mapping[str, Any]) -> AbstractContextManager[Any]:
@@ -73,9 +78,10 @@ def advanced(
 ) -> tuple[Pack, dict[str, Array], Array]:
     """The pack after a step, the loss and metrics of each member, and which of them took it.
 
-    With ``each`` the arrays of the batch have the members along axis 0.
+    With ``each`` the arrays of the batch have the members along axis 0. Over a mesh these are the
+    members and the part of the batch of one device.
     """
-    rows = pack.rows
+    rows, over = pack.rows, rules.over
     losses, metrics, after, grads, shared_grads = _gradients(rules, pack, batch, each, key)
     own, optimiser = rows.own, rows.optimiser
     if rows.own:
@@ -83,20 +89,21 @@ def advanced(
         own = apply_updates(own, updates)
     shared, shared_optimiser = pack.shared, pack.shared_optimiser
     if pack.shared:
-        count = snp.maximum(rows.active.sum(), 1)
+        count = snp.maximum(everywhere(over, rows.active.sum()), 1)
+        shared_grads = tree.map(lambda g: everywhere(over, g), shared_grads)
         mean = tree.map(lambda g: g / count, shared_grads)
-        value = snp.where(rows.active, losses, 0).sum() / count
+        value = everywhere(over, snp.where(rows.active, losses, 0).sum()) / count
         updates, shared_optimiser = rules.shared.update(mean, shared_optimiser, shared, value=value)
         shared = apply_updates(shared, updates)
     moves, failed, fault = rows.active, rows.failed, rows.fault
     if rules.check:
-        finite, first = _finite(pack, losses, (grads, own), (shared_grads, shared))
+        finite, first = _finite(pack, losses, (grads, own), (shared_grads, shared), over)
         moves = snp.logical_and(rows.active, finite)
         diverged = snp.logical_and(rows.active, snp.logical_not(finite))
         failed = snp.where(diverged, pack.step, failed)
         fault = snp.where(diverged, first, fault)
     if pack.shared:
-        intact = moves.any()
+        intact = everywhere(over, moves.sum()) > 0
         if rules.check:
             intact = snp.logical_and(intact, _all_finite((shared_grads, shared)))
         shared, shared_optimiser = tree.map(
@@ -121,24 +128,29 @@ def advanced(
 
 def _gradients(rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key) -> tuple[Any, ...]:
     """Losses, metrics, buffers, and the gradients of own and of shared parts."""
-    rows = pack.rows
+    rows, over = pack.rows, rules.over
+    part = part_of_data(over)
+    updated: set[str] = set()
 
     def of_one(
         own: Tree, shared: Tree, kept: Tree, number: Array, extra: Tree, batch: Tree
     ) -> tuple[Array, Tree]:
         by_name = {**own, **shared, **kept, **pack.fixed}
-        value, metrics, after = loss_of(
-            rules.loss, pack.group, by_name, batch, extra, noise_key(key, pack.step, number)
-        )
+        noise = noise_key(key, pack.step, number)
+        if over is not None and over.data_parts > 1:
+            noise = fold_in(noise, part)
+        value, metrics, after = loss_of(rules.loss, pack.group, by_name, batch, extra, noise)
+        updated.update([n for n in kept if after[n] is not kept[n]])
         return value, (metrics, {n: after[n] for n in kept})
 
     axes = (0, None, 0, 0, 0, 0 if each else None)
     arguments = (rows.kept, rows.number, rows.extra, batch)
-    options: dict[str, Any] = {"axis_size": pack.group.size, "chunk_size": rules.chunk_size}
+    size = rows.number.shape[0]
+    options: dict[str, Any] = {"axis_size": size, "chunk_size": rules.chunk_size}
     if not pack.shared:
         both = value_and_grad(of_one, has_aux=True)
         (losses, (metrics, after)), grads = vmap(both, axes, **options)(rows.own, {}, *arguments)
-        return losses, metrics, after, grads, {}
+        return _over_data(over, (losses, metrics, grads, {}), after, updated)
 
     # The sum over members, so that the backward pass also goes through what they share only once.
     def total(own: Tree, shared: Tree) -> tuple[Array, Tree]:
@@ -147,10 +159,26 @@ def _gradients(rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key) -> t
 
     both = value_and_grad(total, argnums=(0, 1), has_aux=True)
     (_, (losses, (metrics, after))), (grads, shared_grads) = both(rows.own, pack.shared)
-    return losses, metrics, after, grads, shared_grads
+    return _over_data(over, (losses, metrics, grads, shared_grads), after, updated)
 
 
-def _finite(pack: Pack, losses: Array, own: Tree, shared: Tree) -> tuple[Array, Array]:
+def _over_data(
+    over: OverMesh | None, values: tuple[Any, ...], after: dict[str, Array], updated: set[str]
+) -> tuple[Any, ...]:
+    """The means over the parts of a batch: losses, metrics, buffers, gradients of both kinds."""
+    if over is None or over.data is None:
+        losses, metrics, grads, shared_grads = values
+        return losses, metrics, after, grads, shared_grads
+    inexact = [n for n in updated if kind_of(after[n].dtype) in ("float", "complex")]
+    (losses, metrics, grads, shared_grads), means = over_data(
+        over, (values, {n: after[n] for n in inexact})
+    )
+    return losses, metrics, {**after, **means}, grads, shared_grads
+
+
+def _finite(
+    pack: Pack, losses: Array, own: Tree, shared: Tree, over: OverMesh | None
+) -> tuple[Array, Array]:
     """Which members are finite, and the first part that is not, as a place among those trained.
 
     Where what they share is not finite, though no member's own part is to blame, no member is.
@@ -170,7 +198,8 @@ def _finite(pack: Pack, losses: Array, own: Tree, shared: Tree) -> tuple[Array, 
     if pack.shared:
         shared_places = [i for i, n in enumerate(names) if n in pack.shared]
         whole = snp.stack([_all_finite([x[names[i]] for x in shared]) for i in shared_places])
-        blameless = snp.logical_or(good, snp.logical_not(pack.rows.active)).all()
+        to_blame = snp.logical_and(pack.rows.active, snp.logical_not(good))
+        blameless = everywhere(over, to_blame.sum()) == 0
         shared_only = snp.logical_and(blameless, snp.logical_not(whole.all()))
         part = snp.where(whole, np.int32(len(names)), np.asarray(shared_places, np.int32)).min()
         good = snp.logical_and(good, snp.logical_not(shared_only))

@@ -5,6 +5,7 @@ For training loops of your own; the loop of ``Ensemble.fit`` is in ``loop``.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -13,16 +14,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.graph import eval_shape
+from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape
 from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
+from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.losses import modes_of
+from stretto.ensemble.training.over_devices import (
+    check_examples,
+    on_each_device,
+    part_of_data,
+    put_pack,
+    put_state,
+)
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
 from stretto.optim.base import (
@@ -124,6 +134,7 @@ class Trainer:
         self._shared_optimizer = shared_optimiser
         self._chunk_size: int | str | None = None
         self._options: dict[str, Any] = {}
+        self._over: OverMesh | None = None
         self._compiled: dict[Group, _Steps] = {}
 
     def _steps(self, pack: Pack) -> _Steps:
@@ -157,6 +168,7 @@ class Trainer:
         layout = ensemble._layout
         size = len(ensemble)
         self._chunk_size, self._options = layout.chunk_size, dict(layout.options)
+        self._over = layout.over
         hyperparams = _of_members(self.hyperparams, size, "hyperparams")
         extra = _of_members(self.per_member, size, "per_member", every=True)
         packs = []
@@ -167,14 +179,16 @@ class Trainer:
                 n: snp.take(x, np.asarray(group.places, np.int32), 0) for n, x in columns.items()
             }
             packs.append(begin(list(arrays), rows_of(hyperparams), rows_of(extra)))
-        return TrainState(
-            tuple(packs),
-            tuple(() for _ in packs),
-            key,
-            sums=tuple({} for _ in packs),
-            going=tuple(True for _ in packs),
-            ensemble_class=type(ensemble),
-            layout=layout,
+        return put_state(
+            TrainState(
+                tuple(packs),
+                tuple(() for _ in packs),
+                key,
+                sums=tuple({} for _ in packs),
+                going=tuple(True for _ in packs),
+                ensemble_class=type(ensemble),
+                layout=layout,
+            )
         )
 
     def _refuse(self, group: Group) -> None:
@@ -226,7 +240,8 @@ class Trainer:
             else None,
         )
         together = self._together().init(shared) if shared else None
-        return Pack(group, rows, shared, parts[True, False], together, snp.zeros((), np.int32))
+        pack = Pack(group, rows, shared, parts[True, False], together, snp.zeros((), np.int32))
+        return put_pack(self._over, pack)
 
     def _own(self, rows: Mapping[str, Any]) -> GradientTransformationExtraArgs:
         """The transformation of all members of a pack, with their rows of hyperparameters."""
@@ -269,12 +284,33 @@ class Trainer:
             if each and pack.group.size != size:
                 places = np.asarray(pack.group.places, np.int32)
                 own = tree.map(lambda x, places=places: snp.take(x, places, 0), batch)
+            own = self.put_batch(own, each, "Trainer.step")
             with settings_of(self._options):
                 pack, metrics, _ = self._steps(pack).batch(pack, own, each, state.key)
             packs.append(pack)
             results.append(metrics)
         state = state.replace(packs=tuple(packs), step=state.step + 1)
         return state, in_places(state.packs, results, size)
+
+    def put_batch(self, batch: Tree, each: bool, caller: str) -> Tree:
+        """Put a batch on the devices of the mesh, if there is one, each part where it is used.
+
+        Args:
+            batch: a tree of arrays.
+            each: as for ``step``.
+            caller: what messages begin with.
+
+        Returns:
+            The batch.
+
+        Raises:
+            ValueError: its examples cannot be split evenly.
+        """
+        if self._over is None:
+            return batch
+        for x in tree.leaves(batch):
+            check_examples(self._over, x.shape[int(each)] if x.ndim > each else 1, caller)
+        return self._over.put(batch, self._of_batch(each))
 
     def _rules(self, pack: Pack) -> Rules:
         rows = {}
@@ -287,12 +323,48 @@ class Trainer:
             self._together() if pack.shared else None,
             self._chunk_size,
             self.on_divergence != "ignore",
+            self._over,
         )
 
     def _batch_step(
         self, pack: Pack, batch: Tree, each: bool, key: Key
     ) -> tuple[Pack, dict[str, Array], Array]:
-        return advanced(self._rules(pack), pack, batch, each, key)
+        pack, (metrics, moves) = self._advanced(
+            pack, None, key, each, lambda pack, batch: batch, (batch, self._of_batch(each))
+        )
+        return pack, metrics, moves
+
+    def _of_batch(self, each: bool) -> PartitionSpec:
+        return PartitionSpec() if self._over is None else self._over.of_batch(each)
+
+    def _advanced(
+        self,
+        pack: Pack,
+        sums: dict[str, Array] | None,
+        key: Key,
+        each: bool,
+        draw: Callable[..., Any],
+        *inputs: tuple[Tree, PartitionSpec],
+    ) -> tuple[Pack, Any]:
+        """The pack after a step on what ``draw`` makes of the inputs, and the sums after it.
+
+        Without sums, what the step gave instead, and which members took it. Over a mesh each device
+        does this with its members, and its part of the inputs.
+        """
+
+        def step(pack: Pack, sums: Tree, key: Key, *inputs: Tree) -> tuple[Pack, Any]:
+            batch = draw(pack, *inputs)
+            pack, metrics, moves = advanced(self._rules(pack), pack, batch, each, key)
+            if sums is None:
+                return pack, (metrics, moves)
+            more = {n: sums[n] + snp.where(moves, x, 0) for n, x in metrics.items()}
+            more["count"] = sums["count"] + convert(moves, sums["count"].dtype)
+            return pack, more
+
+        if self._over is None:
+            return step(pack, sums, key, *[x for x, _ in inputs])
+        rows = self._over.rows
+        return on_each_device(self._over, step, pack, (sums, rows), (key, PartitionSpec()), *inputs)
 
     # The steps of ``loop``, which keeps sums on the device
 
@@ -324,9 +396,11 @@ class Trainer:
         Returns:
             The text.
         """
-        key = PRNGKey(0)
+        alone = copy.copy(self)  # the program of a step is the same over any mesh
+        alone._over, alone._compiled = None, {}
+        types = tree.map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), (pack, sums, batch))
         with settings_of(self._options):
-            return str(self._steps(pack).batch_sums.trace(pack, sums, batch, each, key))
+            return str(alone._steps(pack).batch_sums.trace(*types, each, PRNGKey(0)))
 
     def on_batch(
         self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool, key: Key
@@ -376,9 +450,8 @@ class Trainer:
     def _sums(
         self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool, key: Key
     ) -> tuple[Pack, dict[str, Array]]:
-        pack, metrics, moves = advanced(self._rules(pack), pack, batch, each, key)
-        more = {n: sums[n] + snp.where(moves, x, 0) for n, x in metrics.items()}
-        return pack, {**more, "count": sums["count"] + convert(moves, sums["count"].dtype)}
+        inputs = batch, self._of_batch(each)
+        return self._advanced(pack, sums, key, each, lambda pack, batch: batch, inputs)
 
     def _next_in_order(
         self,
@@ -391,8 +464,16 @@ class Trainer:
         usual: int,
         size: int,
     ) -> tuple[Pack, dict[str, Array]]:
-        batch = batch_at(data, order, (pack.step - first) * usual, size)
-        return self._sums(pack, sums, batch, order.ndim == 2, key)
+        over, each, same = self._over, order.ndim == 2, PartitionSpec()
+        part = size if over is None else size // over.data_parts
+
+        def draw(pack: Pack, data: Tree, order: Array, first: Array) -> Tree:
+            start = (pack.step - first) * usual + part_of_data(over) * part
+            return batch_at(data, order, start, part)
+
+        rows = over.rows if over and each else same
+        inputs = (data, same), (order, rows), (first, same)
+        return self._advanced(pack, sums, key, each, draw, *inputs)
 
 
 def _checked(optimiser: object, argument: str) -> GradientTransformationExtraArgs:

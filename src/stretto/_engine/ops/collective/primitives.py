@@ -24,6 +24,7 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import move_axis, move_to_front
 
 __all__ = [
+    "BOUND",
     "AllGather",
     "AllToAll",
     "AxisIndex",
@@ -34,9 +35,10 @@ __all__ = [
     "Total",
     "sources_of",
     "take_rows",
+    "total_of",
 ]
 
-_BOUND: Any = Refused(
+BOUND: Any = Refused(
     "it works across the examples of a vmap, and outside the vmap that names its axis there are "
     "none; call it inside the function passed to vmap(..., axis_name=...)"
 )
@@ -47,15 +49,18 @@ class Collective(Primitive, abstract=True):
 
     axis: Any
     size: int
-    reference = _BOUND
+    reference = BOUND
 
     @property
     def effects(self) -> frozenset[Any]:
         """It needs the vectoriser of its axis."""
         return frozenset((NamedAxis(self.axis),))
 
-    def collect(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The output for all examples, and its mapped axis; ``axes`` may all be ``None``."""
+    def collect(self, name: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The output for all examples of the axis of this name, and its mapped axis.
+
+        ``axes`` may all be ``None``.
+        """
         self.check_size(size)
         return self.across(args[0], axes[0])
 
@@ -111,11 +116,17 @@ class Total(Adding, abstract=True):
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
         """A sum over the mapped axis; of what all share, a multiple."""
-        return x * full_like(x, self.size) if axis is None else reduce_sum(x, (axis,)), None
+        return total_of(x, axis, self.size), None
 
     def lower(self, b: Any, x: Any) -> Any:
         """A sum over the devices along the axis."""
-        return b.all_reduce(x, self.axis)
+        (total,) = b.all_reduce((x,), (self.axis,))
+        return total
+
+
+def total_of(x: Any, axis: int | None, size: int) -> Any:
+    """The sum over a mapped axis; of what all share, a multiple."""
+    return x * full_like(x, size) if axis is None else reduce_sum(x, (axis,))
 
 
 class PSum(Total):
@@ -249,7 +260,7 @@ class AxisIndex(Collective):
         """An int32."""
         return array_type((), np.dtype(np.int32))
 
-    def collect(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+    def collect(self, name: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The number of each example."""
         self.check_size(size)
         return iota(np.int32, size), 0

@@ -1,0 +1,159 @@
+"""Members, and examples, over the devices of a mesh: which axis splits which.
+
+What runs on members runs on each device with the members that it has, as one region of
+``shard_map``: so their program is planned for as many as there are on one device, and none of them
+moves. Next, read ``running``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from stretto._engine.api.vectorize import vmap
+from stretto._engine.core import tree
+from stretto._engine.core.config import config
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.mesh import Mesh, PartitionSpec
+from stretto._engine.core.shardings import NamedSharding
+from stretto._engine.core.typing import Tree
+from stretto.ensemble.groups import Group
+
+if TYPE_CHECKING:  # loaded when members are first put on several devices
+    from stretto._engine.api import placement, shard_map
+else:
+    placement = LazyModule("stretto._engine.api.placement")
+    shard_map = LazyModule("stretto._engine.api.shard_map")
+
+__all__ = ["OverMesh", "mapped", "over_mesh"]
+
+_USUAL = "members", "data"
+
+
+@dataclasses.dataclass(frozen=True)
+class OverMesh:
+    """A mesh, and those of its axes that split members and the examples of a batch."""
+
+    mesh: Mesh
+    members: Any
+    """The axis that splits members; ``None`` if every device has all of them."""
+    data: Any
+    """The axis that splits the examples of a batch in training; ``None`` if none does."""
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts members are split."""
+        return 1 if self.members is None else self.mesh.shape[self.members]
+
+    @property
+    def data_parts(self) -> int:
+        """Into how many parts the examples of a batch are split."""
+        return 1 if self.data is None else self.mesh.shape[self.data]
+
+    @property
+    def rows(self) -> PartitionSpec:
+        """Of arrays with the members along axis 0."""
+        return PartitionSpec(self.members)
+
+    @property
+    def axes(self) -> tuple[Any, ...]:
+        """The axes that split anything."""
+        return tuple([axis for axis in (self.members, self.data) if axis is not None])
+
+    def of_batch(self, each: bool) -> PartitionSpec:
+        """Of the arrays of a batch; with ``each`` they have the members along axis 0."""
+        return PartitionSpec(self.members, self.data) if each else PartitionSpec(self.data)
+
+    def put(self, x: Tree, spec: PartitionSpec) -> Tree:
+        """A tree of arrays, put on the devices."""
+        return placement.device_put(x, NamedSharding(self.mesh, spec))
+
+    def put_groups(self, groups: Sequence[Group], arrays: Sequence[Any]) -> list[list[Any]]:
+        """The arrays of each group: split over the members, or whole where these share them."""
+        return [
+            [
+                self.put(x, PartitionSpec() if shared else self.rows)
+                for x, shared in zip(column, group.shared, strict=True)
+            ]
+            for group, column in zip(groups, arrays, strict=True)
+        ]
+
+    def check(self, groups: Iterable[Group], caller: str) -> None:
+        """Raise ``ValueError`` for members that cannot be split evenly."""
+        for group in groups:
+            if group.size % self.parts:
+                least = -(-group.size // self.parts) * self.parts
+                raise ValueError(
+                    f"{caller}: {group.size} members of one architecture cannot be split evenly "
+                    f"over the axis {self.members!r} of {self.mesh}, {self.parts} parts; train "
+                    f"{least} or {least - self.parts}, or make a mesh whose axis divides them"
+                )
+
+    def splits(self, groups: Iterable[Group]) -> bool:
+        """Whether the members of these groups can be split evenly."""
+        return not any([group.size % self.parts for group in groups])
+
+
+def over_mesh(mesh: Mesh | None, members: Hashable, data: Hashable, caller: str) -> OverMesh:
+    """How a mesh is used: by the axes named, or by those called "members" and "data".
+
+    Raises ``ValueError`` if it has not the axes, or none of them; ``TypeError`` if it is no mesh.
+    """
+    over = config.mesh if mesh is None else mesh
+    if over is None:
+        raise ValueError(
+            f"{caller}: mesh must be given, or one must be in use: stretto.set_mesh(mesh)"
+        )
+    if not isinstance(over, Mesh):
+        raise TypeError(f"{caller}: mesh must be a Mesh, as of stretto.make_mesh; got {over!r}")
+    found = []
+    for argument, name, usual in zip(("members", "data"), (members, data), _USUAL, strict=True):
+        if name is None:
+            name = usual if usual in over.axis_names else None
+        elif name not in over.axis_names:
+            raise ValueError(
+                f"{caller}: {argument} must be an axis of {over}, which has "
+                f"{', '.join(map(repr, over.axis_names))}; got {name!r}"
+            )
+        found.append(name)
+    if found == [None, None] or found[0] == found[1]:
+        raise ValueError(
+            f"{caller}: say which axis of {over} splits the members, and which the data: "
+            f"members=, data=, two different ones; those called 'members' and 'data' are found"
+        )
+    return OverMesh(over, *found)
+
+
+def mapped(
+    f: Callable[..., Any],
+    in_axes: Tree,
+    out_axes: Tree,
+    size: int,
+    chunk_size: int | str | None,
+    over: OverMesh | None,
+) -> Callable[..., Any]:
+    """``vmap`` over the members; if they are over a mesh, over those of each device.
+
+    Axes are 0 for what has the members along axis 0, and ``None`` for what is the same for all.
+    """
+    if over is None or over.members is None:
+        return vmap(f, in_axes, out_axes, axis_size=size, chunk_size=chunk_size)
+    local = vmap(f, in_axes, out_axes, axis_size=size // over.parts, chunk_size=chunk_size)
+    specs = [_specs(axes, over) for axes in (in_axes, out_axes)]
+    return shard_map.shard_map(
+        local,
+        mesh=over.mesh,
+        in_specs=specs[0],
+        out_specs=specs[1],
+        axis_names={over.members},
+    )
+
+
+def _specs(axes: Tree, over: OverMesh) -> Tree:
+    """The specifications for a tree of axes."""
+    return tree.map(
+        lambda axis: PartitionSpec() if axis is None else over.rows,
+        axes,
+        is_leaf=lambda axis: axis is None,
+    )

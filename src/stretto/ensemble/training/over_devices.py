@@ -1,0 +1,132 @@
+"""Training over the devices of a mesh: where what a state holds is, and a step run on each device.
+
+Next, read ``trainer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.mesh import PartitionSpec
+from stretto._engine.core.shardings import NamedSharding
+from stretto._engine.core.typing import Array, Tree
+from stretto.ensemble.over_mesh import OverMesh
+from stretto.ensemble.training.state import Pack, TrainState
+
+if TYPE_CHECKING:  # loaded when members are trained on several devices
+    from stretto._engine.api import placement, shard_map
+    from stretto._engine.ops.collective import functions, reductions
+else:
+    placement = LazyModule("stretto._engine.api.placement")
+    shard_map = LazyModule("stretto._engine.api.shard_map")
+    functions = LazyModule("stretto._engine.ops.collective.functions")
+    reductions = LazyModule("stretto._engine.ops.collective.reductions")
+
+__all__ = [
+    "check_examples",
+    "everywhere",
+    "on_each_device",
+    "over_data",
+    "part_of_data",
+    "put_pack",
+    "put_state",
+    "with_company",
+]
+
+M = TypeVar("M")
+
+_SAME = PartitionSpec()
+
+
+def _specs(pack: Pack, rows: Tree, same: Tree) -> Pack:
+    """A prefix of a pack: one value for all that members have, and one for what they share."""
+    return Pack(pack.group, rows, same, same, same, same)
+
+
+def put_pack(over: OverMesh | None, pack: Pack) -> Pack:
+    """The pack with its members on the devices, as many on each, and what they share on all."""
+    if over is None:
+        return pack
+    rows, same = (NamedSharding(over.mesh, spec) for spec in (over.rows, _SAME))
+    return placement.device_put(pack, _specs(pack, rows, same))
+
+
+def put_state(state: TrainState[M]) -> TrainState[M]:
+    """The state with all that a step takes on the devices of the ensemble's mesh, if it has one."""
+    over = state.layout.over
+    if over is None:
+        return state
+    over.check([pack.group for pack in state.packs], "fit")
+    return state.replace(
+        packs=tuple([put_pack(over, pack) for pack in state.packs]),
+        sums=over.put(state.sums, over.rows),
+        key=over.put(state.key, _SAME),
+    )
+
+
+def check_examples(over: OverMesh | None, size: int, caller: str) -> None:
+    """Raise ``ValueError`` for a batch of so many examples that cannot be split evenly."""
+    if over is not None and size % over.data_parts:
+        raise ValueError(
+            f"{caller}: a batch has {size} examples, and the axis {over.data!r} of {over.mesh} "
+            f"splits it into {over.data_parts} parts, which must be of one size: give a batch_size "
+            f"that {over.data_parts} divides"
+        )
+
+
+def with_company(over: OverMesh | None, pack: Pack, running: Sequence[bool]) -> list[bool]:
+    """Which members of a pack to go on computing: those that run, and others to fill the devices.
+
+    Raises ``ValueError`` where others may not be computed beside those that run.
+    """
+    chosen, parts = list(running), 1 if over is None else over.parts
+    missing = -sum(chosen) % parts
+    if missing and pack.shared:
+        raise ValueError(
+            f"fit: {sum(chosen)} members that train {', '.join(pack.shared)} together are left, "
+            f"and cannot be split evenly over {parts} parts of the mesh: train them on_divergence="
+            f"'raise', or on a mesh without an axis for members"
+        )
+    for i, runs in enumerate(running):
+        if missing and not runs:
+            chosen[i] = True
+            missing -= 1
+    return chosen
+
+
+def on_each_device(
+    over: OverMesh, step: Callable[..., Any], pack: Pack, *inputs: tuple[Tree, PartitionSpec]
+) -> Tree:
+    """The pack, and arrays with a row for each member, after a step on each device's part of both.
+
+    Args:
+        over: the mesh, and what splits what.
+        step: a function of the pack and the inputs that returns such a pair.
+        pack: the members of an architecture.
+        *inputs: trees of arrays, each with how it is split.
+    """
+    packs = _specs(pack, over.rows, _SAME)
+    return shard_map.shard_map(
+        step,
+        mesh=over.mesh,
+        in_specs=(packs, *[spec for _, spec in inputs]),
+        out_specs=(packs, over.rows),
+        axis_names=set(over.axes),
+    )(pack, *[x for x, _ in inputs])
+
+
+def everywhere(over: OverMesh | None, x: Array) -> Array:
+    """The sum over the members of all devices of a sum over those of each."""
+    return x if over is None or over.members is None else reductions.psum(x, over.members)
+
+
+def over_data(over: OverMesh | None, x: Tree) -> Tree:
+    """The mean of each array over the parts of the batch."""
+    return x if over is None or over.data is None else reductions.pmean(x, over.data)
+
+
+def part_of_data(over: OverMesh | None) -> Array | int:
+    """Which part of the batch this is; 0 where there is one."""
+    return 0 if over is None or over.data_parts == 1 else functions.axis_index(over.data)
