@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto import NamedSharding, P
-from stretto._engine.runtime import partitions
+from stretto import NamedSharding, P, lax
+from stretto._engine.runtime import disk, partitions, pjrt, store
 
 pytestmark = pytest.mark.devices
 
@@ -42,3 +42,45 @@ def test_part_of_an_axis():
     out = st.jit(lambda x: x.reshape(2, 32))(x)
     np.testing.assert_array_equal(out, np.arange(64).reshape(2, 32))
     np.testing.assert_array_equal(out + 1, np.arange(64).reshape(2, 32) + 1)
+
+
+def test_programs_on_devices_are_kept_on_disk(kept_in, again, monkeypatch):
+    mesh = st.make_mesh((4, 2), ("x", "y"))
+    anew = []
+    compiling = pjrt.loaded
+
+    def loaded(at, text, options, *args, **kwargs):
+        anew.append(text)
+        return compiling(at, text, options, *args, **kwargs)
+
+    monkeypatch.setattr(pjrt, "loaded", loaded)
+
+    def run():
+        x = st.device_put(
+            np.arange(64, dtype=np.float32).reshape(8, 8), NamedSharding(mesh, P("x", "y"))
+        )
+        share = st.shard_map(
+            lambda x: x / lax.psum(x.sum(), ("x", "y")),
+            mesh=mesh,
+            in_specs=P("x", "y"),
+            out_specs=P("x", "y"),
+        )
+        total = st.jit(lambda x: (x @ x.T).sum(0))
+        return share(x), total(x), total.lower(x).compile().as_text()
+
+    first = run()
+    count = len(anew)
+    assert count == 2 == len(store.kept(kept_in))
+    second = again(run)
+    assert len(anew) == count
+    for one, other in zip(first[:2], second[:2], strict=True):
+        assert one.sharding == other.sharding
+        np.testing.assert_array_equal(one, other)
+    assert first[2] == second[2]
+
+
+def test_the_key_has_the_devices(kept_in):
+    at = pjrt.runtime()
+    devices = at.client.devices()
+    places = [disk.place_of("module", (), d) for d in ((), devices[:2], devices[2:4], devices[:4])]
+    assert len({place.key for place in places}) == 4

@@ -64,15 +64,21 @@ class FromDisk(Executable):
 
 
 class Place(NamedTuple):
-    """Where a program is kept on disk."""
+    """Where a program is kept on disk; ``devices`` are several, if any."""
 
     folder: str
     key: str
     text: str
     options: Options
+    devices: Sequence[Any] = ()
 
     def load(self, out_types: Sequence[ArrayType]) -> Executable | None:
         """The program, if it is there."""
+        found = self.found()
+        return found and FromDisk(found[0], out_types, self.text, self.options, found[1])
+
+    def found(self) -> tuple[Any, bool] | None:
+        """The runtime's form of the program, if it is there, and whether it has the same lines."""
         try:
             content = store.read(self.folder, self.key, config.disk_cache_size)
         except OSError as error:
@@ -80,11 +86,8 @@ class Place(NamedTuple):
             return None
         if content is None:
             return None
-        loaded = pjrt.deserialized(content[_DIGEST:], self.text, self.options)
-        if loaded is None:
-            return None
-        same_lines = content[:_DIGEST] == _digest(self.text)
-        return FromDisk(loaded, out_types, self.text, self.options, same_lines)
+        loaded = pjrt.deserialized(content[_DIGEST:], self.text, self.options, self.devices)
+        return loaded and (loaded, content[:_DIGEST] == _digest(self.text))
 
     def keep(self, executable: Executable) -> None:
         """Keep the program, unless the runtime cannot serialize it, or there is no space."""
@@ -107,15 +110,15 @@ def folder() -> str | None:
     return os.path.join(base, "programs") if base else None
 
 
-def place_of(text: str, options: Options) -> Place | None:
-    """Where the program of this text is kept; ``None`` if it is not to be kept."""
+def place_of(text: str, options: Options, devices: Sequence[Any] = ()) -> Place | None:
+    """Where the program of this text for these devices is kept; ``None`` if it is not to be."""
     at = folder() if config.disk_cache else None
-    conditions = pjrt.conditions(text, options) if at else None
+    conditions = pjrt.conditions(text, options, devices) if at else None
     if at is None or conditions is None:
         return None
     about = [VERSION.encode(), _processor().encode(), conditions, _LINES.sub("", text).encode()]
     key = hashlib.sha256(b"".join([b"%d\n" % len(part) + part for part in about])).hexdigest()
-    return Place(at, key, text, options)
+    return Place(at, key, text, options, devices)
 
 
 def _digest(text: str) -> bytes:

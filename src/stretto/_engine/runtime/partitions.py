@@ -18,7 +18,7 @@ from stretto._engine.core.forks import lock
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding, Placement, Sharding, SingleDeviceSharding
 from stretto._engine.core.types import ArrayType
-from stretto._engine.runtime import pjrt
+from stretto._engine.runtime import disk, pjrt
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
 
@@ -73,13 +73,20 @@ _last: list[Any] = []
 class PlacedExecutable(Executable):
     """A program compiled for several devices; called with the buffers of its inputs."""
 
-    __slots__ = ("_alone", "out_types", "outs", "placement")
+    __slots__ = ("_alone", "_options", "_same_lines", "out_types", "outs", "placement")
 
     def __init__(
-        self, loaded: Any, out_types: Sequence[ArrayType], placement: Placement, text: str
+        self,
+        loaded: Any,
+        out_types: Sequence[ArrayType],
+        placement: Placement,
+        text: str,
+        options: Options,
+        same_lines: bool = True,
     ) -> None:
         super().__init__(loaded, (), text)
         self.out_types, self.placement = out_types, placement
+        self._options, self._same_lines = options, same_lines
         self.outs = _out_shardings(loaded, out_types, placement)
         at = pjrt.runtime()
         self.handlers = [
@@ -90,7 +97,16 @@ class PlacedExecutable(Executable):
         ]
         # Up to 0.11.0, a program with collectives that is launched while another one runs may wait
         # for threads that the other one has: for ever.
-        self._alone = bool(at.skip_checks) and bool(_COLLECTIVE.search(self.as_text()))
+        self._alone = bool(at.skip_checks) and bool(_COLLECTIVE.search(super().as_text()))
+
+    def as_text(self) -> str:
+        """The optimised HLO, with the lines of this program."""
+        if self._same_lines:
+            return super().as_text()
+        at = pjrt.runtime()
+        devices = [at.device_of(device) for device in self.placement.devices]
+        again = pjrt.loaded(at, self.text, self._options, devices=devices)
+        return Executable(again, (), self.text).as_text()
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         """Run on these buffers, which must have the shardings compiled for."""
@@ -108,11 +124,25 @@ class PlacedExecutable(Executable):
 def compile_placed(
     text: str, out_types: Sequence[ArrayType], placement: Placement, options: Options = ()
 ) -> PlacedExecutable:
-    """Compile text, which says the shardings of its inputs, for the devices of the placement."""
+    """Compile text, which says the shardings of its inputs, for the devices of the placement.
+
+    Programs on devices of this process alone are kept on disk, and loaded from there.
+    """
     at = pjrt.runtime()
     devices = [at.device_of(device) for device in placement.devices]
+    local = all([device.is_local for device in placement.devices])
+    place = disk.place_of(text, options, devices) if local else None
+    found = place and place.found()
+    if found:
+        loaded, same_lines = found
+        result = PlacedExecutable(loaded, out_types, placement, text, options, same_lines)
+        result.from_disk = True
+        return result
     loaded = pjrt.loaded(at, text, options, devices=devices)
-    return PlacedExecutable(loaded, out_types, placement, text)
+    result = PlacedExecutable(loaded, out_types, placement, text, options)
+    if place:
+        place.keep(result)
+    return result
 
 
 # What the compiler chose

@@ -101,7 +101,8 @@ class _Runtime:
                 os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
         self._lapack = False
         # As they were when the client started: its number of threads is compiled into programs.
-        self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), _processors()]
+        processors = max(_processors(), self.client.local_device_count())
+        self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), processors]
         self.version = version
         self._by_id = {device.id: device for device in self.client.devices()}
         self.device = self.client.local_devices()[0]
@@ -159,6 +160,10 @@ class _Runtime:
     def device_of(self, device: Any) -> Any:
         """The runtime's form of a device."""
         return self._by_id[device.id]
+
+    def list_of(self, devices: Sequence[Any]) -> Any:
+        """The runtime's list of these devices; of the default one, if there are none."""
+        return self.jax.DeviceList(tuple(devices)) if devices else self.devices
 
     def sharding_on(self, devices: Sequence[Any], tiles: str = "{replicated}") -> Any:
         """The sharding in such tiles, as XLA writes them, with what jaxlib asks of one."""
@@ -416,7 +421,7 @@ def loaded(
     """The runtime's form of the compiled text, for these devices; see ``compile_text``."""
     at.provide(text)
     chosen = at.compile_options(text, options, devices)
-    places = at.jax.DeviceList(tuple(devices)) if devices else at.devices
+    places = at.list_of(devices)
     try:
         if callbacks:
             return at.client.compile_and_load(at.parse(text), places, chosen, callbacks)
@@ -436,15 +441,15 @@ def quick() -> Options:
     return quick_options(runtime().version)
 
 
-def conditions(text: str, options: Options) -> bytes | None:
-    """Everything besides text and processor that decides what the text is compiled to.
+def conditions(text: str, options: Options, devices: Sequence[Any] = ()) -> bytes | None:
+    """Everything besides text and processor that decides what it is compiled to, for these devices.
 
     That is: XLA's options, including those it took from ``XLA_FLAGS``; the version and build of the
     runtime; and its number of threads. ``None`` if XLA is asked to dump what it compiles, since
     then it has to compile.
     """
     at = runtime()
-    chosen = at.compile_options(text, options)
+    chosen = at.compile_options(text, options, devices)
     flags = chosen.executable_build_options.debug_options
     if asks_for_dumps(flags, options):
         return None
@@ -459,16 +464,18 @@ def serialized(executable: Executable) -> bytes | None:
         return None
 
 
-def deserialized(content: bytes, text: str, options: Options) -> Any | None:
+def deserialized(
+    content: bytes, text: str, options: Options, devices: Sequence[Any] = ()
+) -> Any | None:
     """The loaded program for ``serialized`` bytes; ``None`` if the runtime refuses them.
 
     They are native code that will be run, so nobody else must have been able to write them.
     """
     at = runtime()
     at.provide(text)
-    chosen = at.compile_options(text, options)
+    chosen = at.compile_options(text, options, devices)
     try:
-        return at.client.deserialize_executable(content, at.devices, chosen)
+        return at.client.deserialize_executable(content, at.list_of(devices), chosen)
     except at.jax.JaxRuntimeError:
         return None
 
