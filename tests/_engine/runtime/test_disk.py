@@ -244,7 +244,7 @@ def test_the_key_in_other_processes():
 
 @pytest.mark.parametrize("flag", ["xla_dump_to", "xla_dump_hlo_as_text", "xla_dump_hlo_pass_re"])
 def test_there_is_no_key_where_xla_is_to_dump(monkeypatch, flag):
-    def options(text, options):
+    def options(text, options, devices):
         chosen = pjrt.runtime().xla_client.CompileOptions()
         flags = chosen.executable_build_options.debug_options
         setattr(flags, flag, "x" if isinstance(getattr(flags, flag), str) else True)

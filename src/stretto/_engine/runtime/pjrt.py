@@ -442,9 +442,9 @@ def quick() -> Options:
 
 
 def conditions(text: str, options: Options, devices: Sequence[Any] = ()) -> bytes | None:
-    """Everything besides text and processor that decides what it is compiled to, for these devices.
+    """Everything besides text and processor that decides what the text is compiled to.
 
-    That is: XLA's options, including those it took from ``XLA_FLAGS``; the version and build of the
+    That is: the devices, if they are several; XLA's options, including those it took from ``XLA_FLAGS``; the version and build of the
     runtime; and its number of threads. ``None`` if XLA is asked to dump what it compiles, since
     then it has to compile.
     """
