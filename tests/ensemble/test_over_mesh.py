@@ -158,7 +158,7 @@ def test_copies_and_pickles():
 
 def test_the_mesh_in_use():
     with st.set_mesh(mesh(**BOTH)):
-        assert ensemble().shard()._layout.over == over_mesh(mesh(**BOTH), None, None, "test")
+        assert ensemble().shard()._layout.over == over_mesh(mesh(**BOTH), None, None, None, "test")
     named = mesh(models=2, examples=2)
     over = ensemble().shard(named, members="models", data="examples")._layout.over
     assert (over.parts, over.data_parts) == (2, 2)

@@ -374,7 +374,11 @@ class Ensemble(MemberSequence[M_co]):
     # Devices
 
     def shard(
-        self, mesh: Mesh | None = None, members: Hashable = None, data: Hashable = None
+        self,
+        mesh: Mesh | None = None,
+        members: Hashable = None,
+        data: Hashable = None,
+        split: str | None = None,
     ) -> Self:
         """Put the members on the devices of a mesh, as many on each.
 
@@ -388,6 +392,9 @@ class Ensemble(MemberSequence[M_co]):
                 "members", if there is one; else every device has them all.
             data: the axis that splits the examples of a batch in training, of which each device
                 computes its part; by default the one called "data", if there is one.
+            split: what that axis splits in training as well, along the first axis of each array
+                that can be split evenly, for optimisers that work element by element:
+                "optimiser", their states (stage 1 of ZeRO); "parameters", these too (stage 3).
 
         Returns:
             A new ensemble.
@@ -404,7 +411,7 @@ class Ensemble(MemberSequence[M_co]):
                [3., 3.]], dtype=float32)
         """
         layout = self._layout
-        over = over_mesh(mesh, members, data, "Ensemble.shard")
+        over = over_mesh(mesh, members, data, split, "Ensemble.shard")
         over.check(layout.groups, "Ensemble.shard")
         arrays = over.put_groups(layout.groups, self._arrays)
         return self._of(layout.over_devices(over), arrays)

@@ -29,6 +29,7 @@ else:
 __all__ = ["OverMesh", "mapped", "over_mesh"]
 
 _USUAL = "members", "data"
+_SPLIT = "optimiser", "parameters"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,8 @@ class OverMesh:
     """The axis that splits members; ``None`` if every device has all of them."""
     data: Any
     """The axis that splits the examples of a batch in training; ``None`` if none does."""
+    split: str | None = None
+    """What ``data`` splits as well in training: ``"optimiser"`` states, or ``"parameters"`` too."""
 
     @property
     def parts(self) -> int:
@@ -95,7 +98,9 @@ class OverMesh:
         return not any([group.size % self.parts for group in groups])
 
 
-def over_mesh(mesh: Mesh | None, members: Hashable, data: Hashable, caller: str) -> OverMesh:
+def over_mesh(
+    mesh: Mesh | None, members: Hashable, data: Hashable, split: str | None, caller: str
+) -> OverMesh:
     """How a mesh is used: by the axes named, or by those called "members" and "data".
 
     Raises ``ValueError`` if it has not the axes, or none of them; ``TypeError`` if it is no mesh.
@@ -122,7 +127,11 @@ def over_mesh(mesh: Mesh | None, members: Hashable, data: Hashable, caller: str)
             f"{caller}: say which axis of {over} splits the members, and which the data: "
             f"members=, data=, two different ones; those called 'members' and 'data' are found"
         )
-    return OverMesh(over, *found)
+    if split not in (None, *_SPLIT):
+        raise ValueError(f"{caller}: split must be None, or one of {_SPLIT}; got {split!r}")
+    if split and found[1] is None:
+        raise ValueError(f"{caller}: split={split!r} needs an axis for data, and {over} has none")
+    return OverMesh(over, found[0], found[1], split)
 
 
 def mapped(

@@ -262,3 +262,77 @@ def test_company_fills_the_devices():
     chosen = over_devices.with_company(over, pack, running)
     assert chosen == [True, True, False, True, False, True, False, False]
     assert over_devices.with_company(None, pack, running) == running
+
+
+# What the axis of data splits besides
+
+
+@pytest.mark.parametrize("split", ["optimiser", "parameters"])
+@pytest.mark.parametrize("sizes", [BOTH, DATA], ids=str)
+def test_split_states_give_the_values_of_whole_ones(sizes, split):
+    options = {"optimiser": optim.adamw, "hyperparams": {"learning_rate": np.full(8, 0.01)}}
+    one, other = ensemble(), ensemble().shard(mesh(**sizes), split=split)
+    fitted(one, **options)
+    state = fitted(other, **options).state
+    same(other, one, rtol=1e-4, atol=1e-5)
+    (pack,) = state.packs
+    moments = [x for x in st.tree.leaves(pack.rows.optimiser) if x.ndim > 1]
+    assert len(moments) == 8
+    parts = int(np.prod(list(sizes.values())))
+    for x in moments:
+        whole = x.shape[-1] == 3 and sizes is DATA  # 3 cannot be split into 4
+        share = x.size // parts * (parts if whole else 1)
+        if x.shape[1:] not in ((3,), (3, 16)):
+            assert all(part.data.size == share for part in x.addressable_shards)
+    own = pack.rows.own["0.weight"]
+    count = parts if split == "parameters" else parts // sizes["data"]
+    assert own.addressable_shards[0].data.size == own.size // count
+
+
+@pytest.mark.parametrize("split", ["optimiser", "parameters"])
+def test_a_step_with_split_states_is_a_sum_and_a_gathering(split):
+    found = collectives(ensemble().shard(mesh(**BOTH), split=split))
+    more = ["all-reduce"] if split == "parameters" else []  # whether all parts are finite
+    assert sorted(found) == sorted(["all-reduce", "all-gather", *more])
+
+
+def test_optimisers_that_need_whole_arrays():
+    with pytest.raises(ValueError, match=r"element by element.*reduce_sum"):
+        fitted(ensemble().shard(mesh(**BOTH), split="optimiser"), optimiser=optim.lamb(0.1))
+    clipped = optim.chain(optim.clip_by_global_norm(1.0), optim.sgd(0.1))
+    with pytest.raises(ValueError, match="leave out split="):
+        fitted(ensemble().shard(mesh(**BOTH), split="parameters"), optimiser=clipped)
+    fitted(ensemble().shard(mesh(**BOTH)), optimiser=clipped)
+
+
+def test_split_states_go_on_over_other_devices(tmp_path):
+    straight = ensemble()
+    fitted(straight, steps=6)
+    split = ensemble().shard(mesh(**BOTH), split="optimiser")
+    fitted(split, steps=3, checkpoint=tmp_path)
+    other = ensemble()
+    fitted(other, steps=6, checkpoint=tmp_path, resume=True)
+    same(other, straight, rtol=1e-4, atol=1e-6)
+
+
+def test_a_member_that_diverges_in_one_part(tmp_path):
+    rates = np.array([0.1, 0.1, 1e30, 0.1, 0.1, 0.1, 0.1, 0.1])
+    options = {
+        "optimiser": optim.sgd,
+        "hyperparams": {"learning_rate": rates},
+        "on_divergence": "freeze",
+    }
+    one, other = ensemble(), ensemble().shard(mesh(**BOTH), split="parameters")
+    with pytest.warns(UserWarning, match="diverged"):
+        first = fitted(one, **options)
+    with pytest.warns(UserWarning, match="diverged"):
+        second = fitted(other, **options)
+    assert first.diverged == second.diverged
+    same(other, one, rtol=1e-4, atol=1e-6)
+
+
+def test_split_is_checked():
+    with pytest.raises(ValueError, match="split must be None, or one of"):
+        ensemble().shard(mesh(**BOTH), split="gradients")
+    with pytest.raises(ValueError, match="needs an axis for data"):
+        ensemble().shard(mesh(**MEMBERS), split="optimiser")

@@ -444,9 +444,9 @@ def quick() -> Options:
 def conditions(text: str, options: Options, devices: Sequence[Any] = ()) -> bytes | None:
     """Everything besides text and processor that decides what the text is compiled to.
 
-    That is: the devices, if they are several; XLA's options, including those it took from ``XLA_FLAGS``; the version and build of the
-    runtime; and its number of threads. ``None`` if XLA is asked to dump what it compiles, since
-    then it has to compile.
+    That is: the devices, if they are several; XLA's options, including those it took from
+    ``XLA_FLAGS``; the version and build of the runtime; and its number of threads. ``None`` if XLA
+    is asked to dump what it compiles, since then it has to compile.
     """
     at = runtime()
     chosen = at.compile_options(text, options, devices)

@@ -5,15 +5,21 @@ Next, read ``trainer``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
+import stretto.numpy as snp
+from stretto._engine.core import tree
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.core.typing import Array, Tree
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.training.state import Pack, TrainState
+from stretto.ensemble.training.spread import spec_of
+from stretto.ensemble.training.state import Pack, Rows, TrainState
 
 if TYPE_CHECKING:  # loaded when members are trained on several devices
     from stretto._engine.api import placement, shard_map
@@ -27,6 +33,7 @@ else:
 __all__ = [
     "check_examples",
     "everywhere",
+    "of_all_parts",
     "on_each_device",
     "over_data",
     "part_of_data",
@@ -40,8 +47,15 @@ M = TypeVar("M")
 _SAME = PartitionSpec()
 
 
-def _specs(pack: Pack, rows: Tree, same: Tree) -> Pack:
-    """A prefix of a pack: one value for all that members have, and one for what they share."""
+def _specs(over: OverMesh, pack: Pack) -> Pack:
+    """How a pack is split: a prefix of it."""
+    rows: Any = over.rows
+    if over.split:
+        spec = functools.partial(spec_of, over)
+        own = tree.map(spec, pack.rows.own) if over.split == "parameters" else rows
+        optimiser = tree.map(spec, pack.rows.optimiser)
+        rows = Rows(rows, own, rows, optimiser, rows, rows, rows, rows, rows, rows)
+    same: Any = _SAME
     return Pack(pack.group, rows, same, same, same, same)
 
 
@@ -49,8 +63,9 @@ def put_pack(over: OverMesh | None, pack: Pack) -> Pack:
     """The pack with its members on the devices, as many on each, and what they share on all."""
     if over is None:
         return pack
-    rows, same = (NamedSharding(over.mesh, spec) for spec in (over.rows, _SAME))
-    return placement.device_put(pack, _specs(pack, rows, same))
+    named = functools.partial(NamedSharding, over.mesh)
+    where = tree.map(named, _specs(over, pack), is_leaf=lambda x: isinstance(x, PartitionSpec))
+    return placement.device_put(pack, where)
 
 
 def put_state(state: TrainState[M]) -> TrainState[M]:
@@ -107,7 +122,7 @@ def on_each_device(
         pack: the members of an architecture.
         *inputs: trees of arrays, each with how it is split.
     """
-    packs = _specs(pack, over.rows, _SAME)
+    packs = _specs(over, pack)
     return shard_map.shard_map(
         step,
         mesh=over.mesh,
@@ -125,6 +140,13 @@ def everywhere(over: OverMesh | None, x: Array) -> Array:
 def over_data(over: OverMesh | None, x: Tree) -> Tree:
     """The mean of each array over the parts of the batch."""
     return x if over is None or over.data is None else reductions.pmean(x, over.data)
+
+
+def of_all_parts(over: OverMesh | None, flags: Array) -> Array:
+    """Which flags are true on every device that has a part of what they are about."""
+    if over is None or over.split != "parameters":
+        return flags
+    return reductions.psum(snp.logical_not(flags).astype(np.int32), over.data) == 0
 
 
 def part_of_data(over: OverMesh | None) -> Array | int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -25,7 +25,13 @@ from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.losses import loss_of
-from stretto.ensemble.training.over_devices import everywhere, over_data, part_of_data
+from stretto.ensemble.training.over_devices import (
+    everywhere,
+    of_all_parts,
+    over_data,
+    part_of_data,
+)
+from stretto.ensemble.training.spread import gathered, part_of
 from stretto.ensemble.training.state import Pack
 from stretto.optim.updating import apply_updates
 from stretto.random.keys import fold_in
@@ -50,6 +56,8 @@ class Rules:
     """Whether to check that the values of members are finite."""
     over: OverMesh | None
     """The mesh, of one of whose devices these are the members; ``None`` if they are all."""
+    shapes: Mapping[str, Sequence[int]]
+    """Of the arrays of one member that are trained, whole, by name."""
 
 
 def settings_of(options: Mapping[str, Any]) -> AbstractContextManager[Any]:
@@ -82,11 +90,13 @@ def advanced(
     members and the part of the batch of one device.
     """
     rows, over = pack.rows, rules.over
-    losses, metrics, after, grads, shared_grads = _gradients(rules, pack, batch, each, key)
+    whole = pack
+    if over is not None and over.split == "parameters":
+        whole = pack.replace(own=gathered(over, rows.own, rules.shapes))
+    losses, metrics, after, grads, shared_grads = _gradients(rules, whole, batch, each, key)
     own, optimiser = rows.own, rows.optimiser
     if rows.own:
-        updates, optimiser = rules.own.update(grads, optimiser, own, value=losses)
-        own = apply_updates(own, updates)
+        own, optimiser, grads = _updated(rules, pack, grads, losses)
     shared, shared_optimiser = pack.shared, pack.shared_optimiser
     if pack.shared:
         count = snp.maximum(everywhere(over, rows.active.sum()), 1)
@@ -124,6 +134,26 @@ def advanced(
         step=pack.step + 1,
     )
     return moved, {"loss": losses, **metrics}, moves
+
+
+def _updated(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[Tree, Tree, Tree]:
+    """What members have of their own, and its optimiser, after a step; and gradients like it.
+
+    Where a device has a part of the optimiser alone, it updates that part of each array.
+    """
+    over, own, optimiser = rules.over, pack.rows.own, pack.rows.optimiser
+    split = None if over is None else over.split
+    if over is None or split is None:
+        updates, optimiser = rules.own.update(grads, optimiser, own, value=losses)
+        return apply_updates(own, updates), optimiser, grads
+    of_device = functools.partial(part_of, over, part=part_of_data(over))
+    own = own if split == "parameters" else tree.map(of_device, own)
+    parts = tree.map(of_device, grads)
+    updates, optimiser = rules.own.update(parts, optimiser, own, value=losses)
+    own = apply_updates(own, updates)
+    if split == "parameters":
+        return own, optimiser, parts
+    return gathered(over, own, rules.shapes), optimiser, grads
 
 
 def _gradients(rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key) -> tuple[Any, ...]:
@@ -190,7 +220,7 @@ def _finite(
         if name in pack.rows.own:
             flags.append(_finite_rows(*[x[name] for x in own]))
             places.append(place)
-    finite = snp.stack(flags)
+    finite = of_all_parts(over, snp.stack(flags))
     # Of the flags that are false, that of the first part; the loss comes last.
     at = np.asarray(places, np.int32)[:, None]
     first = snp.where(finite, np.int32(len(names)), at).min(axis=0)

@@ -33,6 +33,7 @@ from stretto.ensemble.training.over_devices import (
     put_pack,
     put_state,
 )
+from stretto.ensemble.training.spread import check_elementwise
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
 from stretto.optim.base import (
@@ -240,6 +241,9 @@ class Trainer:
             else None,
         )
         together = self._together().init(shared) if shared else None
+        if self._over is not None and self._over.split and own:
+            types = rows.own, rows.optimiser, ShapeDtypeStruct((size,), np.float32)
+            check_elementwise(self._own(hyperparams), *types)
         pack = Pack(group, rows, shared, parts[True, False], together, snp.zeros((), np.int32))
         return put_pack(self._over, pack)
 
@@ -312,7 +316,7 @@ class Trainer:
             check_examples(self._over, x.shape[int(each)] if x.ndim > each else 1, caller)
         return self._over.put(batch, self._of_batch(each))
 
-    def _rules(self, pack: Pack) -> Rules:
+    def _rules(self, pack: Pack, shapes: Mapping[str, Sequence[int]]) -> Rules:
         rows = {}
         for n in self.hyperparams:
             if _is_row(self.hyperparams[n]):
@@ -324,6 +328,7 @@ class Trainer:
             self._chunk_size,
             self.on_divergence != "ignore",
             self._over,
+            shapes,
         )
 
     def _batch_step(
@@ -351,10 +356,11 @@ class Trainer:
         Without sums, what the step gave instead, and which members took it. Over a mesh each device
         does this with its members, and its part of the inputs.
         """
+        shapes = {n: x.shape[1:] for n, x in pack.rows.own.items()}
 
         def step(pack: Pack, sums: Tree, key: Key, *inputs: Tree) -> tuple[Pack, Any]:
             batch = draw(pack, *inputs)
-            pack, metrics, moves = advanced(self._rules(pack), pack, batch, each, key)
+            pack, metrics, moves = advanced(self._rules(pack, shapes), pack, batch, each, key)
             if sums is None:
                 return pack, (metrics, moves)
             more = {n: sums[n] + snp.where(moves, x, 0) for n, x in metrics.items()}
