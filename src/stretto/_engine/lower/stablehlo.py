@@ -76,13 +76,15 @@ class Builder(Collectives):
         read = known.__getitem__
         outer = self._outputs, self._place, self._scope, self._location
         before: Any = ()  # the place of the previous equation; most equations share it
+        # Where there are several devices, XLA keeps the lines of operations with names alone.
+        always = self._in_function or self.partitioned
         for equation in program.equations:
             primitive, place, outputs = equation.primitive, equation.place, equation.outputs
-            if place != before or self._scope or self._in_function:
+            if place != before or self._scope or always:
                 if not at_hand:
                     self._place = self._placed(place)
                 self._scope = joined(outer[2], place[2]) if place else outer[2]
-                named = self._scope or self._in_function
+                named = self._scope or always
                 self._location = self._located(joined(self._scope, primitive.name) if named else "")
                 before = place
             self._outputs = outputs

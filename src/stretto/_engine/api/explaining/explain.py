@@ -26,6 +26,11 @@ from stretto._engine.api.explaining.memory import (
     memory_lines,
     memory_of,
 )
+from stretto._engine.api.explaining.transfers import (
+    Collective,
+    collective_lines,
+    collectives_of,
+)
 from stretto._engine.api.jit import Jitted, jit
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.holding import holding
@@ -49,11 +54,16 @@ class Explanation:
     """What derivatives keep from the way forward, by the user's line."""
     checkpoints: tuple[Saving, ...]
     """Where a checkpoint would save much of that."""
+    devices: int
+    """On how many devices it runs."""
+    collectives: tuple[Collective, ...]
+    """What these send each other, by the user's line."""
 
     def lines(self) -> list[str]:
         """The report, without its first line."""
         return [
             *memory_lines(self.function, self.memory, self.donations),
+            *collective_lines(self.collectives, self.devices),
             *kept_lines(self.kept, self.checkpoints),
             *formulation_lines(self.convolutions, self.products),
         ]
@@ -66,9 +76,10 @@ def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanatio
     """Say what a function is compiled to, and what memory it takes, without running it.
 
     The report has the memory at its peak, as XLA states it, and the largest temporaries by your
-    line; the arguments that could be donated; what derivatives keep between the way forward and the
-    way back, and where a ``checkpoint`` would save most of it, by estimate; how each convolution is
-    computed, and why; and which library computes the products.
+    line; the arguments that could be donated; what devices send each other, if there are several,
+    by your line, with a warning of large arguments that each gets whole; what derivatives keep
+    between the way forward and the way back, and where a ``checkpoint`` would save most of it, by
+    estimate; how each convolution is computed, and why; and which library computes the products.
 
     Args:
         fun: a function of trees of arrays, jitted or not.
@@ -106,13 +117,15 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     """The report for a jitted function."""
     # Traced anew, since what derivatives keep is noted while tracing.
     residuals: list[Any] = []
-    options = fun._static, fun._donated, fun._keep_unused, fun._inline, fun._options
+    options = fun._static, fun._donated, fun._keep_unused, fun._inline, fun._options, fun._shardings
     fresh = Jitted(fun._fun, *options)
     traced = holding(state, "residuals", residuals, functools.partial(fresh.trace, *args, **kwargs))
-    memory = memory_of(traced.lower().compile()._executable)
+    executable = traced.lower().compile()._executable
+    memory = memory_of(executable)
     kept, savings = kept_of(traced.program, residuals, memory.temporaries)
     entry = traced._entry
     chosen = library_of(entry.text(), entry.options)
+    names = entry.names if entry.kept is None else [entry.names[i] for i in entry.kept]
     return Explanation(
         traced.fun_name,
         convolutions_of(entry.slim()),
@@ -121,6 +134,8 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         donations_of(entry, _places(fun, args, kwargs, traced.in_tree)),
         kept,
         savings,
+        len(entry.placement.devices) if entry.placement else 1,
+        collectives_of(executable, names),
     )
 
 
