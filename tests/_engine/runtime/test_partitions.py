@@ -1,6 +1,7 @@
 """Shardings as the runtime has them, there and back."""
 
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -84,3 +85,22 @@ def test_the_key_has_the_devices(kept_in):
     devices = at.client.devices()
     places = [disk.place_of("module", (), d) for d in ((), devices[:2], devices[2:4], devices[:4])]
     assert len({place.key for place in places}) == 4
+
+
+def test_parts_that_several_threads_ask_for_first():
+    """The runtime adds them once for each thread, if it is let."""
+    sharding = NamedSharding(st.make_mesh((8,), ("x",)), P("x"))
+    for _ in range(20):
+        x, together, counts = st.device_put(np.arange(8.0), sharding), threading.Barrier(4), []
+
+        def ask(x=x, together=together, counts=counts):
+            together.wait()
+            counts.append(len(partitions.parts_of(x.to_give())))
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert counts == [8] * 4
+        np.testing.assert_array_equal(x, np.arange(8.0))

@@ -55,9 +55,15 @@ def put(parts: Sequence[np.ndarray], type: ArrayType, sharding: Sharding) -> Any
     return at.put(pjrt.aval(type), where, arrays, local, True, enable_x64=True)
 
 
+_parting = lock()
+
+
 def parts_of(buffer: Any) -> list[Any]:
     """The buffers of the parts on devices of this process, in the order of the devices."""
-    return buffer._arrays
+    # The runtime makes the list when it is first asked, and without the lock adds the parts once
+    # for each thread that asks meanwhile, for good.
+    with _parting:
+        return buffer._arrays
 
 
 _COLLECTIVE = re.compile(
