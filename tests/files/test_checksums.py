@@ -1,6 +1,7 @@
 """Checksums: of everything in a file, in no particular order, and not of themselves."""
 
-from stretto.files.checksums import CHECKSUM, checksum
+from stretto.files.checksums import CHECKSUM, block_checksums, checksum
+from stretto.files.grids import BLOCK
 
 TYPES = {"w": ("F32", (2, 3)), "b": ("F32", (3,))}
 WORDS = {"epoch": "7", "note": "é"}
@@ -8,7 +9,7 @@ BYTES = {"w": b"\x01" * 24, "b": b"\x02" * 12}
 
 
 def digest(types=TYPES, words=WORDS, data=BYTES):
-    return checksum(types, words, data.__getitem__)
+    return checksum(types, words, lambda name: [data[name]])
 
 
 def test_the_order_and_the_checksum_itself_do_not_count():
@@ -33,3 +34,16 @@ def test_everything_else_does():
 
 def test_files_of_nothing():
     assert digest({}, {}) != digest({}, WORDS)
+
+
+def test_the_elements_may_come_in_pieces():
+    pieces = lambda name: [BYTES[name][:5], BYTES[name][5:]]
+    assert checksum(TYPES, WORDS, pieces) == digest()
+
+
+def test_blocks():
+    data = bytes(BLOCK) + b"ab"
+    first, last = block_checksums(data)
+    assert block_checksums(memoryview(data)[BLOCK:]) == [last] and block_checksums(b"") == []
+    changed = block_checksums(data[:-1] + b"c")
+    assert changed[0] == first and changed[1] != last and len(first) == 16

@@ -7,7 +7,8 @@ description: its *kind* (``int``, ``numpy``, …), and its true dtype. Next, rea
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -16,7 +17,9 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, refuse_masked
 from stretto._engine.core.types import canonical_dtype, kind_of
 from stretto._engine.core.typing import ArrayLike
+from stretto._engine.runtime.array import SHARDED
 from stretto.files.names import Damaged
+from stretto.files.slabs import Slabs
 
 __all__ = [
     "Stored",
@@ -25,6 +28,7 @@ __all__ = [
     "fits_number",
     "is_number",
     "kind_of_leaf",
+    "item_size",
     "restored",
     "stored",
     "true_type",
@@ -58,6 +62,9 @@ def _dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
+_SIZES = {code: _dtype(name).itemsize for code, name in _CODES.items()}
+
+
 class Type(NamedTuple):
     """Shape and dtype of an array in a file."""
 
@@ -71,7 +78,7 @@ class Type(NamedTuple):
 class Stored(NamedTuple):
     """A leaf on its way to a file: the array, and its words in the description, or ``None``."""
 
-    array: np.ndarray
+    array: np.ndarray | Slabs
     kind: str | None
     dtype: str | None
 
@@ -97,6 +104,12 @@ def stored(leaf: object, path: str, caller: str) -> Stored:
             f"{caller}: {path} must be an array or a number, and is {error}; text and settings go "
             f"into metadata=, or stay static in the tree"
         ) from None
+    if leaf.__class__ in SHARDED:
+        x: Any = leaf
+        name = x.type.dtype.name
+        tail = (2,) if name == "complex128" else ()
+        slabs = Slabs(x, _dtype(_PARTS.get(name, name)), tail, _form(name))
+        return Stored(slabs, kind, name if name in _PARTS else None)
     if kind in _NUMBERS:
         array = _of_number(_NUMBERS[kind](leaf), kind, path, caller)
     elif kind == "numpy":
@@ -106,10 +119,19 @@ def stored(leaf: object, path: str, caller: str) -> Stored:
         array = np.asarray(as_value(leaf, caller, path).to_host())
     name = array.dtype.name
     array = np.require(array, requirements="C")
-    if name not in _PARTS:
-        return Stored(array, kind, None)
-    parts = array.reshape((*array.shape, 1)).view(_PARTS[name])
-    return Stored(parts if name == "complex128" else parts.reshape(array.shape), kind, name)
+    return Stored(_form(name)(array), kind, name if name in _PARTS else None)
+
+
+def _form(name: str) -> Callable[[np.ndarray], np.ndarray]:
+    """What makes of an array of this dtype, in the order of C, one that the format has."""
+
+    def form(array: np.ndarray) -> np.ndarray:
+        if name not in _PARTS:
+            return array
+        parts = array.reshape((*array.shape, 1)).view(_PARTS[name])
+        return parts if name == "complex128" else parts.reshape(array.shape)
+
+    return form
 
 
 def code_of(dtype: np.dtype) -> str:
@@ -165,6 +187,12 @@ def true_type(name: str, code: str, shape: tuple[int, ...], word: str | None) ->
     if _PARTS.get(word) != parts or (word == "complex128" and shape[-1:] != (2,)):
         raise Damaged(f"its description says that {name} is {word}, and it is {code}")
     return Type(shape[:-1] if word == "complex128" else shape, _dtype(word))
+
+
+def item_size(name: str, code: str) -> int:
+    """The bytes of an element of this code. Raises ``Damaged`` for one that is unknown here."""
+    size = _SIZES.get(code)
+    return true_type(name, code, (), None).dtype.itemsize if size is None else size
 
 
 def restored(

@@ -2,7 +2,8 @@
 
 ``core/files`` writes beside the place, brings to the disk, and renames. The format is written here,
 as the library would by way of a file of its own, which nobody can tell from one that a killed
-process left. Next, read ``reading``.
+process left. Arrays that several processes have parts of go to files of theirs: ``together``. Next,
+read ``reading``.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
 from stretto.files.checksums import CHECKSUM, checksum
 from stretto.files.elements import code_of, stored
+from stretto.files.headers import header, in_order
 from stretto.files.names import DESCRIPTION, describe, leaf_names
+from stretto.files.parts import INDEX, folder_of, remove_parts
+from stretto.files.slabs import Slabs, pieces_of
 
-if TYPE_CHECKING:  # loaded with the first file
-    import json
+if TYPE_CHECKING:  # loaded where several processes save
+    from stretto.files import together
 else:
-    json = LazyModule("json")
+    together = LazyModule("stretto.files.together")
 
-__all__ = ["save", "write"]
-
-_ALIGNMENT = 8
-_LONGEST = 100_000_000  # bytes of a header, which no reader of the format goes beyond
+__all__ = ["save", "write", "write_alone"]
 
 
 def save(
@@ -46,6 +47,11 @@ def save(
     opens the path, whenever this is interrupted, finds the old one or the new. A symbolic link
     stays, and the file that it leads to is replaced. A process that is killed meanwhile leaves a
     file ``.stretto-…`` beside it, which the next ``save`` to that folder removes.
+
+    Arrays that are split over devices of this process are written as if they were whole. Where
+    arrays are split over devices of several processes, all of these call ``save`` with the same
+    path, on a file system that they share, and each writes its own parts, to a folder beside the
+    file (``model.safetensors.parts``); of arrays that are not, those of process 0 are written.
 
     Args:
         path: the file.
@@ -79,50 +85,34 @@ def write(
     """As ``save``; with a checksum of all that the file holds, which ``load_checked`` asks for."""
     text = checked_path(path, "save")
     arrays, words = _parts(root, metadata)
+    if all([isinstance(x, np.ndarray) or x.is_here for x in arrays.values()]):
+        write_alone(text, arrays, words, with_checksum=with_checksum)
+    else:
+        together.write_together(text, arrays, words, together.all_processes())
+
+
+def write_alone(
+    path: str,
+    arrays: Mapping[str, np.ndarray | Slabs],
+    words: dict[str, str],
+    *,
+    with_checksum: bool,
+) -> None:
+    """Write arrays by name, and metadata, to one file; no array that is split is put together."""
     if with_checksum:
         types = {name: (code_of(x.dtype), x.shape) for name, x in arrays.items()}
-        words[CHECKSUM] = checksum(types, words, lambda name: _bytes_of(arrays[name]))
-    # The format: aligned elements where those of the widest types come first.
-    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
-    header = _header({name: arrays[name] for name in names}, words)
+        words[CHECKSUM] = checksum(types, words, lambda name: pieces_of(arrays[name]))
+    arrays = in_order(arrays)
+    beginning = header(arrays, words)
 
     def put(file: BinaryIO) -> None:
-        file.write(header)
-        for name in names:
-            file.write(_bytes_of(arrays[name]))
+        file.write(beginning)
+        for x in arrays.values():
+            for piece in pieces_of(x):
+                file.write(piece)
 
-    write_whole(text, put, "save")
-
-
-def _header(arrays: Mapping[str, np.ndarray], words: Mapping[str, str]) -> bytes:
-    """The file up to its first element: the length of what follows, and that, as JSON."""
-    entries: dict[str, Any] = {"__metadata__": words}
-    end = 0
-    for name, x in arrays.items():
-        begin, end = end, end + x.nbytes
-        entries[name] = {
-            "dtype": code_of(x.dtype),
-            "shape": x.shape,
-            "data_offsets": (begin, end),
-        }
-    try:
-        text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"save: the names and the metadata must be text, and {error.object[error.start]!r} is "
-            f"half a character"
-        ) from None
-    text += b" " * (-len(text) % _ALIGNMENT)
-    if len(text) > _LONGEST:
-        raise ValueError(
-            f"save: the names, shapes and metadata take {len(text)} bytes, and the format has room "
-            f"for {_LONGEST}; keep large data in arrays"
-        )
-    return len(text).to_bytes(8, "little") + text
-
-
-def _bytes_of(array: np.ndarray) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
+    write_whole(path, put, "save")
+    remove_parts(folder_of(path))  # of a tree that several processes wrote before
 
 
 def _parts(root: Tree, metadata: Mapping[str, str] | None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -134,8 +124,9 @@ def _parts(root: Tree, metadata: Mapping[str, str] | None) -> tuple[dict[str, An
                 f"save: metadata must be text by name, and metadata[{key!r}] is a "
                 f"{type(value).__name__}; use str(...) or json.dumps(...)"
             )
-    if DESCRIPTION in words:
-        raise ValueError(f"save: metadata[{DESCRIPTION!r}] is where the tree is described")
+    for key in (DESCRIPTION, INDEX):
+        if key in words:
+            raise ValueError(f"save: metadata[{key!r}] is where the tree is described")
     arrays, kinds, dtypes = {}, {}, {}
     flat, paths = tree.leaves(root), tree.paths(root, "tree")
     for name, leaf, where in zip(leaf_names(root, "save"), flat, paths, strict=True):

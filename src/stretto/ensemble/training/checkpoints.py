@@ -23,14 +23,17 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.integers import count
 from stretto._engine.core.position import user_stack_level
+from stretto._engine.runtime.device import process_index
 from stretto.ensemble.training.state import TrainState, divided
 from stretto.files.names import Damaged
+from stretto.files.parts import remove
 from stretto.files.reading import Header, load_checked
 from stretto.files.writing import write
 
 __all__ = ["Checkpoints"]
 
 _NAME = re.compile(r"step-(\d{12})\.safetensors")
+_WITH_DATA = re.compile(rf"{_NAME.pattern}(\.parts)?")
 _ENTRY = "stretto.fit"
 _VERSION = 2
 _UNREADABLE = (errno.EIO, errno.EINVAL, errno.EISDIR)
@@ -45,6 +48,10 @@ class Checkpoints:
     at the end. Each file has a checksum of all that is in it. A file that is damaged, cut off, or
     something else is skipped with a warning, and stays until a training that goes on writes its
     step again, or ``keep`` later ones.
+
+    Where the state is split over devices of several processes, each writes its own parts, to a
+    folder beside the file, ``step-000000001200.safetensors.parts``. Training may go on with another
+    number of devices, and of processes.
 
     Args:
         directory: for the files; made if it does not exist.
@@ -136,11 +143,17 @@ class Checkpoints:
         }
         path = self.path(state.step)
         write(path, _contents(state), {_ENTRY: json.dumps(words)}, with_checksum=True)
+        if process_index() == 0:
+            self._prune(state.step)
+
+    def _prune(self, last: int) -> None:
         # Later ones were skipped as damaged, so they are nothing to fall back on.
-        steps = [step for step in self.steps() if step <= state.step]
-        for step in steps[: -self.keep]:
-            with contextlib.suppress(IsADirectoryError):  # not a checkpoint: skipped, too
-                self.path(step).unlink(missing_ok=True)
+        steps = [step for step in self.steps() if step <= last]
+        names = [_WITH_DATA.fullmatch(name) for name in os.listdir(self.directory)]
+        for step in {int(m[1]) for m in names if m}:
+            if len(steps) > self.keep and step < steps[-self.keep]:
+                with contextlib.suppress(IsADirectoryError):  # not a checkpoint: skipped, too
+                    remove(str(self.path(step)))
 
     # Reading
 
