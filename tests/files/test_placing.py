@@ -1,6 +1,7 @@
 """``load`` onto devices: the same elements on any number, and only what they need is read."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -182,6 +183,18 @@ def test_copies_are_read_once(path, monkeypatch):
     reads = counted(monkeypatch)
     st.load(path, sharding=over(8, P()))
     assert reads.count(A.nbytes) == 1 and sum(reads) < A.nbytes + 1000
+
+
+def test_no_more_than_one_array_beside_those_on_devices(path):
+    trees = {name: np.ones((1 << 8, 1 << 12), np.float32) for name in "abcd"}  # 4 MiB each
+    st.save(path, trees)
+    st.load(path, sharding=over(8, P("x")))
+    tracemalloc.start()
+    made = st.load(path, sharding=over(8, P("x")))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 6 << 22  # the parts are memory of NumPy's
+    assert made["d"].sharding == over(8, P("x"))
 
 
 def test_headers_of_what_no_array_can_be(path):

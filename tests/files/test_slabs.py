@@ -1,5 +1,7 @@
 """Arrays on devices on their way to a file: in the order of C, and never as a whole."""
 
+import tracemalloc
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -47,6 +49,27 @@ def test_a_few_rows_at_a_time(monkeypatch):
     pieces = list(pieces_of(stored(on(host, P("x", "y")), "x", "save").array))
     assert [len(piece) for piece in pieces] == [64] * 8
     assert b"".join(pieces) == host.tobytes()
+
+
+def test_a_file_is_the_same_however_arrays_are_split(tmp_path):
+    host = np.arange(128, dtype=np.float32).reshape(16, 8)
+    files = []
+    for x in (snp.array(host), *[on(host, spec) for spec in SPECS]):
+        st.save(tmp_path / "x", {"w": x, "n": 3})
+        files.append((tmp_path / "x").read_bytes())
+    assert len(set(files)) == 1
+
+
+def test_no_array_is_put_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(slabs, "_PIECE", 1 << 18)
+    x = on(np.ones((1 << 10, 1 << 12), np.float32), P("x", "y"))  # 16 MiB
+    st.save(tmp_path / "x", x)  # what is loaded once
+    tracemalloc.start()
+    st.save(tmp_path / "x", [x, x])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 21
+    np.testing.assert_array_equal(st.load(tmp_path / "x")[1], x)
 
 
 def test_nothing_is_kept():

@@ -2,7 +2,10 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import threading
+import time
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +17,7 @@ from hypothesis import strategies as some
 import stretto as st
 import stretto.numpy as snp
 from stretto import NamedSharding, P
+from stretto._engine.core import files as core_files
 from stretto.files import grids, opening, together, writing
 from stretto.files.parts import folder_of, remove
 from stretto.files.together import Group, write_together
@@ -191,7 +195,7 @@ def test_an_end_at_any_step_leaves_the_old_tree_or_the_new(path, monkeypatch, be
             begin()
             steps.clear()
             with monkeypatch.context() as patch:
-                for name in ("makedirs", "replace", "fsync", "unlink", "rmdir"):
+                for name in ("mkdir", "replace", "fsync", "unlink", "rmdir"):
                     patch.setattr(os, name, patched(name, when))
                 save(path, new)
                 reached = len(steps)
@@ -230,12 +234,71 @@ def test_a_process_that_fails_has_all_fail(path, monkeypatch, who):
     assert "No space left" in str(raised[who])
     assert "failed, and says why; what was there is still there" in str(raised[1 - who])
     same(st.load(path), old)
+    assert data_files(path) == files
     saved(path, old)
     assert len(data_files(path)) == 2 and not set(files) & set(data_files(path))
 
 
+def test_what_is_written_stays_if_the_folder_cannot_be_flushed(path, monkeypatch):
+    """The last step of a rename may fail when it is done."""
+    new = {"w": st.device_put(np.arange(8.0), over(8, P("x")))}
+    real = core_files._flush_folder
+
+    def fail(folder):
+        if folder == str(path.parent):
+            raise OSError(5, "Input/output error")
+        real(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(core_files, "_flush_folder", fail)
+        first, second = save(path, new)
+    assert "Input/output error" in str(first) and second is None
+    same(st.load(path), new)
+
+
+def test_where_there_can_be_no_file(path):
+    w = {"w": st.device_put(np.zeros(8), over(8, P("x")))}
+    first, second = save(path / "model", w)
+    assert isinstance(first, OSError) and "there can be no folder" in str(first)
+    assert isinstance(second, OSError) and os.listdir(path.parent) == []
+    os.mkfifo(path)
+    first, second = save(path, w)
+    assert "is a FIFO (a named pipe), and must be a regular file" in str(first)
+    assert isinstance(second, OSError) and os.listdir(path.parent) == [path.name]
+
+
+KILLED = """
+import itertools, sys
+import numpy as np, stretto as st
+from stretto.files import writing
+from stretto.files.together import Group, write_together
+x = st.NamedSharding(st.make_mesh((8,), ("x",)), st.P("x"))
+for i in itertools.count():
+    tree = {n: st.device_put(np.full((8, 1 << 12), i), x) for n in "abc"}
+    write_together(sys.argv[1], *writing._parts(tree, None), Group(0, 1, lambda name: None))
+    print(i, flush=True)
+"""
+
+
+def test_a_killed_process_leaves_one_tree(path):
+    for wait in (0.0, 0.002, 0.005, 0.011, 0.017):
+        with subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE) as run:
+            for _ in range(2):
+                run.stdout.readline()
+            time.sleep(wait)
+            run.kill()
+        made = st.load(path)
+        (value,) = {float(x) for name in "abc" for x in np.unique(made[name])}
+        assert value >= 1
+    core_files._last_search.clear()
+    saved(path, made | {"w": st.device_put(np.zeros(8), over(8, P("x")))})
+    assert len(data_files(path)) == 2
+    remove(str(path))
+    assert os.listdir(path.parent) == []
+
+
 def test_no_shared_folder(path, monkeypatch):
-    monkeypatch.setattr(together, "_announce", lambda folder, save: None)
+    monkeypatch.setattr(together, "_announce", lambda *_: None)
     for error in save(path, {"w": st.device_put(np.zeros(8), over(8, P("x")))}):
         assert isinstance(error, FileNotFoundError) and "a file system that they share" in str(
             error

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stretto._engine.core.files import remove_abandoned
 from stretto._engine.core.lazy import LazyModule
 from stretto.files.grids import BLOCK, Grid, Part
 from stretto.files.names import Damaged
@@ -28,6 +29,7 @@ __all__ = [
     "INDEX",
     "Index",
     "data_name",
+    "discard",
     "folder_of",
     "index_text",
     "parse_index",
@@ -143,6 +145,18 @@ def remove_parts(folder: str, but: str | None = None) -> None:
         match = _NAME.fullmatch(name)
         if name == ANNOUNCED or (match and match[1] != but):
             _unlink(os.path.join(folder, name))
+    remove_abandoned(folder)
+    _remove_if_empty(folder)
+
+
+def discard(folder: str, name: str) -> None:
+    """Remove a data file of a save that failed, and the folder if it is empty."""
+    _unlink(os.path.join(folder, name))
+    _unlink(os.path.join(folder, ANNOUNCED))
+    _remove_if_empty(folder)
+
+
+def _remove_if_empty(folder: str) -> None:
     with contextlib.suppress(OSError):  # something is left
         os.rmdir(folder)
 

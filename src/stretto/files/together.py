@@ -6,6 +6,7 @@ the last step but tidying up. Read ``parts``, which has the index, before, and `
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ from stretto.files.parts import (
     INDEX,
     Index,
     data_name,
+    discard,
     folder_of,
     index_text,
     parse_index,
@@ -90,7 +92,7 @@ def write_together(
     folder, first = folder_of(path), group.index == 0
     label = f"stretto.save {os.path.basename(path)}"
     if first:
-        step(lambda: _announce(folder, os.urandom(8).hex()))
+        step(lambda: _announce(path, folder, os.urandom(8).hex()))
     group.sync(f"{label}: begin")
     save = step(lambda: _announced(folder)) or ""
     step(lambda: _write_data(os.path.join(folder, data_name(save, group.index)), arrays, group))
@@ -98,20 +100,34 @@ def write_together(
     if first:
         step(lambda: _write_index(path, save, arrays, words, group.count))
     group.sync(f"{label}: done")
+    own = data_name(save, group.index)
+    done = _is_done(path, own)
+    if not done:
+        discard(folder, own)
     if failed:
         raise failed[0]
-    if first:
-        remove_parts(folder, but=save)
-    elif not _is_done(path, data_name(save, group.index)):
+    if not done:
         raise OSError(
             f"save: {path} could not be written: another process failed, and says why; what was "
             f"there is still there"
         )
+    if first:
+        remove_parts(folder, but=save)
 
 
-def _announce(folder: str, save: str) -> None:
+def _announce(path: str, folder: str, save: str) -> None:
     """Tell all processes the name of this save."""
-    os.makedirs(folder, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError, PermissionError), opened(path, "save"):
+        pass  # it is there, and a file
+    try:
+        os.mkdir(folder)
+    except OSError as error:
+        if not os.path.isdir(folder):
+            raise OSError(
+                error.errno,
+                f"save: {path} could not be written: there can be no folder {folder}: "
+                f"{error.strerror}",
+            ) from None
     write_whole(os.path.join(folder, ANNOUNCED), lambda file: file.write(save.encode()), "save")
 
 

@@ -242,10 +242,10 @@ def test_an_interruption_while_leftovers_are_removed(path):
     everywhere = lambda name: "interruptions" not in name and "hypothesis" not in name
     left = path.with_name(LEFT)
     left.write_bytes(b"half")
-    count = lines_of(lambda: files._remove_abandoned(str(path.parent)), everywhere)
+    count = lines_of(lambda: files.remove_abandoned(str(path.parent)), everywhere)
     for number in range(count):
         left.write_bytes(b"half")
-        assert interrupted(lambda: files._remove_abandoned(str(path.parent)), everywhere, number)
+        assert interrupted(lambda: files.remove_abandoned(str(path.parent)), everywhere, number)
         put(path)  # nobody holds its lock
         assert os.listdir(path.parent) == ["file"], number
 

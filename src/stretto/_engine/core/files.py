@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 from stretto._engine.core.bounded import room
 
-__all__ = ["checked_path", "opened", "read_small", "write_whole"]
+__all__ = ["checked_path", "opened", "read_small", "remove_abandoned", "write_whole"]
 
 _PREFIX = ".stretto-"
 _OURS = re.compile(rf"\{_PREFIX}[0-9a-f]{{16}}")
@@ -92,7 +92,7 @@ def write_whole(
     try:
         place, mode = _place(text, caller)
         folder = os.path.dirname(place)
-        _remove_abandoned(folder)
+        remove_abandoned(folder)
         while not _write(place, mode, write, durable):
             pass
         if durable:
@@ -203,8 +203,8 @@ def _is_at(file: Any, path: str) -> bool:
         return False
 
 
-def _remove_abandoned(folder: str) -> None:
-    """Remove the temporary files of writers that were killed."""
+def remove_abandoned(folder: str) -> None:
+    """Remove the temporary files of writers that were killed; at most once a second."""
     now = time.monotonic()
     if now - _last_search.get(folder, -_SECOND) < _SECOND:
         return
