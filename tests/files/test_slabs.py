@@ -87,9 +87,11 @@ def test_each_part_is_written_once():
         parts = [array.parts(process, of_process) for process in (0, 1)]
         assert tuple(map(len, parts)) == counts
         made = np.zeros_like(host)
-        for start, data in [*parts[0], *parts[1]]:
-            assert data.shape == array.part_shape
-            made[tuple(slice(i, i + n) for i, n in zip(start, data.shape, strict=True))] = data
+        for part in [*parts[0], *parts[1]]:
+            assert part.shape == array.part_shape and part.itemsize == 4
+            (data,) = part.pieces()
+            assert data.shape == part.shape and data.nbytes == part.nbytes
+            made[tuple(slice(i, i + n) for i, n in zip(part.start, part.shape, strict=True))] = data
         np.testing.assert_array_equal(made, host)
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +19,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import NamedSharding, P
 from stretto._engine.core import files as core_files
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.runtime.device import Device
 from stretto.files import grids, opening, together, writing
 from stretto.files.parts import folder_of, remove
 from stretto.files.together import Group, write_together
@@ -394,9 +397,34 @@ def test_a_save_that_is_no_more_is_an_error(path):
         st.load(path.with_name("moved"))
 
 
-def test_all_processes_are_those_of_the_runtime():
+def test_all_processes_are_those_of_the_runtime(monkeypatch):
     group = together.all_processes()
     assert (group.index, group.count) == (0, 1) and group.owner(st.devices()[5]) == 0
+    calls = []
+    fake = types.SimpleNamespace(sync_global_devices=calls.append)
+    monkeypatch.setitem(sys.modules, "stretto.multihost", fake)
+    monkeypatch.setattr(together, "multihost", LazyModule("stretto.multihost"))
+    group.sync("here")
+    assert calls == ["here"]
+
+
+def test_what_is_not_all_here_is_saved_together(path, monkeypatch):
+    calls = []
+    alone = Group(0, 1, calls.append)
+    monkeypatch.setattr(together, "all_processes", lambda: alone)
+    everywhere = st.device_put(np.arange(8.0), over(8, P()))
+    st.save(path, everywhere)
+    assert calls == []
+    monkeypatch.setattr(Device, "is_local", property(lambda device: device.id < 4))
+    st.save(path, {"n": everywhere})
+    assert [name.split(": ")[1] for name in calls] == ["begin", "written", "done"]
+    np.testing.assert_array_equal(st.load(path)["n"], np.arange(8.0))
+    assert len(data_files(path)) == 1
+    split = st.device_put(np.arange(8.0), over(4, P("x")))
+    monkeypatch.setattr(Device, "is_local", property(lambda device: device.id < 2))
+    with pytest.raises(ValueError, match=r"no process wrote the part of w at \(4,\), and 1 other"):
+        st.save(path, {"w": split})
+    np.testing.assert_array_equal(st.load(path)["n"], np.arange(8.0))
 
 
 @settings(max_examples=30, deadline=None)

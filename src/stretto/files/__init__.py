@@ -2,7 +2,9 @@
 
 A file is in the safetensors format, data only: loading one runs no code. ``names``: what the arrays
 are called, and how the tree is described · ``elements``: leaves as arrays that the format has ·
-``writing`` · ``reading``.
+``slabs``: those that are split over devices · ``headers``, ``writing`` · ``grids``: where arrays
+are in files, and any box of one · ``opening``, ``placing``, ``reading`` · ``parts``, ``together``:
+what several processes write · ``checksums``.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

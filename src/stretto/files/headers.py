@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from stretto._engine.core.lazy import LazyModule
 from stretto.files.elements import code_of
-from stretto.files.slabs import Slabs
+from stretto.files.slabs import Elements
 
 if TYPE_CHECKING:  # loaded with the first file
     import json
@@ -25,13 +23,13 @@ _ALIGNMENT = 8
 _LONGEST = 100_000_000  # bytes of a header, which no reader of the format goes beyond
 
 
-def in_order(arrays: Mapping[str, np.ndarray | Slabs]) -> dict[str, np.ndarray | Slabs]:
+def in_order(arrays: Mapping[str, Elements]) -> dict[str, Elements]:
     """The arrays in the format's order, the widest types first, so that all are aligned."""
     names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     return {name: arrays[name] for name in names}
 
 
-def header(arrays: Mapping[str, np.ndarray | Slabs], words: Mapping[str, str]) -> bytes:
+def header(arrays: Mapping[str, Elements], words: Mapping[str, str]) -> bytes:
     """The file up to its first element: the length of what follows, and that, as JSON."""
     entries: dict[str, Any] = {"__metadata__": words}
     end = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,17 +21,39 @@ if TYPE_CHECKING:  # loaded where arrays are split
 else:
     sharded = LazyModule("stretto._engine.runtime.sharded")
 
-__all__ = ["Part", "Slabs", "owner", "pieces_of"]
+__all__ = ["Elements", "Part", "Slabs", "owner", "pieces_of"]
 
 _PIECE = 1 << 24  # bytes that are put together at once, where a row has no more
 
 
-class Part(NamedTuple):
-    """A part of an array, as it is stored."""
+class Part:
+    """A part of an array, as it is stored; ``data`` fetches it.
 
-    start: tuple[int, ...]
-    """Its first element along each axis of the array."""
-    data: np.ndarray
+    ``start`` is its first element along each axis of the array.
+    """
+
+    def __init__(
+        self,
+        start: tuple[int, ...],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        data: Callable[[], np.ndarray],
+    ) -> None:
+        self.start, self.shape, self.dtype, self._data = start, shape, dtype, data
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return math.prod(self.shape) * self.itemsize
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """The part, fetched from its device, in one piece."""
+        yield self._data()
 
 
 def owner(device: Device) -> int:
@@ -86,7 +108,12 @@ class Slabs:
     def parts(self, process: int, owner: Callable[[Device], int] = owner) -> list[Part]:
         """The parts that this process writes: each part is written where its first copy is."""
         return [
-            Part((*_starts(shard.index), *(0 for _ in self._tail)), self._of(shard.data.to_host()))
+            Part(
+                (*_starts(shard.index), *(0 for _ in self._tail)),
+                self.part_shape,
+                self.dtype,
+                lambda shard=shard: self._of(shard.data.to_host()),
+            )
             for shard in sharded.shards_of(self._x)
             if shard.replica_id == 0 and owner(shard.device) == process
         ]
@@ -101,11 +128,12 @@ class Slabs:
             return
         rows: dict[int, list[Any]] = {}
         for start, shard in first.items():
-            rows.setdefault(start[0], []).append((shard.index[1:], shard.data.to_host()))
+            rows.setdefault(start[0], []).append((shard.index[1:], shard.data))
         step = max(1, _PIECE // max(1, math.prod(shape[1:]) * self._x.type.dtype.itemsize))
         for begin in sorted(rows):
+            side_by_side = [(index, data.to_host()) for index, data in rows.pop(begin)]
             for i in range(0, part[0], step):
-                yield self._of(self._rows(rows[begin], slice(i, min(i + step, part[0]))))
+                yield self._of(self._rows(side_by_side, slice(i, min(i + step, part[0]))))
 
     def _rows(self, parts: list[Any], rows: slice) -> np.ndarray:
         """These rows of parts that lie side by side, put together."""
@@ -124,7 +152,11 @@ def _starts(index: Index) -> tuple[int, ...]:
     return tuple([part.start for part in index])
 
 
-def pieces_of(x: np.ndarray | Slabs) -> Iterator[memoryview]:
+Elements: TypeAlias = np.ndarray | Slabs | Part
+"""What is written of an array."""
+
+
+def pieces_of(x: Elements) -> Iterator[memoryview]:
     """The bytes of an array, in one piece or several."""
-    for piece in x.pieces() if isinstance(x, Slabs) else (x,):
+    for piece in (x,) if isinstance(x, np.ndarray) else x.pieces():
         yield piece.reshape(-1).view(np.uint8).data

@@ -34,7 +34,7 @@ from stretto.files.parts import (
     parse_index,
     remove_parts,
 )
-from stretto.files.slabs import Slabs, pieces_of
+from stretto.files.slabs import Elements, Slabs, pieces_of
 
 if TYPE_CHECKING:  # loaded with the first file
     import json
@@ -145,13 +145,13 @@ def _announced(folder: str) -> str:
 
 def _write_data(path: str, arrays: Mapping[str, np.ndarray | Slabs], group: Group) -> None:
     """Write the parts that are this process's to write."""
-    parts: dict[str, np.ndarray | Slabs] = {}
+    parts: dict[str, Elements] = {}
     said: dict[str, Any] = {}
     for name, x in arrays.items():
         for k, part in enumerate(_own_parts(x, group)):
             key = f"{name}.{k}"
-            parts[key] = part.data
-            (data,) = pieces_of(part.data)
+            parts[key] = part
+            (data,) = pieces_of(part)
             said[key] = [name, part.start, block_checksums(data)]
     parts = in_order(parts)
     text = header(parts, {_ENTRY: json.dumps(said, separators=(",", ":"))})
@@ -174,7 +174,7 @@ def _own_parts(x: np.ndarray | Slabs, group: Group) -> list[slabs.Part]:
         if len(owners) > 1:
             return x.parts(group.index, group.owner)
         return x.parts(group.index, lambda device: 0)
-    return [] if group.index else [slabs.Part((0,) * x.ndim, x)]
+    return [] if group.index else [slabs.Part((0,) * x.ndim, x.shape, x.dtype, lambda: x)]
 
 
 def _write_index(

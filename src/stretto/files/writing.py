@@ -61,10 +61,12 @@ def save(
     Raises:
         TypeError: a leaf is neither an array nor a number, metadata is not text, or ``path`` is not
             a path.
-        ValueError: two leaves would have one name, or no file can have the name of the path.
+        ValueError: two leaves would have one name, no file can have the name of the path, or
+            processes that save together have different trees.
         TracedValueError: inside a transformation.
         OSError: with the system's ``errno``, the file cannot be written, or the path is that of a
-            folder, a device, a FIFO or a socket, which stay as they are.
+            folder, a device, a FIFO or a socket, which stay as they are; or another process could
+            not write its parts.
 
     >>> import os, tempfile, stretto as st, stretto.numpy as snp
     >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
@@ -102,12 +104,12 @@ def write_alone(
     if with_checksum:
         types = {name: (code_of(x.dtype), x.shape) for name, x in arrays.items()}
         words[CHECKSUM] = checksum(types, words, lambda name: pieces_of(arrays[name]))
-    arrays = in_order(arrays)
-    beginning = header(arrays, words)
+    elements = in_order(arrays)
+    beginning = header(elements, words)
 
     def put(file: BinaryIO) -> None:
         file.write(beginning)
-        for x in arrays.values():
+        for x in elements.values():
             for piece in pieces_of(x):
                 file.write(piece)
 
