@@ -31,7 +31,7 @@ class Disk:
 
     def box(self, box):
         raw = box_of(self.grid, box, self.x.itemsize, self.fetch)
-        assert raw.ctypes.data % 64 == 0
+        assert not raw.size or raw.ctypes.data % 64 == 0
         shape = self.x.shape if box is None else [s.stop - s.start for s in box]
         return raw.view(self.x.dtype).reshape(shape)
 

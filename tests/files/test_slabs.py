@@ -15,13 +15,12 @@ from stretto.files.slabs import pieces_of
 
 pytestmark = pytest.mark.devices
 
-MESH = st.make_mesh((2, 4), ("x", "y"))
 SPECS = [P(), P("x"), P(None, "y"), P("y", "x"), P(("x", "y")), P(None, ("y", "x"))]
 DTYPES = ["bool", "int4", "int8", "bfloat16", "float32", "complex64", "complex128"]
 
 
 def on(x, spec):
-    return st.device_put(x, NamedSharding(MESH, spec))
+    return st.device_put(x, NamedSharding(st.make_mesh((2, 4), ("x", "y")), spec))
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
