@@ -7,6 +7,7 @@ the last step but tidying up. Read ``parts``, which has the index, before, and `
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -41,8 +42,6 @@ if TYPE_CHECKING:  # loaded with the first file
 else:
     json = LazyModule("json")
 
-multihost: Any = LazyModule("stretto.multihost")
-
 __all__ = ["Group", "all_processes", "write_together"]
 
 T = TypeVar("T")
@@ -68,7 +67,7 @@ def all_processes() -> Group:
 
 
 def _sync(name: str) -> None:
-    multihost.sync_global_devices(name)
+    importlib.import_module("stretto.multihost").sync_global_devices(name)  # of a layer above
 
 
 def write_together(
