@@ -21,7 +21,7 @@ from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.core.typing import Tree
 from stretto._engine.ops.sharding_constraint import named_here
 from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import CPU, Device, as_device
+from stretto._engine.runtime.device import Device, as_device
 from stretto.files.elements import Type, is_number, restored
 from stretto.files.names import Damaged
 from stretto.files.opening import Entry, File
@@ -86,7 +86,7 @@ def read_leaf(
     if place is None or is_number(kind):
         return restored(file.read(name, entry), entry.type, kind, name, lost)
     weak = "weak" if kind == "weak" else None
-    if place == SingleDeviceSharding(CPU):
+    if _is_usual(place):
         return restored(file.read(name, entry), entry.type, weak, name, lost)
     shape = entry.type.shape
     tail = tuple([slice(0, n) for n in entry.grid.shape[len(shape) :]])  # parts of an element
@@ -107,7 +107,12 @@ def read_leaf(
 
 def put(x: Array, place: Sharding) -> Array:
     """An array that is here, where it is asked to be."""
-    return x if place == SingleDeviceSharding(CPU) else sharded.placed(x, place)
+    return x if _is_usual(place) else sharded.placed(x, place)
+
+
+def _is_usual(place: Sharding) -> bool:
+    """Whether it is where arrays are that were not put anywhere."""
+    return place == SingleDeviceSharding(as_device(None, "load"))
 
 
 def _typed(type: Type) -> tuple[tuple[int, ...], np.dtype]:
