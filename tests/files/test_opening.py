@@ -7,8 +7,12 @@ import pytest
 
 import stretto as st
 from stretto.files import opening
+from stretto.files.checksums import CHECKSUM, checksum
+from stretto.files.grids import Grid, Part
+from stretto.files.headers import header
 from stretto.files.names import Damaged
 from stretto.files.opening import File, bytes_at, check, contents_of, open_file
+from stretto.files.parts import INDEX, Index, data_name, folder_of, index_text
 from stretto.files.writing import write
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -60,6 +64,25 @@ def test_checksums_are_computed_piece_by_piece(path, monkeypatch, piece):
     path.write_bytes(data)
     with open_file(path, "load") as file, pytest.raises(Damaged, match="its checksum is not that"):
         check(file)
+
+
+@pytest.mark.parametrize(
+    ("shape", "offset", "sums"),
+    [((1 << 50,), 0, ("",)), ((2,), 96, ("",)), ((2,), 0, ()), ((2,), 0, ("", ""))],
+    ids=["huge", "outside", "unchecked", "too many"],
+)
+def test_an_index_of_parts_that_cannot_be(path, shape, offset, sums):
+    """No memory is asked for."""
+    name = data_name("0" * 16, 0)
+    os.mkdir(folder_of(path))
+    with open(os.path.join(folder_of(path), name), "wb") as file:
+        file.write(bytes(100))
+    grid = Grid(shape, shape, (Part(name, offset, sums),))
+    words = {INDEX: index_text(Index({name: 100}, {"w": ("F32", grid)}))}
+    words[CHECKSUM] = checksum({}, words, lambda name: ())
+    path.write_bytes(header({}, words))
+    with pytest.raises(ValueError, match=r"its index is damaged: a part of w takes .* bytes, with"):
+        st.load(path)
 
 
 def test_the_end_of_a_file(path):

@@ -193,6 +193,7 @@ def contents_of(file: File, *, data: bool = True) -> Contents:
     if INDEX in metadata:
         _check_index(file)
         index = parse_index(metadata.pop(INDEX))
+        _check_extents(index)
         if data:
             file.check_data(index)
         places = index.arrays
@@ -219,6 +220,19 @@ def _in_one_file(file: File) -> dict[str, tuple[str, Grid]]:
 def _check_index(file: File) -> None:
     if file.stated or file.metadata.get(CHECKSUM) != checksum({}, file.metadata, lambda name: ()):
         raise Damaged("it is damaged: it is the index of several files, and its checksum is wrong")
+
+
+def _check_extents(index: Index) -> None:
+    """Raise ``Damaged`` unless all parts are within their files."""
+    for name, (code, grid) in index.arrays.items():
+        size = math.prod(grid.part_shape) * item_size(name, code)
+        for part in grid.parts:
+            room = index.files[part.file or ""]
+            if part.offset + size > room or len(part.checksums) != -(-size // BLOCK):
+                raise Damaged(
+                    f"its index is damaged: a part of {name} takes {size} bytes, with "
+                    f"{len(part.checksums)} checksums, from byte {part.offset} of a file of {room}"
+                )
 
 
 def check(file: File) -> None:
