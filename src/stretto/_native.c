@@ -18,7 +18,7 @@
 #define REVISION 6 /* of what Python calls here: `core/native.py` takes no other */
 
 static PyObject *str_interpreter, *str_key, *str_run, *str_to_host, *str_to_buffer, *str_general,
-    *str_consume, *str_dtype, *str_astype;
+    *str_consume, *str_dtype, *str_astype, *str_sharding;
 
 /* Holder: a NumPy face, a device face, a type. ------------------------------------------------ */
 
@@ -574,8 +574,8 @@ static PyTypeObject ProcessType = {
 /* Dispatcher: a call looked up by its arguments' fingerprint. ----------------------------------
 
    The fingerprint of a call: the addresses of all that its signature is made of (the key of the
-   settings, the types of arrays, the classes and lengths of containers, the names in dictionaries,
-   interned), in the order in which a walk through the arguments meets them. All of them live for
+   settings, the types of arrays, their shardings if they have any, the classes and lengths of
+   containers, the names in dictionaries, interned), in the order in which a walk through the arguments meets them. All of them live for
    ever or are kept by the record, so equal fingerprints are equal signatures. */
 
 typedef struct {
@@ -585,6 +585,7 @@ typedef struct {
     PyObject *eager;
     PyObject *settings; /* its `key` stands for the settings of the thread */
     PyObject *donated;  /* the class of what stands where a buffer was */
+    PyObject *placed;   /* a list: the class of arrays with a sharding, once there may be any */
     PyObject *table;    /* records, by fingerprint */
     PyObject *last;     /* the fingerprint found last, and its record */
     PyObject *record;
@@ -680,10 +681,23 @@ walk_name(Walk *w, PyObject *name)
     return walk_word(w, name);
 }
 
+/* The sharding of an array of this class, borrowed, read where its slot is; NULL for none. */
+static PyObject *
+sharding_of(PyObject *leaf)
+{
+    PyTypeObject *cls = Py_TYPE(leaf);
+    PyObject *slot = PyDict_GetItemWithError(cls->tp_dict, str_sharding);
+    if (slot == NULL || !Py_IS_TYPE(slot, &PyMemberDescr_Type)) {
+        PyErr_Clear(); /* a string that is hashed already: there is none */
+        return NULL;
+    }
+    return *(PyObject **)((char *)leaf + ((PyMemberDescrObject *)slot)->d_member->offset);
+}
+
 /* 0, or -1 where this is no tree of arrays in plain containers; an error is never set. Nothing in
    here runs Python code, so that what the containers hold stays as it is meanwhile. */
 static int
-walk(Walk *w, PyObject *tree, PyObject *array, int depth)
+walk(Walk *w, PyObject *tree, PyObject *array, PyObject *placed, int depth)
 {
     PyTypeObject *cls = Py_TYPE(tree);
     if ((PyObject *)cls == array) {
@@ -692,6 +706,11 @@ walk(Walk *w, PyObject *tree, PyObject *array, int depth)
     if (depth > DEEPEST) {
         return -1;
     }
+    if (placed != NULL && PyList_GET_SIZE(placed) > 0
+        && (PyObject *)cls == PyList_GET_ITEM(placed, 0)) {
+        PyObject *sharding = sharding_of(tree);
+        return sharding == NULL || walk_word(w, sharding) < 0 ? -1 : walk_leaf(w, (Holder *)tree);
+    }
     if (cls == &PyDict_Type) {
         Py_ssize_t place = 0;
         PyObject *key, *child;
@@ -699,7 +718,7 @@ walk(Walk *w, PyObject *tree, PyObject *array, int depth)
             return -1;
         }
         while (PyDict_Next(tree, &place, &key, &child)) {
-            if (walk_name(w, key) < 0 || walk(w, child, array, depth + 1) < 0) {
+            if (walk_name(w, key) < 0 || walk(w, child, array, placed, depth + 1) < 0) {
                 return -1;
             }
         }
@@ -712,7 +731,7 @@ walk(Walk *w, PyObject *tree, PyObject *array, int depth)
             return -1;
         }
         for (Py_ssize_t i = 0; i < n; i++) {
-            if (walk(w, items[i], array, depth + 1) < 0) {
+            if (walk(w, items[i], array, placed, depth + 1) < 0) {
                 return -1;
             }
         }
@@ -730,11 +749,11 @@ walk_call(Dispatcher *self, Walk *w, PyObject *args, PyObject *kwargs)
         return -1;
     }
     Py_DECREF(key); /* kept for ever, where it was registered */
-    if (walk_word(w, key) < 0 || walk(w, args, self->array, 0) < 0) {
+    if (walk_word(w, key) < 0 || walk(w, args, self->array, self->placed, 0) < 0) {
         return 0;
     }
     if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
-        return walk(w, kwargs, self->array, 0) == 0;
+        return walk(w, kwargs, self->array, self->placed, 0) == 0;
     }
     return 1;
 }
@@ -1026,9 +1045,9 @@ dispatcher_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
 static PyObject *
 dispatcher_attach(Dispatcher *self, PyObject *given)
 {
-    PyObject *array, *state, *eager, *settings, *donated;
-    if (!PyArg_ParseTuple(given, "O!OOOO", &PyType_Type, &array, &state, &eager, &settings,
-                          &donated)) {
+    PyObject *array, *state, *eager, *settings, *donated, *placed;
+    if (!PyArg_ParseTuple(given, "O!OOOOO!", &PyType_Type, &array, &state, &eager, &settings,
+                          &donated, &PyList_Type, &placed)) {
         return NULL;
     }
     if (!PyType_IsSubtype((PyTypeObject *)array, &HolderType)) {
@@ -1044,6 +1063,7 @@ dispatcher_attach(Dispatcher *self, PyObject *given)
     self->eager = Py_NewRef(eager);
     self->settings = Py_NewRef(settings);
     self->donated = Py_NewRef(donated);
+    self->placed = Py_NewRef(placed);
     Py_RETURN_NONE;
 }
 
@@ -1055,6 +1075,7 @@ dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
     Py_VISIT(self->eager);
     Py_VISIT(self->settings);
     Py_VISIT(self->donated);
+    Py_VISIT(self->placed);
     Py_VISIT(self->table);
     Py_VISIT(self->last);
     Py_VISIT(self->record);
@@ -1070,6 +1091,7 @@ dispatcher_clear(Dispatcher *self)
     Py_CLEAR(self->eager);
     Py_CLEAR(self->settings);
     Py_CLEAR(self->donated);
+    Py_CLEAR(self->placed);
     Py_CLEAR(self->table);
     Py_CLEAR(self->last);
     Py_CLEAR(self->record);
@@ -1218,7 +1240,7 @@ unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     }
     Walk w;
     walk_begin(&w);
-    int plain = walk(&w, args[0], args[1], 0) == 0;
+    int plain = walk(&w, args[0], args[1], NULL, 0) == 0;
     for (Py_ssize_t i = 0; plain && i < w.nleaves; i++) {
         Holder *leaf = (Holder *)w.leaves[i];
         if (leaf->host != NULL && leaf->host != Py_None) {
@@ -1272,6 +1294,7 @@ PyInit__native(void)
         {&str_consume, "consume_with_handlers"},
         {&str_dtype, "dtype"},
         {&str_astype, "astype"},
+        {&str_sharding, "_sharding"},
     };
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
         *strings[i].place = PyUnicode_InternFromString(strings[i].text);

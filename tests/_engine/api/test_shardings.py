@@ -119,3 +119,31 @@ def test_two_meshes_of_the_same_devices(mesh):
     c = st.device_put(A, NamedSharding(flat, P("z")))
     np.testing.assert_allclose(st.jit(lambda a, b, c: a @ b + c)(a, b, c), A @ (A.T @ A) + A)
     np.testing.assert_array_equal(a + c, 2 * A)
+
+
+def test_calls_are_found_by_shardings(mesh):
+    f = st.jit(lambda x, scale: {"y": x * scale})
+    rows = NamedSharding(mesh, P("x"))
+    for spec in (P("x"), P(None, "y"), P("x"), P(), P("x")):
+        for _ in range(3):
+            x = st.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh, spec))
+            out = f(x, np.float32(2))["y"]
+            assert out.sharding.is_equivalent_to(NamedSharding(mesh, spec), 2)
+            np.testing.assert_array_equal(out, np.full((8, 8), 2))
+    x, scale = st.device_put(np.ones((8, 8), np.float32), rows), snp.float32(3)
+    assert f._fingerprint((x, scale), {}) is not None
+    for _ in range(4):
+        np.testing.assert_array_equal(f(x, scale)["y"], np.full((8, 8), 3))
+    x.delete()
+    with pytest.raises(st.errors.DonatedArrayError, match="deleted"):
+        f(x, scale)
+
+
+def test_no_two_shardings_are_taken_for_each_other(mesh):
+    f = st.jit(lambda x: x + 1)
+    for i in range(60):  # shardings come and go, and with them their addresses
+        axes = [("x", None), (None, "x"), ("y", None), (None, "y"), ("x", "y"), (("x", "y"), None)]
+        sharding = NamedSharding(st.make_mesh((4, 2), ("x", "y")), P(*axes[i % 6]))
+        out = f(st.device_put(np.full((8, 8), i, np.float32), sharding))
+        assert out.sharding.is_equivalent_to(sharding, 2)
+        np.testing.assert_array_equal(out, np.full((8, 8), i + 1))

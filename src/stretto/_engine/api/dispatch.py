@@ -19,17 +19,24 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import hide_frames
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import state
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.native import native
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import Array, Donated
+from stretto._engine.runtime.array import SHARDED, Array, Donated
 from stretto._engine.runtime.eager import EAGER
+
+if TYPE_CHECKING:  # loaded when a program is run on several devices
+    from stretto._engine.runtime import sharded
+else:
+    sharded = LazyModule("stretto._engine.runtime.sharded")
 
 __all__ = ["Dispatcher", "record_of"]
 
 Record = tuple[Any, ...]
 """Everything that a call needs.
 
-``(interpret, run, handlers, places, constants, out_types, unflatten, tidy, kept alive)``:
+``(interpret, run, handlers, places, constants, out_types, unflatten, tidy, kept alive)``: names and
+shardings are kept alive, as fingerprints have their addresses;
 ``interpret`` maps the list of arrays to the list of results; if it is None,
 ``run(buffers).consume_with_handlers(handlers)`` gives the results' buffers. ``places`` says which
 leaves, in the order of the walk, are passed, as machine integers; ``constants`` are the arrays
@@ -77,9 +84,9 @@ class _Dispatcher:
         self._table = {}
 
     def _fingerprint(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if kwargs or not all([x.__class__ is Array for x in args]):
+        if kwargs or not all([x.__class__ is Array or x.__class__ in SHARDED for x in args]):
             return None
-        return (settings.key, *[x.type for x in args])
+        return (settings.key, *[(x.type, id(getattr(x, "_sharding", None))) for x in args])
 
     def _remember(self, fingerprint: Any, record: Record) -> None:
         places = struct.unpack(f"{len(record[3]) // struct.calcsize('n')}n", record[3])
@@ -98,23 +105,31 @@ else:
 
 def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record | None:
     """The record for calls like this one; None if they need the general path."""
-    if entry.taken or entry.has_tracers or entry.quick or entry.placement or not entry.out_types:
+    if entry.taken or entry.has_tracers or entry.quick or not entry.out_types:
         return None
     names: list[str] = []
     numbered = _numbered((args, kwargs) if kwargs else args, itertools.count(), names)
     order, _ = tree.flatten(numbered)
     kept = order if entry.kept is None else [order[i] for i in entry.kept]
     executable = entry.executable
+    interpret, alive = entry.small, names
+    if entry.placement:
+        leaves = tree.leaves((args, kwargs) if kwargs else args)
+        there = [sharded.sharding_if_any(x) for x in leaves]
+        taken = there if entry.kept is None else [there[i] for i in entry.kept]
+        taken = [*taken, *map(sharded.sharding_if_any, entry.constants)]
+        interpret = sharded.runner(executable, taken)
+        alive = [*names, *there]
     return (
-        entry.small,
-        None if entry.small else executable.run,
-        None if entry.small else executable.handlers,
+        interpret,
+        None if interpret else executable.run,
+        None if interpret else executable.handlers,
         struct.pack(f"{len(kept)}n", *kept),
         tuple(entry.constants),
         entry.out_types,
         None if entry.single else entry.out_structure.unflatten,
         pjrt.tidy,
-        tuple(names),
+        tuple(alive),
     )
 
 

@@ -89,7 +89,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._shardings = shardings
         self._plain = not static
         self._entries: dict[Signature, Entry] = {}
-        self._attach(Array, state, EAGER, settings, Donated)
+        self._attach(Array, state, EAGER, settings, Donated, SHARDED)
         self._tracing: dict[Any, Turn] = {}
         # The package's own functions are called for many shapes on purpose: no warning for these.
         self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
