@@ -71,6 +71,11 @@ with imports_on_demand(
         tree_util as tree_util,
         typing as typing,
     )
+    from stretto._engine.api.arrays_from_parts import (
+        make_array_from_callback as make_array_from_callback,
+        make_array_from_process_local_data as make_array_from_process_local_data,
+        make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+    )
     from stretto._engine.api.checkpoint import (
         checkpoint as checkpoint,
         checkpoint_policies as checkpoint_policies,

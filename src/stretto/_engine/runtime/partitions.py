@@ -22,7 +22,7 @@ from stretto._engine.runtime import disk, pjrt
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
 
-__all__ = ["PlacedExecutable", "compile_placed", "parts_of", "put"]
+__all__ = ["PlacedExecutable", "compile_placed", "parts_of", "put", "put_together"]
 
 
 def _tiles(sharding: Sharding, ndim: int) -> str:
@@ -53,6 +53,14 @@ def put(parts: Sequence[np.ndarray], type: ArrayType, sharding: Sharding) -> Any
     arrays = [np.array(part, order="C", copy=True) for part in parts]
     where = _xla_sharding(sharding, type.ndim)
     return at.put(pjrt.aval(type), where, arrays, local, True, enable_x64=True)
+
+
+def put_together(buffers: Sequence[Any], type: ArrayType, sharding: Sharding) -> Any:
+    """A buffer of copies of these, each on its device of this process, in order."""
+    at = pjrt.runtime()
+    local = [at.device_of(device) for device in sharding.device_list if device.is_local]
+    where = _xla_sharding(sharding, type.ndim)
+    return at.put(pjrt.aval(type), where, [*buffers], local, True, force_copy=True, enable_x64=True)
 
 
 _parting = lock()

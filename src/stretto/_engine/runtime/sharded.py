@@ -32,7 +32,13 @@ from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.array import SHARDED, Array, text_of
 from stretto._engine.runtime.device import CPU
 from stretto._engine.runtime.options import Options
-from stretto._engine.runtime.partitions import PlacedExecutable, compile_placed, parts_of, put
+from stretto._engine.runtime.partitions import (
+    PlacedExecutable,
+    compile_placed,
+    parts_of,
+    put,
+    put_together,
+)
 
 __all__ = [
     "Shard",
@@ -40,6 +46,7 @@ __all__ = [
     "all_placed",
     "clear",
     "compiled",
+    "of_arrays",
     "of_parts",
     "placed",
     "placement_of",
@@ -150,6 +157,15 @@ def of_parts(type: ArrayType, buffer: Any, sharding: Sharding) -> Sharded:
     array = Sharded(None, type, buffer)
     array._sharding = sharding
     return array
+
+
+def of_arrays(parts: Sequence[Array], type: ArrayType, sharding: Sharding) -> Sharded:
+    """The array of copies of these parts, one for each device of this process, in order."""
+    if all([_is_sharded(part) for part in parts]):
+        buffer = put_together([part.to_give() for part in parts], type, sharding)
+    else:
+        buffer = put([part.to_host() for part in parts], type, sharding)
+    return of_parts(type, buffer, sharding)
 
 
 def sharding_of(x: Array) -> Sharding:
