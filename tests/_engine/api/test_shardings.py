@@ -147,3 +147,16 @@ def test_no_two_shardings_are_taken_for_each_other(mesh):
         out = f(st.device_put(np.full((8, 8), i, np.float32), sharding))
         assert out.sharding.is_equivalent_to(sharding, 2)
         np.testing.assert_array_equal(out, np.full((8, 8), i + 1))
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_captured_arrays_say_where_it_runs(mesh, small):
+    rows = NamedSharding(mesh, P("x"))
+    captured = st.device_put(A, rows)
+    with st.config(interpret_small=small):
+        f = st.jit(lambda x: x + captured)
+        for _ in range(3):
+            out = f(snp.ones((8, 4)))
+            np.testing.assert_array_equal(out, A + 1)
+            assert out.committed and out.devices() == set(st.devices())
+        np.testing.assert_array_equal(f.lower(snp.ones((8, 4))).compile()(snp.ones((8, 4))), A + 1)

@@ -121,13 +121,19 @@ class Entry:
 
     def _settle(self) -> None:
         if not self.settled:
-            plain = not (self.options or any(self.donated) or self.ins or self.outs)
-            if config.interpret_small and plain and not meshes(self.program.effects):
+            plain = not (self.options or any(self.donated) or self._on_devices())
+            if config.interpret_small and plain:
                 slim = self.slim()
                 self.small = Interpreted(slim) if interpretable(slim) else None
             if self.small is None:
                 self.prepare()
             self.settled = True
+
+    def _on_devices(self) -> bool:
+        """Whether it runs on devices of choice: an argument, a result or a value of it is there."""
+        if self.ins or self.outs or meshes(self.program.effects):
+            return True
+        return any([c.__class__ in SHARDED for c in self.captured])
 
     def slim(self) -> Program:
         """The program without what no result needs, including unused inputs."""
@@ -159,7 +165,7 @@ class Entry:
         inputs = slim.inputs
         places = range(len(self.names)) if self.kept is None else self.kept
         donated = [k for k, i in enumerate(places) if self.donated and self.donated[i]]
-        on_devices = bool(self.ins or self.outs or meshes(slim.effects))
+        on_devices = self._on_devices()
         if on_devices:  # what has no sharding is copied to the devices
             donated = [k for k in donated if self.ins and self.ins[places[k]] is not None]
         aliases = aliases_of(slim, donated)
