@@ -1,7 +1,8 @@
-"""Looking at values inside transformed functions: ``st.debug.print`` and ``st.debug.callback``.
+"""Looking at values inside transformed functions, and at where arrays are.
 
-Layer 8. Both work eagerly, and inside every transformation, loop and branch; ``control/callback``
-has the operation.
+Layer 8. ``st.debug.print`` and ``st.debug.callback`` work eagerly, and inside every transformation,
+loop and branch; ``control/callback`` has the operation. ``st.debug.visualize_array_sharding`` and
+its like show where arrays are.
 """
 
 from __future__ import annotations
@@ -15,10 +16,21 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from stretto._engine.api.drawn_shardings import (
+    inspect_array_sharding,
+    visualize_array_sharding,
+    visualize_sharding,
+)
 from stretto._engine.control.callback import debug_callback
 from stretto._engine.core.interpreter import Value
 
-__all__ = ["callback", "print"]
+__all__ = [
+    "callback",
+    "inspect_array_sharding",
+    "print",
+    "visualize_array_sharding",
+    "visualize_sharding",
+]
 
 
 def callback(
