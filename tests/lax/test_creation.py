@@ -31,7 +31,7 @@ def test_weak_values_make_weak_arrays():
     ("make", "error", "words"),
     [
         (lambda: lax.full((2,), X), TypeError, "fill_value must be a scalar"),
-        (lambda: lax.full((2,), 1, sharding="x"), NotImplementedError, "sharding must be None"),
+        (lambda: lax.full((2,), 1, sharding="x"), TypeError, "full: sharding must be a sharding"),
     ],
 )
 def test_refusals(make, error, words):

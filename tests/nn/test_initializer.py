@@ -39,5 +39,5 @@ def test_messages(name):
         draw(KEY, (1, 2, 2), int)
     with pytest.raises(TypeError, match=f"initializers.{name}: .*shape"):
         draw(KEY, (1.5, 2, 2))
-    with pytest.raises(NotImplementedError, match=f"initializers.{name}: out_sharding must be"):
+    with pytest.raises(TypeError, match=f"initializers.{name}: out_sharding must be a sharding"):
         draw(KEY, (1, 2, 2), out_sharding="x")

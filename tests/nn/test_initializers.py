@@ -54,5 +54,5 @@ def test_messages():
 @pytest.mark.parametrize("init", [initializers.zeros, initializers.orthogonal()])
 def test_sharding(init):
     assert init(KEY, (2, 2), None, None).shape == (2, 2)
-    with pytest.raises(NotImplementedError, match="out_sharding must be None"):
+    with pytest.raises(TypeError, match="out_sharding must be a sharding"):
         init(KEY, (2, 2), out_sharding="x")

@@ -47,6 +47,18 @@ def test_refusals():
     arguments.refuse_complex("f", x=1.0)
     with pytest.raises(TypeError, match=r"f: y must be real, got complex64\[2\]; take its .real"):
         arguments.refuse_complex("f", x=1.0, y=np.ones(2, np.complex64))
-    arguments.refuse_device("f", None), arguments.refuse_device("f", st.devices()[0])
-    with pytest.raises(ValueError, match="f: "):
-        arguments.refuse_device("f", "tpu")
+
+
+def test_where_results_are_put():
+    x, mesh = snp.ones(2), st.make_mesh((1,), ("x",))
+    for device in (None, "cpu", st.devices()[0], x.sharding):
+        assert arguments.put_result(x, device, None, "f") is x
+    split = st.NamedSharding(mesh, st.P("x"))
+    assert arguments.put_result(x, split, None, "f").sharding == split
+    assert arguments.put_result(x, None, split, "f").sharding == split
+    with st.set_mesh(mesh):
+        assert arguments.put_result(x, None, st.P("x"), "f").sharding == split
+    with pytest.raises(ValueError, match=r"f: device must be None or CpuDevice.* got 'tpu'"):
+        arguments.put_result(x, "tpu", None, "f")
+    with pytest.raises(ValueError, match=r"f: device and out_sharding both say .* got 'cpu' and"):
+        arguments.put_result(x, "cpu", split, "f")

@@ -49,9 +49,9 @@ def test_a_negative_integer_that_does_not_wrap_may_raise():
         x.at[-1].get(mode="raise", wrap_negative_indices=False)
     with pytest.raises(IndexError, match="index -4 is out of bounds for axis 0 with size 3"):
         x.at[-4].set(1, mode="raise")
-    with pytest.raises(NotImplementedError, match="out_sharding must be None"):
+    with pytest.raises(TypeError, match="out_sharding must be a sharding"):
         x.at[0].set(1, out_sharding="split")
-    with pytest.raises(NotImplementedError, match="out_sharding must be None"):
+    with pytest.raises(TypeError, match="out_sharding must be a sharding"):
         x.at[0].get(out_sharding="split")
 
 

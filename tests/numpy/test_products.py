@@ -85,5 +85,5 @@ def test_settings_of_products_are_keywords():
     for function in (snp.dot, snp.matmul, snp.inner, snp.vdot, snp.vecdot):
         out = function(x, x, precision="highest", preferred_element_type=snp.float32)
         assert out.dtype == snp.float32
-    with pytest.raises(NotImplementedError, match="out_sharding"):
+    with pytest.raises(TypeError, match="out_sharding must be a sharding"):
         snp.dot(x, x, out_sharding="x")

@@ -220,7 +220,7 @@ def test_implementations_refused():
         R.wrap_key_data(R.PRNGKey(0), impl="rbg")
     with pytest.raises(TypeError, match=r"got keys of shape \(3,\) \(for several keys use vmap\)"):
         R.bits(R.split(R.key(0), 3))
-    with pytest.raises(NotImplementedError, match="bits: out_sharding must be None"):
+    with pytest.raises(TypeError, match="bits: out_sharding must be a sharding"):
         R.bits(R.key(0), out_sharding="x")
 
 

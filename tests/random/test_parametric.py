@@ -126,5 +126,5 @@ def test_refuses():
         R.wald(key, 1.0, dtype="int32")
     with pytest.raises(TypeError, match="must be floating or complex"):
         R.lognormal(key, 1.0, dtype="int32")
-    with pytest.raises(NotImplementedError, match="out_sharding must be None"):
+    with pytest.raises(TypeError, match="out_sharding must be a sharding"):
         R.wald(key, 1.0, out_sharding="x")

@@ -12,7 +12,7 @@ from typing import Any
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact, kind_of
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.ops import elementwise
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full as full_of_type
@@ -43,21 +43,23 @@ __all__ = [
 # Repeated and reshaped
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = None) -> Array:
+def broadcast(
+    operand: ArrayLike, sizes: Sequence[int], *, out_sharding: ShardingLike | None = None
+) -> Array:
     """Repeat an array along new first axes.
 
     Args:
         operand: an array.
         sizes: the sizes of the new axes.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array, of the shape ``(*sizes, *operand.shape)``.
 
     Raises:
         TypeError: a size is not an integer.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto as st
     >>> st.lax.broadcast(st.numpy.array([1, 2]), (2,))

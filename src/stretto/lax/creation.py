@@ -12,10 +12,17 @@ import numpy as np
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value, type_of
 from stretto._engine.core.types import as_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike, SupportsDType
+from stretto._engine.core.typing import (
+    Array,
+    ArrayLike,
+    DTypeLike,
+    ShapeLike,
+    ShardingLike,
+    SupportsDType,
+)
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 
 __all__ = [
     "dtype",
@@ -59,7 +66,7 @@ def full(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    sharding: None = None,
+    sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array whose elements all are one value.
 
@@ -67,20 +74,22 @@ def full(
         shape: the sizes of the axes.
         fill_value: a scalar.
         dtype: the dtype; by default that of the value.
-        sharding: must be None.
+        sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over the
+            mesh in use.
 
     Returns:
         The array.
 
     Raises:
         TypeError: ``fill_value`` is not a scalar.
-        NotImplementedError: ``sharding`` is not None.
+        ValueError: the result cannot be split as ``sharding`` says.
 
     >>> import stretto as st
     >>> st.lax.full((2,), 3.0, "bfloat16")
     Array([3, 3], dtype=bfloat16)
     """
-    refuse_sharding("full", sharding=sharding)
+    if sharding is not None:
+        return laid_out(full(shape, fill_value, dtype), sharding, "full", "sharding")
     return _filled("full", shape, fill_value, dtype)
 
 
@@ -98,7 +107,7 @@ def full_like(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
-    sharding: None = None,
+    sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of one value, of the shape and dtype of another.
 
@@ -107,14 +116,15 @@ def full_like(
         fill_value: a scalar.
         dtype: another dtype.
         shape: another shape.
-        sharding: must be None.
+        sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over the
+            mesh in use.
 
     Returns:
         The array.
 
     Raises:
         TypeError: ``fill_value`` is not a scalar.
-        NotImplementedError: ``sharding`` is not None.
+        ValueError: the result cannot be split as ``sharding`` says.
 
     >>> import stretto as st
     >>> st.lax.full_like(st.numpy.ones(2), 7)
@@ -123,30 +133,33 @@ def full_like(
     like = type_of(x, "full_like")
     own_dtype = like.dtype if dtype is None else dtype
     sizes = like.shape if shape is None else shape
-    refuse_sharding("full_like", sharding=sharding)
+    if sharding is not None:
+        return laid_out(full_like(x, fill_value, dtype, shape), sharding, "full_like", "sharding")
     return _filled("full_like", sizes, fill_value, own_dtype)
 
 
-def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
+def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: ShardingLike | None = None) -> Array:
     """Make an array whose elements may be anything; here they are zeros.
 
     Args:
         shape: the sizes of the axes.
         dtype: the dtype.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
 
     Raises:
         TypeError: a size is not an integer.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto as st
     >>> st.lax.empty((2,), float)
     Array([0., 0.], dtype=float32)
     """
-    refuse_sharding("empty", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(empty(shape, dtype), out_sharding, "empty")
     return _filled("empty", shape, 0, dtype)
 
 

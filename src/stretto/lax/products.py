@@ -14,7 +14,7 @@ import numpy as np
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, kind_of
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
@@ -32,7 +32,7 @@ from stretto._engine.ops.layout import (
 )
 from stretto._engine.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 from stretto._engine.ops.reducing.cumulative import cumsum
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 
 __all__ = [
     "DotDimensionNumbers",
@@ -64,7 +64,7 @@ def dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Multiply matrices and vectors.
 
@@ -75,21 +75,29 @@ def dot(
             ``lhs`` is summed with the first of ``rhs``.
         precision: as in ``dot_general``.
         preferred_element_type: the dtype of the result; by default that of the operands.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The product.
 
     Raises:
         ValueError: summed sizes differ, or without ``dimension_numbers`` an operand is neither a
-            matrix nor a vector.
-        NotImplementedError: ``out_sharding`` is not None.
+            matrix nor a vector; or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto as st
     >>> st.lax.dot(st.numpy.ones((2, 3)), st.numpy.ones(3))
     Array([3., 3.], dtype=float32)
     """
-    refuse_sharding("dot", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = dot(
+            lhs,
+            rhs,
+            dimension_numbers=dimension_numbers,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
+        return laid_out(result, out_sharding, "dot")
     x, y = promote_dtypes("dot", lhs, rhs)
     if dimension_numbers is None:
         if not (0 < x.ndim <= 2 and 0 < y.ndim <= 2):
@@ -153,7 +161,7 @@ def ragged_dot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Multiply rows by groups, each group by a matrix of its own.
 
@@ -166,15 +174,16 @@ def ragged_dot(
         precision: as in ``dot_general``.
         preferred_element_type: the dtype of the result; by default that of the operands.
         group_offset: must be None.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The products, ``[m, n]``; zeros for rows after the last group.
 
     Raises:
         TypeError: ``group_sizes`` are not integers.
-        ValueError: shapes do not fit.
-        NotImplementedError: ``group_offset`` or ``out_sharding`` is not None.
+        ValueError: shapes do not fit; or the result cannot be split as ``out_sharding`` says.
+        NotImplementedError: ``group_offset`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> two = snp.array([[[1.0]], [[10.0]]])
@@ -203,7 +212,7 @@ def ragged_dot_general(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Multiply two arrays as ``dot_general`` does, with one axis of ``lhs`` made of groups.
 
@@ -223,15 +232,17 @@ def ragged_dot_general(
         precision: as in ``dot_general``.
         preferred_element_type: the dtype of the result; by default that of the operands.
         group_offset: must be None.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The products.
 
     Raises:
         TypeError: ``group_sizes`` are not integers.
-        ValueError: axes or shapes do not fit.
-        NotImplementedError: ``group_offset`` or ``out_sharding`` is not None.
+        ValueError: axes or shapes do not fit; or the result cannot be split as ``out_sharding``
+            says.
+        NotImplementedError: ``group_offset`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> numbers = st.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
@@ -260,9 +271,21 @@ def _ragged(
     precision: PrecisionLike,
     preferred_element_type: DTypeLike | None,
     group_offset: None,
-    out_sharding: None,
+    out_sharding: ShardingLike | None,
 ) -> Array:
-    refuse_sharding(caller, out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = _ragged(
+            caller,
+            lhs,
+            rhs,
+            group_sizes,
+            ragged_dot_dimension_numbers,
+            precision,
+            preferred_element_type,
+            group_offset,
+            None,
+        )
+        return laid_out(result, out_sharding, caller)
     if group_offset is not None:
         raise NotImplementedError(
             f"{caller}: group_offset must be None; slice rhs and group_sizes for some groups only"

@@ -13,9 +13,9 @@ import numpy as np
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of, scalar_dtype
-from stretto._engine.core.typing import Array, DTypeLike, Key, Shape
+from stretto._engine.core.typing import Array, DTypeLike, Key, Shape, ShardingLike
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.dtypes import as_dtype
 
 __all__ = ["Initializer", "dtype_or", "initializer", "scaled"]
@@ -29,7 +29,7 @@ class Initializer(Protocol):
         key: Key,
         shape: Sequence[int],
         dtype: DTypeLike | None = None,
-        out_sharding: None = None,
+        out_sharding: ShardingLike | None = None,
     ) -> Array:
         """Make an array.
 
@@ -37,7 +37,8 @@ class Initializer(Protocol):
             key: the key to draw from.
             shape: the shape of the array.
             dtype: the dtype; by default the one that the initialiser was made with.
-            out_sharding: only None: the array lies whole on the one device.
+            out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec``
+                over the mesh in use.
 
         Returns:
             The array.
@@ -58,9 +59,13 @@ def initializer(
     caller = f"initializers.{name}"
 
     def init(
-        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+        key: Key,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = None,
+        out_sharding: ShardingLike | None = None,
     ) -> Array:
-        refuse_sharding(caller, out_sharding=out_sharding)
+        if out_sharding is not None:
+            return laid_out(init(key, shape, dtype), out_sharding, caller)
         target = dtype_or(dtype, default)
         if kind_of(target) not in ("float", "complex"):
             raise ValueError(f"{caller}: dtype must be floating or complex, got {target.name}")

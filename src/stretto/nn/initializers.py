@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShardingLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto.nn.initializer import Initializer, dtype_or, initializer, scaled
 from stretto.nn.variance_scaling import (
     glorot_normal,
@@ -64,7 +64,10 @@ __all__ = [
 
 
 def zeros(
-    key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    key: Key,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of zeros.
 
@@ -72,13 +75,14 @@ def zeros(
         key: the key, which is not used.
         shape: the shape of the array.
         dtype: the dtype, by default the default float.
-        out_sharding: only None: the array lies whole on the one device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: the result cannot be split as ``out_sharding`` says.
 
     As ``jax.nn.initializers.zeros``.
 
@@ -86,12 +90,16 @@ def zeros(
     >>> st.nn.initializers.zeros(st.random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
-    refuse_sharding("initializers.zeros", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(zeros(key, shape, dtype), out_sharding, "initializers.zeros")
     return full(tuple(shape), 0, dtype_or(dtype))
 
 
 def ones(
-    key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    key: Key,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of ones.
 
@@ -99,13 +107,14 @@ def ones(
         key: the key, which is not used.
         shape: the shape of the array.
         dtype: the dtype, by default the default float.
-        out_sharding: only None: the array lies whole on the one device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: the result cannot be split as ``out_sharding`` says.
 
     As ``jax.nn.initializers.ones``.
 
@@ -113,7 +122,8 @@ def ones(
     >>> st.nn.initializers.ones(st.random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
-    refuse_sharding("initializers.ones", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(ones(key, shape, dtype), out_sharding, "initializers.ones")
     return full(tuple(shape), 1, dtype_or(dtype))
 
 
@@ -128,7 +138,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
         A function of a key, a shape and a dtype.
 
     Raises:
-        NotImplementedError: in a call, ``out_sharding`` is not None.
+        ValueError: in a call, the result cannot be split as ``out_sharding`` says.
 
     As ``jax.nn.initializers.constant``.
 
@@ -139,9 +149,13 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     default = dtype
 
     def init(
-        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+        key: Key,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = None,
+        out_sharding: ShardingLike | None = None,
     ) -> Array:
-        refuse_sharding("initializers.constant", out_sharding=out_sharding)
+        if out_sharding is not None:
+            return laid_out(init(key, shape, dtype), out_sharding, "initializers.constant")
         target = dtype_or(dtype, default)
         return broadcast_to(
             convert(as_value(value, "initializers.constant", "value"), target), tuple(shape)
@@ -164,8 +178,8 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         A function of a key, a shape and a dtype.
 
     Raises:
-        NotImplementedError: in a call, ``out_sharding`` is not None.
-        ValueError: ``dtype`` is neither floating nor complex; on the call.
+        ValueError: ``dtype`` is neither floating nor complex; on the call; or the result cannot be
+            split as ``out_sharding`` says.
 
     As ``jax.nn.initializers.uniform``.
 
@@ -191,8 +205,8 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         A function of a key, a shape and a dtype.
 
     Raises:
-        NotImplementedError: in a call, ``out_sharding`` is not None.
-        ValueError: ``dtype`` is neither floating nor complex; on the call.
+        ValueError: ``dtype`` is neither floating nor complex; on the call; or the result cannot be
+            split as ``out_sharding`` says.
 
     As ``jax.nn.initializers.normal``.
 
@@ -222,8 +236,8 @@ def truncated_normal(
         A function of a key, a shape and a dtype.
 
     Raises:
-        NotImplementedError: in a call, ``out_sharding`` is not None.
-        ValueError: ``dtype`` is neither floating nor complex; on the call.
+        ValueError: ``dtype`` is neither floating nor complex; on the call; or the result cannot be
+            split as ``out_sharding`` says.
 
     As ``jax.nn.initializers.truncated_normal``.
 
@@ -256,10 +270,9 @@ def orthogonal(
         A function of a key, a shape and a dtype.
 
     Raises:
-        NotImplementedError: in a call, ``out_sharding`` is not None.
         TypeError: in a call, a size is not an integer.
         ValueError: the shape has fewer than two axes, or the dtype is neither floating nor complex;
-            on the call.
+            on the call; or the result cannot be split as ``out_sharding`` says.
 
     As ``jax.nn.initializers.orthogonal``. Source: Saxe et al., Exact Solutions to the Nonlinear
     Dynamics of Learning in Deep Linear Neural Networks, 2013.

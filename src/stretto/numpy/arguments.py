@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.sharding import refuse_sharding
-from stretto._engine.runtime.device import CPU, as_device
+from stretto._engine.ops.sharding import laid_out
 
-if TYPE_CHECKING:
-    from stretto._engine.runtime.device import Device
+if TYPE_CHECKING:  # loaded when somebody asks where arrays are to be
+    from stretto._engine.api import placement
+else:
+    placement = LazyModule("stretto._engine.api.placement")
 
 __all__ = [
     "inexact_values",
     "integer_or_traced",
     "numeric_values",
+    "put_result",
     "refuse_complex",
-    "refuse_device",
     "refuse_inplace",
     "refuse_out",
 ]
@@ -40,15 +42,19 @@ def integer_or_traced(x: ArrayLike, caller: str, argument: str) -> int | Array:
     return integer(known, caller, argument)
 
 
-def refuse_device(caller: str, device: Device | str | None, out_sharding: object = None) -> None:
-    """Raise unless ``device`` is ``None`` or the one device there is, and nothing is split."""
-    if device is not None and as_device(device, caller) is not CPU:
-        raise NotImplementedError(
-            f"{caller}: device must be None or {CPU!r}: put the result there instead, "
-            f"stretto.device_put(result, {device!r})"
+def put_result(x: Array, device: object, out_sharding: object, caller: str) -> Array:
+    """The result where the arguments ``device`` and ``out_sharding`` ask for it, if either does.
+
+    Raises ``TypeError`` or ``ValueError`` for what is no such place, or if both are given.
+    """
+    if out_sharding is None:
+        return placement.put_on(x, device, caller)
+    if device is not None:
+        raise ValueError(
+            f"{caller}: device and out_sharding both say where the result is to be: give one of "
+            f"them; got {device!r} and {out_sharding!r}"
         )
-    if out_sharding is not None:
-        refuse_sharding(caller, out_sharding=out_sharding)
+    return laid_out(x, out_sharding, caller)
 
 
 def refuse_out(caller: str, out: object) -> None:

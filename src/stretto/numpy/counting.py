@@ -13,14 +13,14 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, kind_of
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import rev, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.clipping import maximum
 from stretto.numpy.eager import AS_GIVEN, FLOAT, INDEX, INTEGER, eager
@@ -36,7 +36,7 @@ def bincount(
     minlength: int = 0,
     *,
     length: int | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Count how often each of 0, 1, 2, … occurs.
 
@@ -46,16 +46,17 @@ def bincount(
         minlength: the least number of counts.
         length: the number of counts; greater elements are not counted. Needed while ``x`` is
             traced. By default as many as the greatest element needs.
-        out_sharding: must be ``None``.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The counts, integers, or the sums of the weights in their dtype.
 
     Raises:
         TypeError: ``x`` does not hold integers, or is not of rank 1.
-        ValueError: the weights are of another shape, or a length is negative.
+        ValueError: the weights are of another shape, or a length is negative; or the result cannot
+            be split as ``out_sharding`` says.
         TracedValueError: ``x`` is traced, without ``length``.
-        NotImplementedError: ``out_sharding`` is given.
 
     As NumPy's ``bincount``.
 
@@ -63,7 +64,8 @@ def bincount(
     >>> snp.bincount(snp.array([0, 3, 3]))
     Array([1, 0, 0, 2], dtype=int32)
     """
-    refuse_sharding("bincount", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(bincount(x, weights, minlength, length=length), out_sharding, "bincount")
     value = as_value(x, "bincount", "x")
     type = value.type
     if type.kind not in ("bool", "int", "uint") or type.ndim != 1:

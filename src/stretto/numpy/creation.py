@@ -18,14 +18,14 @@ from stretto._engine.core.interpreter import (
     refuse_masked,
 )
 from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtype
-from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, Tree
+from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.dlpack import take
-from stretto.numpy.arguments import refuse_device
+from stretto.numpy.arguments import put_result
 from stretto.numpy.dtypes import as_dtype
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def array(
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of a number, an array, or nested sequences of them.
 
@@ -60,17 +60,19 @@ def array(
         order: the order in memory; there is only one: ``"C"``, ``"K"``, ``"A"`` and ``None``
             all mean it.
         ndmin: the least rank; axes of size 1 are put in front.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default where ``object`` is.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array, of the shape of ``object``.
 
     Raises:
-        ValueError: the sequences differ in length, or there is no such device.
+        ValueError: the sequences differ in length, or there is no such device; or the result cannot
+            be split as ``out_sharding`` says.
         OverflowError: an integer does not fit in the dtype.
         TypeError: an element is not a number.
-        NotImplementedError: ``order`` is another, or ``out_sharding`` is given.
+        NotImplementedError: ``order`` is another.
 
     As NumPy's ``array``.
 
@@ -81,7 +83,9 @@ def array(
     >>> snp.array([1, 2], dtype=snp.bfloat16)
     Array([1, 2], dtype=bfloat16)
     """
-    refuse_device("array", device, out_sharding)
+    if device is not None or out_sharding is not None:
+        result = array(object, dtype, copy=copy, order=order, ndmin=ndmin)
+        return put_result(result, device, out_sharding, "array")
     if order not in (None, "C", "K", "A"):
         raise NotImplementedError(f"array: order must be 'C' or 'K'; got {order!r}")
     x = _make(object, dtype, "array")
@@ -96,8 +100,8 @@ def asarray(
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array; an array that already has the dtype is returned as it is.
 
@@ -108,18 +112,18 @@ def asarray(
         dtype: the dtype, by default as for ``array``.
         order: ignored: there is one order in memory.
         copy: ``True`` always copies, ``False`` never does; by default where needed.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default where ``a`` is.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array, of the shape of ``a``.
 
     Raises:
         ValueError: ``copy=False`` and a copy is needed, the sequences differ in length, or there is
-            no such device.
+            no such device; or the result cannot be split as ``out_sharding`` says.
         OverflowError: an integer does not fit in the dtype.
         TypeError: an element is not a number.
-        NotImplementedError: ``out_sharding`` is given.
 
     As the array API standard's ``asarray``.
 
@@ -128,7 +132,8 @@ def asarray(
     >>> snp.asarray(x) is x
     True
     """
-    refuse_device("asarray", device, out_sharding)
+    if device is not None or out_sharding is not None:
+        return put_result(asarray(a, dtype, order, copy=copy), device, out_sharding, "asarray")
     x = _make(a, dtype, "asarray")
     if x is a:
         return _copied(x) if copy else x

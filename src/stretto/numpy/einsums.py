@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import promote
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Shape
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Shape, ShardingLike
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import accumulator, promote_dtypes
 from stretto._engine.ops.broadcast import ReduceSum
@@ -24,7 +24,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims, squeeze, transpose
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of
 from stretto._engine.ops.reducing.reduce import reduce_or
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.einsum_notation import Labels, Notation, parse
@@ -50,7 +50,7 @@ def einsum(
     optimize: OptimizeLike = "auto",
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Sum products of arrays over the labels of axes that the result does not have.
 
@@ -68,16 +68,17 @@ def einsum(
         precision: the precision of the products, as for ``lax.dot_general``.
         preferred_element_type: the dtype of the result and of the sums. By default that of the
             operands, and numbers narrower than float32 are added up in float32.
-        out_sharding: must be ``None``.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The sums, of the promoted dtype.
 
     Raises:
         ValueError: the labels do not match the operands, their sizes differ, or there is no such
-            strategy or path.
+            strategy or path; or the result cannot be split as ``out_sharding`` says.
         TypeError: an operand is not an array or a number.
-        NotImplementedError: ``out`` or ``out_sharding`` is given.
+        NotImplementedError: ``out`` is given.
 
     As NumPy's ``einsum``.
 
@@ -90,7 +91,16 @@ def einsum(
            [2, 4]], dtype=int32))
     """
     refuse_out("einsum", out)
-    refuse_sharding("einsum", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = einsum(
+            subscripts,
+            *operands,
+            out=out,
+            optimize=optimize,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
+        return laid_out(result, out_sharding, "einsum")
     values, notation = parse("einsum", (subscripts, *operands))
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], "einsum")
     wanted = None if preferred_element_type is None else as_dtype(preferred_element_type)

@@ -11,11 +11,11 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value, state, type_of
 from stretto._engine.core.types import array_type, scalar_dtype
-from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, SupportsDType
+from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, SupportsDType
 from stretto._engine.ops.convert import convert
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
-from stretto.numpy.arguments import refuse_device
+from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import PYTHON, broadcast_argument, cast, shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.quick import splat
@@ -32,37 +32,50 @@ def _filled(
     shape: tuple[int, ...],
     element: np.ndarray | np.generic | float,
     dtype: np.dtype,
-    weak: bool = False,
+    weak: bool,
+    device: object,
+    out_sharding: object,
+    caller: str,
 ) -> Array:
     """An array filled with one element; at rest in memory of its own, which is faster to read."""
-    if state.interpreter is EAGER:
-        host = np.zeros(shape, dtype) if element is _ZERO else np.full(shape, element, dtype)
-        return Array(host, array_type(shape, dtype, weak))
-    return splat(np.asarray(element).astype(dtype), array_type(shape, dtype, weak))
+    if state.interpreter is not EAGER:
+        x = splat(np.asarray(element).astype(dtype), array_type(shape, dtype, weak))
+        return put_result(x, device, out_sharding, caller)
+    if device is not None or out_sharding is not None:
+        # Of one element, so that no device has more than its part.
+        one = Array(
+            np.broadcast_to(np.asarray(element, dtype), shape), array_type(shape, dtype, weak)
+        )
+        x = put_result(one, device, out_sharding, caller)
+        if x is not one:
+            return x
+    host = np.zeros(shape, dtype) if element is _ZERO else np.full(shape, element, dtype)
+    return Array(host, array_type(shape, dtype, weak))
 
 
 def zeros(
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
     *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of a shape, filled with 0.
 
     Args:
         shape: an integer, or a sequence of them.
         dtype: the dtype, by default the default float.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default the first device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
 
     Raises:
         TypeError: the shape is not integers, or is traced.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
+        ValueError: the shape has a negative size, or there is no such device; or the result cannot
+            be split as ``out_sharding`` says.
 
     As NumPy's ``zeros``.
 
@@ -71,32 +84,33 @@ def zeros(
     Array([[0., 0.],
            [0., 0.]], dtype=float32)
     """
-    refuse_device("zeros", device, out_sharding)
-    return _filled(shape_of(shape, "zeros"), _ZERO, as_dtype(float if dtype is None else dtype))
+    sizes, wanted = shape_of(shape, "zeros"), as_dtype(float if dtype is None else dtype)
+    return _filled(sizes, _ZERO, wanted, False, device, out_sharding, "zeros")
 
 
 def ones(
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
     *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of a shape, filled with 1.
 
     Args:
         shape: an integer, or a sequence of them.
         dtype: the dtype, by default the default float.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default the first device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
 
     Raises:
         TypeError: the shape is not integers, or is traced.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
+        ValueError: the shape has a negative size, or there is no such device; or the result cannot
+            be split as ``out_sharding`` says.
 
     As NumPy's ``ones``.
 
@@ -104,32 +118,33 @@ def ones(
     >>> snp.ones(2, dtype=int)
     Array([1, 1], dtype=int32)
     """
-    refuse_device("ones", device, out_sharding)
-    return _filled(shape_of(shape, "ones"), 1, as_dtype(float if dtype is None else dtype))
+    sizes, wanted = shape_of(shape, "ones"), as_dtype(float if dtype is None else dtype)
+    return _filled(sizes, 1, wanted, False, device, out_sharding, "ones")
 
 
 def empty(
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
     *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of a shape whose elements do not matter; they are 0.
 
     Args:
         shape: an integer, or a sequence of them.
         dtype: the dtype, by default the default float.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default the first device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
 
     Raises:
         TypeError: the shape is not integers, or is traced.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
+        ValueError: the shape has a negative size, or there is no such device; or the result cannot
+            be split as ``out_sharding`` says.
 
     As NumPy's ``empty``.
 
@@ -137,8 +152,8 @@ def empty(
     >>> snp.empty(2).shape
     (2,)
     """
-    refuse_device("empty", device, out_sharding)
-    return _filled(shape_of(shape, "empty"), _ZERO, as_dtype(float if dtype is None else dtype))
+    sizes, wanted = shape_of(shape, "empty"), as_dtype(float if dtype is None else dtype)
+    return _filled(sizes, _ZERO, wanted, False, device, out_sharding, "empty")
 
 
 def full(
@@ -146,8 +161,8 @@ def full(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of a shape, filled with a value.
 
@@ -155,8 +170,9 @@ def full(
         shape: an integer, or a sequence of them.
         fill_value: a number, or an array that broadcasts to the shape.
         dtype: the dtype, by default that of ``fill_value``.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default the first device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
@@ -164,9 +180,8 @@ def full(
     Raises:
         TypeError: the shape is not integers, or ``fill_value`` is not an array or a number.
         ValueError: ``fill_value`` does not broadcast to the shape, a size is negative, or there is
-            no such device.
+            no such device; or the result cannot be split as ``out_sharding`` says.
         OverflowError: ``fill_value`` does not fit in the dtype.
-        NotImplementedError: ``out_sharding`` is given.
 
     As NumPy's ``full``.
 
@@ -174,16 +189,17 @@ def full(
     >>> snp.full((2,), snp.float32(0.5))
     Array([0.5, 0.5], dtype=float32)
     """
-    refuse_device("full", device, out_sharding)
     sizes = shape_of(shape, "full")
     wanted = None if dtype is None else as_dtype(dtype)
     if type(fill_value) in PYTHON:
         weak = wanted is None and type(fill_value) is not bool
         wanted = scalar_dtype(type(fill_value)) if wanted is None else wanted
-        return _filled(sizes, cast(fill_value, wanted, "full")[()], wanted, weak)
+        element = cast(fill_value, wanted, "full")[()]
+        return _filled(sizes, element, wanted, weak, device, out_sharding, "full")
     x = as_value(fill_value, "full", "fill_value")
     x = x if wanted is None else convert(x, wanted)
-    return broadcast_argument(x, sizes, "full", "fill_value")
+    x = broadcast_argument(x, sizes, "full", "fill_value")
+    return put_result(x, device, out_sharding, "full")
 
 
 def _like(
@@ -191,6 +207,8 @@ def _like(
     element: np.generic | float,
     dtype: DTypeLike | None,
     shape: ShapeLike | None,
+    device: object,
+    out_sharding: object,
     caller: str,
     argument: str = "a",
 ) -> Array:
@@ -198,7 +216,7 @@ def _like(
     weak = dtype is None and type.weak_type
     wanted = type.dtype if dtype is None else as_dtype(dtype)
     sizes = type.shape if shape is None else shape_of(shape, caller)
-    return _filled(sizes, element, wanted, weak)
+    return _filled(sizes, element, wanted, weak, device, out_sharding, caller)
 
 
 def zeros_like(
@@ -206,8 +224,8 @@ def zeros_like(
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of zeros like another.
 
@@ -215,16 +233,17 @@ def zeros_like(
         a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
         dtype: the dtype, by default that of ``a``.
         shape: the shape, by default that of ``a``.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default the first device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
 
     Raises:
         TypeError: ``a`` has no shape and dtype, or the shape is not integers.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
+        ValueError: the shape has a negative size, or there is no such device; or the result cannot
+            be split as ``out_sharding`` says.
 
     As NumPy's ``zeros_like``.
 
@@ -232,8 +251,7 @@ def zeros_like(
     >>> snp.zeros_like(snp.array([1.0, 2.0]))
     Array([0., 0.], dtype=float32)
     """
-    refuse_device("zeros_like", device, out_sharding)
-    return _like(a, _ZERO, dtype, shape, "zeros_like")
+    return _like(a, _ZERO, dtype, shape, device, out_sharding, "zeros_like")
 
 
 def ones_like(
@@ -241,8 +259,8 @@ def ones_like(
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of ones like another.
 
@@ -250,16 +268,17 @@ def ones_like(
         a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
         dtype: the dtype, by default that of ``a``.
         shape: the shape, by default that of ``a``.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default the first device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
 
     Raises:
         TypeError: ``a`` has no shape and dtype, or the shape is not integers.
-        ValueError: the shape has a negative size, or there is no such device.
-        NotImplementedError: ``out_sharding`` is given.
+        ValueError: the shape has a negative size, or there is no such device; or the result cannot
+            be split as ``out_sharding`` says.
 
     As NumPy's ``ones_like``.
 
@@ -267,8 +286,7 @@ def ones_like(
     >>> snp.ones_like(snp.array([1, 2]))
     Array([1, 1], dtype=int32)
     """
-    refuse_device("ones_like", device, out_sharding)
-    return _like(a, 1, dtype, shape, "ones_like")
+    return _like(a, 1, dtype, shape, device, out_sharding, "ones_like")
 
 
 def empty_like(
@@ -276,7 +294,7 @@ def empty_like(
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
-    device: Device | str | None = None,
+    device: Device | ShardingLike | str | None = None,
 ) -> Array:
     """Make an array of zeros like another.
 
@@ -284,7 +302,7 @@ def empty_like(
         prototype: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
         dtype: the dtype, by default that of ``prototype``.
         shape: the shape, by default that of ``prototype``.
-        device: the device; ``None`` or the one CPU device there is.
+        device: the device, its name, or a sharding; by default the first device.
 
     Returns:
         The array.
@@ -299,8 +317,7 @@ def empty_like(
     >>> snp.empty_like(snp.array([1, 2])).shape
     (2,)
     """
-    refuse_device("empty_like", device)
-    return _like(prototype, _ZERO, dtype, shape, "empty_like", "prototype")
+    return _like(prototype, _ZERO, dtype, shape, device, None, "empty_like", "prototype")
 
 
 def full_like(
@@ -309,8 +326,8 @@ def full_like(
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array like another, filled with a value.
 
@@ -319,8 +336,9 @@ def full_like(
         fill_value: a number, or an array that broadcasts to the shape.
         dtype: the dtype, by default that of ``a``.
         shape: the shape, by default that of ``a``.
-        device: the device; ``None`` or the one CPU device there is.
-        out_sharding: must be ``None``: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default the first device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array.
@@ -328,9 +346,8 @@ def full_like(
     Raises:
         TypeError: ``a`` has no shape and dtype, or ``fill_value`` is not an array or a number.
         ValueError: ``fill_value`` does not broadcast to the shape, a size is negative, or there is
-            no such device.
+            no such device; or the result cannot be split as ``out_sharding`` says.
         OverflowError: ``fill_value`` does not fit in the dtype.
-        NotImplementedError: ``out_sharding`` is given.
 
     As NumPy's ``full_like``.
 
@@ -338,14 +355,14 @@ def full_like(
     >>> snp.full_like(snp.array([1, 2]), 7)
     Array([7, 7], dtype=int32)
     """
-    refuse_device("full_like", device, out_sharding)
     like = type_of(a, "full_like", "a")
     weak = dtype is None and like.weak_type
     wanted = like.dtype if dtype is None else as_dtype(dtype)
     sizes = like.shape if shape is None else shape_of(shape, "full_like")
     if type(fill_value) in PYTHON:
         element = cast(fill_value, wanted, "full_like")[()]
-        return _filled(sizes, element, wanted, weak)
+        return _filled(sizes, element, wanted, weak, device, out_sharding, "full_like")
     value = as_value(fill_value, "full_like", "fill_value")
     value = convert(value, wanted, weak)
-    return broadcast_argument(value, sizes, "full_like", "fill_value")
+    value = broadcast_argument(value, sizes, "full_like", "fill_value")
+    return put_result(value, device, out_sharding, "full_like")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import ArrayLike, ShardingLike
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index.geometry import reading_mode
 from stretto._engine.runtime.array import Array
@@ -57,7 +57,7 @@ class IndexUpdate:
     share these keywords: ``mode``, for places out of bounds, ``"drop"`` (the default; ``"fill"``
     means the same), ``"clip"``, ``"promise_in_bounds"`` or ``"raise"``; ``indices_are_sorted`` and
     ``unique_indices``, promises that may save work; ``wrap_negative_indices=False``, so that
-    negative integers are out of bounds; ``out_sharding``, which must be ``None``.
+    negative integers are out of bounds; ``out_sharding``, where the result is to be.
 
     Args:
         x: the array.
@@ -90,7 +90,7 @@ class IndexUpdate:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         wrap_negative_indices: bool = True,
-        out_sharding: None = None,
+        out_sharding: ShardingLike | None = None,
     ) -> Array:
         """Read ``x[index]``, with a mode for places out of bounds.
 
@@ -100,7 +100,8 @@ class IndexUpdate:
             indices_are_sorted: a promise that may save work.
             unique_indices: a promise that no element is named twice.
             wrap_negative_indices: whether negative integers count from the end.
-            out_sharding: must be ``None``.
+            out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec``
+                over the mesh in use.
 
         Returns:
             The elements, of the dtype of ``x``.

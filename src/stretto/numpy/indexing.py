@@ -18,14 +18,14 @@ from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import array_type
-from stretto._engine.core.typing import ArrayLike, Tree
+from stretto._engine.core.typing import ArrayLike, ShardingLike, Tree
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index import gather_scatter as ops
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.index.primitives import fill_bytes, fill_element
 from stretto._engine.ops.layout import Reshape, reshape
 from stretto._engine.ops.shape import Rev, Slice
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.indices import Index, Integer, Span, for_numpy, parse, show, stack
@@ -48,7 +48,7 @@ def getitem(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     wrap_negative_indices: bool = True,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Read ``x[index]`` by NumPy's rules; places out of bounds are clamped.
 
@@ -65,7 +65,8 @@ def getitem(
         unique_indices: a promise that no element is named twice.
         wrap_negative_indices: whether negative integers count from the end; otherwise they are out
             of bounds. The bounds of slices keep Python's meaning.
-        out_sharding: must be ``None``.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The elements, of the dtype of ``x`` and the shape that NumPy gives them.
@@ -76,15 +77,23 @@ def getitem(
         BooleanIndexError: the index is a boolean mask that is traced.
         TracedValueError: the bounds of a slice are traced, or the index is and ``mode="raise"``.
         TypeError: the index is a list.
-        ValueError: there is no such mode.
-        NotImplementedError: ``out_sharding`` is given.
+        ValueError: there is no such mode; or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto.numpy as snp
     >>> snp.array([0, 2, 4, 6])[10000]
     Array(6, dtype=int32)
     """
     if out_sharding is not None:
-        refuse_sharding("indexing", out_sharding=out_sharding)
+        result = getitem(
+            x,
+            index,
+            mode,
+            fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            wrap_negative_indices=wrap_negative_indices,
+        )
+        return laid_out(result, out_sharding, "indexing")
     at_rest = x.__class__ is Array and state.interpreter is EAGER
     if at_rest and mode is None and wrap_negative_indices:
         view = _view(x.to_host(), index)

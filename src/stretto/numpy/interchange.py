@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of
+from stretto._engine.core.typing import ShardingLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.dlpack import take
-from stretto.numpy.arguments import refuse_device
+from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import copy as copy_of
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ __all__ = ["from_dlpack"]
 
 
 def from_dlpack(
-    x: object, /, *, device: Device | str | None = None, copy: bool | None = None
+    x: object, /, *, device: Device | ShardingLike | str | None = None, copy: bool | None = None
 ) -> Array:
     """Take over the array of another library by the DLPack protocol.
 
     Args:
         x: an array that has ``__dlpack__``, such as NumPy's or PyTorch's.
-        device: the device; ``None`` or the one CPU device there is.
+        device: the device, its name, or a sharding; by default the first device.
         copy: ``True`` copies always, ``None`` where others can write the memory. ``False`` uses the
             memory where it lies: what is written there later changes this array, and what was
             computed from it may or may not have seen that, so leave it alone.
@@ -48,7 +49,8 @@ def from_dlpack(
     >>> snp.from_dlpack(np.arange(3.0, dtype="float32"))
     Array([0., 1., 2.], dtype=float32)
     """
-    refuse_device("from_dlpack", device)
+    if device is not None:
+        return put_result(from_dlpack(x, copy=copy), device, None, "from_dlpack")
     if isinstance(x, Array):  # or a tracer
         return copy_of(x) if copy else x
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):

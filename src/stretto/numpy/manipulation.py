@@ -13,12 +13,20 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import scalar_dtype
-from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, ShapeLike, Tree
+from stretto._engine.core.typing import (
+    Array,
+    ArrayLike,
+    Axes,
+    DTypeLike,
+    ShapeLike,
+    ShardingLike,
+    Tree,
+)
 from stretto._engine.ops import broadcast, elementwise, layout
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
-from stretto._engine.ops.sharding import refuse_sharding
-from stretto.numpy.arguments import integer_or_traced, refuse_device
+from stretto._engine.ops.sharding import laid_out
+from stretto.numpy.arguments import integer_or_traced, put_result
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import COMPLEX, FLOAT, eager
@@ -53,7 +61,7 @@ def astype(
     /,
     *,
     copy: bool = False,
-    device: Device | str | None = None,
+    device: Device | ShardingLike | str | None = None,
 ) -> Array:
     """Convert the elements to another dtype; floats lose their fraction as integers.
 
@@ -61,7 +69,7 @@ def astype(
         x: an array, or a number.
         dtype: the dtype of the result; None is the default float.
         copy: has no effect: arrays are immutable.
-        device: None, or the device that arrays are on.
+        device: the device, its name, or a sharding; by default where ``x`` is.
 
     Returns:
         An array of the shape of ``x``.
@@ -76,7 +84,8 @@ def astype(
     Array([ 1, -1], dtype=int32)
     """
     del copy  # arrays are immutable
-    refuse_device("astype", device)
+    if device is not None:
+        return put_result(astype(x, dtype), device, None, "astype")
     value = as_value(x, "astype")
     return convert(value, scalar_dtype(float) if dtype is None else as_dtype(dtype))
 
@@ -90,7 +99,7 @@ def reshape(
     order: str = "C",
     *,
     copy: bool | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Give the elements another shape.
 
@@ -99,14 +108,15 @@ def reshape(
         shape: the sizes of the result; one may be -1, which takes what the others leave.
         order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
         copy: has no effect: arrays are immutable.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         An array of the dtype of ``a``.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
-        ValueError: the sizes do not multiply to that of ``a``, or ``order`` is another.
+        ValueError: the sizes do not multiply to that of ``a``, or ``order`` is another; or the
+            result cannot be split as ``out_sharding`` says.
 
     As NumPy's ``reshape``.
 
@@ -116,7 +126,8 @@ def reshape(
            [3, 4, 5]], dtype=int32)
     """
     del copy  # arrays are immutable
-    refuse_sharding("reshape", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(reshape(a, shape, order), out_sharding, "reshape")
     x = a if isinstance(a, Value) else as_value(a, "reshape", "a")
     if order in ("C", "A"):
         return layout.reshape(x, shape)
@@ -126,20 +137,20 @@ def reshape(
     return layout.transpose(layout.reshape(layout.transpose(x), sizes[::-1]))
 
 
-def ravel(a: ArrayLike, order: str = "C", *, out_sharding: None = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
     """Lay all elements along one axis.
 
     Args:
         a: an array, or a number.
         order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         An array of rank 1.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
-        ValueError: ``order`` is another.
+        ValueError: ``order`` is another; or the result cannot be split as ``out_sharding`` says.
 
     As NumPy's ``ravel``.
 
@@ -147,7 +158,8 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: None = None) -> Array
     >>> snp.ravel(snp.array([[1, 2], [3, 4]]))
     Array([1, 2, 3, 4], dtype=int32)
     """
-    refuse_sharding("ravel", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(ravel(a, order), out_sharding, "ravel")
     x = as_value(a, "ravel", "a")
     return reshape(x, (x.size,), order)
 
@@ -283,20 +295,23 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
 # Broadcasting
 
 
-def broadcast_to(array: ArrayLike, shape: Sequence[int], *, out_sharding: None = None) -> Array:
+def broadcast_to(
+    array: ArrayLike, shape: Sequence[int], *, out_sharding: ShardingLike | None = None
+) -> Array:
     """Repeat an array to a shape: axes align from the last, and size 1 stretches.
 
     Args:
         array: an array, or a number.
         shape: the sizes of the result.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         An array of that shape.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
-        ValueError: the array does not broadcast to the shape.
+        ValueError: the array does not broadcast to the shape; or the result cannot be split as
+            ``out_sharding`` says.
 
     As NumPy's ``broadcast_to``.
 
@@ -305,7 +320,8 @@ def broadcast_to(array: ArrayLike, shape: Sequence[int], *, out_sharding: None =
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    refuse_sharding("broadcast_to", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(broadcast_to(array, shape), out_sharding, "broadcast_to")
     return broadcast.broadcast_to(array, shape)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value, state
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.linalg.matrix_parts import (
@@ -23,7 +23,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
 )
 from stretto._engine.ops.shape import pad
 from stretto._engine.runtime.eager import EAGER
-from stretto.numpy.arguments import integer_or_traced, refuse_device
+from stretto.numpy.arguments import integer_or_traced, put_result
 from stretto.numpy.creation import shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import BOOL, NUMERIC, eager
@@ -137,7 +137,7 @@ def eye(
     k: ArrayLike = 0,
     dtype: DTypeLike | None = float,
     *,
-    device: Device | str | None = None,
+    device: Device | ShardingLike | str | None = None,
 ) -> Array:
     """Make a matrix of ones on a diagonal, and zeros elsewhere.
 
@@ -146,7 +146,7 @@ def eye(
         M: the number of columns; by default ``N``.
         k: the diagonal, counted upwards from the main one; may be traced.
         dtype: the dtype of the result.
-        device: None, or the device that arrays are on.
+        device: the device, its name, or a sharding; by default the first device.
 
     Returns:
         A matrix ``[N, M]``.
@@ -162,7 +162,8 @@ def eye(
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    refuse_device("eye", device)
+    if device is not None:
+        return put_result(eye(N, M, k, dtype), device, None, "eye")
     shape = shape_of((N, N if M is None else M), "eye")
     wanted = as_dtype(float if dtype is None else dtype)
     diagonal = integer_or_traced(k, "eye", "k")

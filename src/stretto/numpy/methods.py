@@ -13,7 +13,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.native import native
 from stretto._engine.core.types import array_type
-from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike, Tree
+from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike, ShardingLike, Tree
 from stretto._engine.ops.contract import dot, matmul
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER, quiet
@@ -214,7 +214,7 @@ def _astype(
         self: the array.
         dtype: the dtype of the result; None is the default float.
         copy: has no effect: arrays are immutable.
-        device: None, or the device that arrays are on.
+        device: the device, its name, or a sharding; by default the first device.
 
     Returns:
         An array of the same shape.
@@ -267,7 +267,7 @@ def _reshape(
     *shape: ShapeLike,
     order: str = "C",
     copy: bool | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Give the elements another shape.
 
@@ -276,14 +276,15 @@ def _reshape(
         *shape: the sizes of the result, one by one or as a sequence; one may be -1.
         order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
         copy: has no effect: arrays are immutable.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         An array of the same dtype.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
-        ValueError: the sizes do not multiply to that of the array, or ``order`` is another.
+        ValueError: the sizes do not multiply to that of the array, or ``order`` is another; or the
+            result cannot be split as ``out_sharding`` says.
 
     As ``stretto.numpy.reshape``.
 
@@ -318,20 +319,20 @@ def _transpose(self: Array, *axes: Axes) -> Array:
     return axis_order.transpose(self, _one_sequence(axes) if axes else None)
 
 
-def _flatten(self: Array, order: str = "C", *, out_sharding: None = None) -> Array:
+def _flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
     """Lay all elements along one axis.
 
     Args:
         self: the array.
         order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         An array of rank 1.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
-        ValueError: ``order`` is another.
+        ValueError: ``order`` is another; or the result cannot be split as ``out_sharding`` says.
 
     As NumPy's ``ndarray.flatten``.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import ArrayLike, DTypeLike
+from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops import contract, products
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -20,7 +20,7 @@ from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape, squeeze
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.axis_order import moveaxis
@@ -50,7 +50,7 @@ def dot(
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Multiply over the last axis of ``a`` and the last but one of ``b``; scalars multiply.
 
@@ -59,14 +59,14 @@ def dot(
         b: an array, or a number; of a vector its only axis counts.
         precision: that of ``lax.dot``.
         preferred_element_type: the dtype of the result; by default that of the operands.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         An array of the other axes of ``a``, then those of ``b``.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
-        ValueError: the sizes differ.
+        ValueError: the sizes differ; or the result cannot be split as ``out_sharding`` says.
 
     As NumPy's ``dot``.
 
@@ -74,7 +74,9 @@ def dot(
     >>> snp.dot(snp.array([1.0, 2.0]), snp.array([3.0, 4.0]))
     Array(11., dtype=float32)
     """
-    refuse_sharding("dot", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+        return laid_out(result, out_sharding, "dot")
     return contract.dot(a, b, precision, preferred_element_type)
 
 
@@ -84,7 +86,7 @@ def matmul(
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Multiply matrices in the last two axes; the others broadcast.
 
@@ -93,14 +95,15 @@ def matmul(
         b: an array of rank 1 or more; a vector is a column.
         precision: that of ``lax.dot``.
         preferred_element_type: the dtype of the result; by default that of the operands.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The products; without the axis of each vector.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
-        ValueError: an array is of rank 0, or sizes do not match.
+        ValueError: an array is of rank 0, or sizes do not match; or the result cannot be split as
+            ``out_sharding`` says.
 
     As NumPy's and the array API standard's ``matmul``.
 
@@ -108,7 +111,9 @@ def matmul(
     >>> snp.matmul(snp.array([[1, 2], [3, 4]]), snp.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
-    refuse_sharding("matmul", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = matmul(a, b, precision=precision, preferred_element_type=preferred_element_type)
+        return laid_out(result, out_sharding, "matmul")
     if precision is None and preferred_element_type is None and _any_stack(a, b):
         return _matmul_stacks(a, b)
     return contract.matmul(a, b, precision, preferred_element_type)
@@ -133,7 +138,7 @@ def tensordot(
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Multiply two arrays and sum over pairs of axes.
 
@@ -144,14 +149,15 @@ def tensordot(
             ``b``.
         precision: that of ``lax.dot``.
         preferred_element_type: the dtype of the result; by default that of the operands.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         An array of the other axes of ``a``, then those of ``b``.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
-        ValueError: paired sizes differ, or an axis is out of bounds.
+        ValueError: paired sizes differ, or an axis is out of bounds; or the result cannot be split
+            as ``out_sharding`` says.
 
     As NumPy's and the array API standard's ``tensordot``.
 
@@ -159,7 +165,11 @@ def tensordot(
     >>> snp.tensordot(snp.ones((2, 3, 4)), snp.ones((3, 4, 5))).shape
     (2, 5)
     """
-    refuse_sharding("tensordot", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = tensordot(
+            a, b, axes, precision=precision, preferred_element_type=preferred_element_type
+        )
+        return laid_out(result, out_sharding, "tensordot")
     return products.tensordot(a, b, axes, precision, preferred_element_type)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
-from stretto._engine.core.typing import Array, ArrayLike, Axes, Tree
+from stretto._engine.core.typing import Array, ArrayLike, Axes, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to, of_rank
 from stretto._engine.ops.comparison import gt
 from stretto._engine.ops.comparison import where as choose
@@ -23,7 +23,7 @@ from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.layout import canonical_axes, move_axis, reshape, transpose
 from stretto._engine.ops.rounding import ceil, floor, round_
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.classifying import isnan
@@ -320,7 +320,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: ArrayLike | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Find the values below which percentages of the elements over axes lie.
 
@@ -333,18 +333,20 @@ def percentile(
         method: how a place between two elements is treated, as for ``quantile``.
         keepdims: whether the axes stay, with size 1.
         weights: one for each element, or for each place along the axes; for ``inverted_cdf`` alone.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The quantiles, in the float dtype of ``a``: first the axes of ``q``, then those of ``a``
         that are left; NaN where there is one.
 
     Raises:
-        NotImplementedError: ``out`` is given; or ``out_sharding`` is given.
+        NotImplementedError: ``out`` is given.
         TypeError: ``a`` or ``q`` is complex.
         ValueError: an axis is out of bounds, or is named twice; or ``q`` is out of range,
             ``method`` is another, there is no element, or ``weights`` are negative, of another
-            shape, or given with another method.
+            shape, or given with another method; or the result cannot be split as ``out_sharding``
+            says.
 
     As NumPy's ``percentile``.
 
@@ -353,7 +355,9 @@ def percentile(
     Array(2., dtype=float32)
     """
     del overwrite_input  # arrays are immutable
-    refuse_sharding("percentile", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = percentile(a, q, axis, out, method=method, keepdims=keepdims, weights=weights)
+        return laid_out(result, out_sharding, "percentile")
     return quantile_of("percentile", a, q, axis, out, method, keepdims, weights, 100)
 
 

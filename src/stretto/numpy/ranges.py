@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
-from stretto._engine.core.typing import ArrayLike, DTypeLike, Tree
+from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import eq, full, select
 from stretto._engine.ops.convert import convert
@@ -24,7 +24,7 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
-from stretto.numpy.arguments import refuse_device
+from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import PYTHON, cast, shape_of, stacked
 from stretto.numpy.dtypes import as_dtype
 
@@ -56,8 +56,8 @@ def arange(
     step: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    device: Device | str | None = None,
-    out_sharding: None = None,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """List the numbers from a start up to, not including, a stop.
 
@@ -68,18 +68,19 @@ def arange(
         stop: the bound.
         step: the distance of numbers; 1 by default.
         dtype: the dtype of the result; by default the one that the arguments promote to.
-        device: None, or the device that arrays are on.
-        out_sharding: must be None: arrays are not split over devices.
+        device: the device, its name, or a sharding; by default the first device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         An array of rank 1.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
         OverflowError: a number does not fit in ``dtype``.
         TracedValueError: an argument is traced.
         TypeError: an argument is not a number.
-        ValueError: ``device`` is not the device that there is; or ``step`` is zero.
+        ValueError: ``device`` is not the device that there is; or ``step`` is zero; or the result
+            cannot be split as ``out_sharding`` says.
 
     As NumPy's and the array API standard's ``arange``.
 
@@ -87,7 +88,8 @@ def arange(
     >>> snp.arange(3), snp.arange(1, 2, 0.5)
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
     """
-    refuse_device("arange", device, out_sharding)
+    if device is not None or out_sharding is not None:
+        return put_result(arange(start, stop, step, dtype), device, out_sharding, "arange")
     arguments = {"start": start, "stop": stop, "step": step}
     numbers: list[Any] = [None if x is None else _number(x, k) for k, x in arguments.items()]
     if start is None:
@@ -141,7 +143,7 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Device | str | None = None,
+    device: Device | ShardingLike | str | None = None,
 ) -> Array: ...
 @overload
 def linspace(
@@ -153,7 +155,7 @@ def linspace(
     retstep: Literal[True],
     dtype: DTypeLike | None = None,
     axis: int = 0,
-    device: Device | str | None = None,
+    device: Device | ShardingLike | str | None = None,
 ) -> tuple[Array, Array]: ...
 @overload
 def linspace(
@@ -165,7 +167,7 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Device | str | None = None,
+    device: Device | ShardingLike | str | None = None,
 ) -> Array | tuple[Array, Array]: ...
 def linspace(
     start: ArrayLike,
@@ -176,7 +178,7 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Device | str | None = None,
+    device: Device | ShardingLike | str | None = None,
 ) -> Array | tuple[Array, Array]:
     """List evenly spaced numbers from a start to a stop.
 
@@ -188,7 +190,7 @@ def linspace(
         retstep: whether to return the spacing too.
         dtype: the dtype of the result; by default the float that the bounds promote to.
         axis: the place of the numbers in the result.
-        device: None, or the device that arrays are on.
+        device: the device, its name, or a sharding; by default the first device.
 
     Returns:
         An array with ``num`` numbers along ``axis``, or a tuple of it and the spacing.
@@ -204,7 +206,12 @@ def linspace(
     >>> snp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    refuse_device("linspace", device)
+    if device is not None:
+        result: Any = linspace(start, stop, num, endpoint, retstep, dtype, axis)
+        if retstep:
+            numbers, step = result
+            return put_result(numbers, device, None, "linspace"), step
+        return put_result(result, device, None, "linspace")
     return _linspace("linspace", start, stop, num, endpoint, retstep, dtype, axis)
 
 

@@ -13,14 +13,14 @@ import numpy as np
 
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array, ArrayLike, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, ShapeLike, ShardingLike
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reshape
 from stretto._engine.ops.comparison import full, full_like, ge
 from stretto._engine.ops.index.geometry import reading_mode
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import maximum
 from stretto.numpy.creation import shape_of
@@ -77,7 +77,7 @@ def repeat(
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Repeat each element, or each part along an axis, in its place.
 
@@ -89,16 +89,16 @@ def repeat(
         repeats: an integer, or one for each part; may be traced with ``total_repeat_length``.
         axis: the axis of the parts; by default all elements, in row-major order.
         total_repeat_length: the length of the result, needed if ``repeats`` is traced.
-        out_sharding: must be None: arrays are not split over devices.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         An array of the dtype of ``a``.
 
     Raises:
-        NotImplementedError: ``out_sharding`` is given.
         TypeError: ``repeats`` is not of integers.
         ValueError: ``axis`` is out of bounds; or a number is negative, or there is not one for each
-            part.
+            part; or the result cannot be split as ``out_sharding`` says.
 
     As NumPy's ``repeat``; ``total_repeat_length`` as JAX's.
 
@@ -106,7 +106,9 @@ def repeat(
     >>> snp.repeat(snp.array([1, 2]), 2), snp.repeat(snp.array([1, 2]), snp.array([0, 2]))
     (Array([1, 1, 2, 2], dtype=int32), Array([2, 2], dtype=int32))
     """
-    refuse_sharding("repeat", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
+        return laid_out(result, out_sharding, "repeat")
     x = as_value(a, "repeat", "a")
     if axis is None or not x.ndim:  # of rank 0 one part, as in NumPy
         x, axis = ravel(x), axis or 0

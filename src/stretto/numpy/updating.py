@@ -18,7 +18,7 @@ from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import ArrayLike, ShardingLike
 from stretto._engine.ops.arithmetic import add, divide, multiply, subtract
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
@@ -31,7 +31,7 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import rev
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER, quiet
 from stretto.numpy.indices import (
@@ -84,11 +84,21 @@ def update(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     wrap_negative_indices: bool = True,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """A copy of ``x`` whose elements at ``index`` are combined with values by the operation."""
     if out_sharding is not None:
-        refuse_sharding(f"x.at[...].{kind}", out_sharding=out_sharding)
+        result = update(
+            kind,
+            x,
+            index,
+            values,
+            mode=mode,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            wrap_negative_indices=wrap_negative_indices,
+        )
+        return laid_out(result, out_sharding, f"x.at[...].{kind}")
     wrap = wrap_negative_indices
     if mode is None and wrap and x.__class__ is Array and state.interpreter is EAGER:
         updated = _write_view(kind, x, index, values)

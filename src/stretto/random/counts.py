@@ -14,7 +14,7 @@ from stretto._engine.control.scan import scan
 from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import inexact_dtype, kind_of, promote
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import full, full_like, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
@@ -25,7 +25,7 @@ from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.rounding import ceil, floor
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.gamma import lgamma
 from stretto.random.arguments import (
     float_dtype,
@@ -66,7 +66,7 @@ def geometric(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw how many trials it takes to succeed: integers from 1 on.
 
@@ -77,7 +77,7 @@ def geometric(
         p: the probability of success of a trial.
         shape: of the result; by default that of ``p``.
         dtype: of integers of 8 to 64 bits; the default integer by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
@@ -85,14 +85,14 @@ def geometric(
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not of integers.
         ValueError: a size is negative, ``p`` is a number outside 0 to 1, or a parameter does not
-            broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+            broadcast to ``shape``; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((random.geometric(random.key(0), 0.5, (9,)) >= 1).all())
     True
     """
-    refuse_sharding("random.geometric", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(geometric(key, p, shape, dtype), out_sharding, "random.geometric")
     target, chance = integer_dtype(dtype, "geometric"), _probability(p, "geometric")
     sizes = shape_of(shape, "geometric", chance)
     u = uniform(checked(key, "geometric"), sizes, chance.dtype)
@@ -107,7 +107,7 @@ def poisson(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw how many independent events happen: integers from 0 on.
 
@@ -118,7 +118,7 @@ def poisson(
         lam: how many are expected.
         shape: of the result; by default that of ``lam``.
         dtype: of integers of 8 to 64 bits; the default integer by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype; -1 where ``lam`` is negative or NaN.
@@ -126,8 +126,7 @@ def poisson(
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not of integers.
         ValueError: a size is negative, ``lam`` is a negative number, or a parameter does not
-            broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+            broadcast to ``shape``; or the result cannot be split as ``out_sharding`` says.
 
     Source: below an expectation of 10 Knuth, "The Art of Computer Programming" 2, 3.4.1, algorithm
     Q, in logarithms; from there on Hörmann, "The transformed rejection method for generating
@@ -137,7 +136,8 @@ def poisson(
     >>> bool((random.poisson(random.key(0), 3.0, (9,)) >= 0).all())
     True
     """
-    refuse_sharding("random.poisson", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(poisson(key, lam, shape, dtype), out_sharding, "random.poisson")
     target, key = integer_dtype(dtype, "poisson"), checked(key, "poisson")
     rate = parameter(lam, np.dtype(np.float32), "poisson", "lam", nonnegative=True)
     sizes = shape_of(shape, "poisson", rate)

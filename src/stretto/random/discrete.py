@@ -12,7 +12,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.arithmetic import add, multiply, subtract
 from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
@@ -28,7 +28,7 @@ from stretto._engine.ops.random.numbers import wide_remainder
 from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.reducing.places import argmax
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.sort import sort_operands, top_k
 from stretto.random.arguments import in_range, integer_dtype, spread, static_shape
 from stretto.random.distributions import gumbel, uniform
@@ -50,7 +50,7 @@ def bernoulli(
     shape: ShapeLike | None = None,
     mode: str = "low",
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw truth values that hold with probability ``p``.
 
@@ -59,7 +59,7 @@ def bernoulli(
         p: the probability.
         shape: of the result; by default that of ``p``.
         mode: ``"high"`` draws twice the bits, for a very small ``p``; ``"low"`` is the default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Booleans of this shape.
@@ -67,14 +67,14 @@ def bernoulli(
     Raises:
         TypeError: ``key`` is not one key, or ``p`` is not real.
         ValueError: a size is negative, ``mode`` is neither, or ``p`` does not broadcast to
-            ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+            ``shape``; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.bernoulli(random.PRNGKey(0), 1.0, (3,))
     Array([ True,  True,  True], dtype=bool)
     """
-    refuse_sharding("random.bernoulli", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(bernoulli(key, p, shape, mode), out_sharding, "random.bernoulli")
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}")
     in_range(p, "bernoulli", "p", 1)
@@ -94,7 +94,11 @@ def bernoulli(
 
 
 def rademacher(
-    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw -1 or 1, equally likely.
 
@@ -102,21 +106,21 @@ def rademacher(
         key: a key, typed or raw.
         shape: of the result.
         dtype: of the result; the default integer by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((abs(random.rademacher(random.key(0), (9,))) == 1).all())
     True
     """
-    refuse_sharding("random.rademacher", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(rademacher(key, shape, dtype), out_sharding, "random.rademacher")
     target = default_dtype("int") if dtype is None else as_dtype(dtype)
     heads = bernoulli(checked(key, "rademacher"), 0.5, static_shape(shape, "rademacher"))
     # In unsigned types and booleans -1 is what it converts to.
@@ -131,7 +135,7 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw integers in ``[minval, maxval)``, equally likely but for a bias below 2**-bits.
 
@@ -144,22 +148,23 @@ def randint(
         minval: integers, the least numbers; broadcast to ``shape``.
         maxval: integers, one more than the greatest; broadcast to ``shape``.
         dtype: of integers of 8 to 64 bits; the default integer by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or a bound or ``dtype`` is not of integers.
-        ValueError: a size is negative, or a bound does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a bound does not broadcast to ``shape``; or the result
+            cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> x = random.randint(random.PRNGKey(0), (100,), 0, 10)
     >>> int(x.min()), int(x.max())
     (0, 9)
     """
-    refuse_sharding("random.randint", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(randint(key, shape, minval, maxval, dtype), out_sharding, "random.randint")
     target = integer_dtype(dtype, "randint")
     sizes = static_shape(shape, "randint")
     # Narrow integers are drawn as int32, against bias.
@@ -209,7 +214,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw indices along an axis, each with probability proportional to ``exp(logits)``.
 
@@ -221,7 +226,7 @@ def categorical(
         replace: whether one category may be drawn several times; otherwise the indices along the
             leading axes of ``shape`` are all different.
         mode: as for ``gumbel``.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Integers of this shape.
@@ -229,8 +234,7 @@ def categorical(
     Raises:
         TypeError: ``key`` is not one key.
         ValueError: ``shape`` does not end as it must, or there are fewer categories than draws
-            without replacement.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+            without replacement; or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto.numpy as snp
     >>> from stretto import random
@@ -238,7 +242,9 @@ def categorical(
     Array(1, dtype=int32)
     """
     caller = "categorical"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = categorical(key, logits, axis, shape, replace, mode)
+        return laid_out(result, out_sharding, f"random.{caller}")
     key, values = checked(key, caller), as_value(logits, f"random.{caller}", "logits")
     values = convert(values, inexact_dtype(values.dtype))
     place = canonical_axis(axis, values.ndim, f"random.{caller}")
@@ -275,7 +281,12 @@ def _static_length(x: ArrayLike, caller: str, name: str) -> int:
 
 
 def permutation(
-    key: Key, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: None = None
+    key: Key,
+    x: ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Put the parts of an array along an axis in random order.
 
@@ -284,21 +295,22 @@ def permutation(
         x: an array; or an integer, for ``range(x)``.
         axis: that of the parts.
         independent: whether each line along the axis gets an order of its own.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         An array of the shape and dtype of ``x``.
 
     Raises:
         TypeError: ``key`` is not one key, or ``x`` is a number that is not an integer.
-        ValueError: ``axis`` is out of bounds.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: ``axis`` is out of bounds; or the result cannot be split as ``out_sharding``
+            says.
 
     >>> from stretto import random
     >>> random.permutation(random.PRNGKey(0), 5).sum()
     Array(10, dtype=int32)
     """
-    refuse_sharding("random.permutation", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(permutation(key, x, axis, independent), out_sharding, "random.permutation")
     key, values = checked(key, "permutation"), as_value(x, "random.permutation")
     if not values.ndim:
         if kind_of(values.dtype) not in ("int", "uint"):

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.types import as_dtype, is_complex, real_dtype, scalar_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, negative, sign, subtract
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.bitwise import population_count
@@ -27,7 +27,7 @@ from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random.numbers import bits_width, unit_float
 from stretto._engine.ops.rounding import nextafter
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.error_functions import erf, erf_inv
 from stretto._engine.ops.trigonometric import tan
 from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
@@ -89,7 +89,7 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw numbers in ``[minval, maxval)``, equally likely.
 
@@ -99,15 +99,15 @@ def uniform(
         dtype: floating; the default float by default.
         minval: the least number; broadcasts to ``shape``.
         maxval: the bound above; broadcasts to ``shape``.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a bound does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a bound does not broadcast to ``shape``; or the result
+            cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> key, subkey = random.split(random.PRNGKey(0x123456789))
@@ -115,7 +115,8 @@ def uniform(
     Array([0.2918682 , 0.90834665, 0.13555491, 0.08107758, 0.9746183 ],
           dtype=float32)
     """
-    refuse_sharding("random.uniform", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(uniform(key, shape, dtype, minval, maxval), out_sharding, "random.uniform")
     target = float_dtype(dtype, "uniform")
     sizes = static_shape(shape, "uniform")
     if isinstance(minval, _STATIC) and isinstance(maxval, _STATIC):
@@ -136,7 +137,11 @@ def between(unit: Array, minval: float, maxval: float) -> Array:
 
 
 def normal(
-    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the normal distribution of mean 0 and variance 1.
 
@@ -145,22 +150,22 @@ def normal(
         shape: of the result.
         dtype: floating or complex; the default float by default. A complex number's two parts have
             variance 1/2 each.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is neither floating nor complex.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> key, subkey = random.split(random.PRNGKey(0x123456789))
     >>> random.normal(key, (2,))
     Array([-0.67039955,  0.02259737], dtype=float32)
     """
-    refuse_sharding("random.normal", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(normal(key, shape, dtype), out_sharding, "random.normal")
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     sizes = static_shape(shape, "normal")
     if is_complex(target):
@@ -185,7 +190,7 @@ def truncated_normal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the standard normal distribution, restricted to ``(lower, upper)``.
 
@@ -195,15 +200,15 @@ def truncated_normal(
         upper: the bound above.
         shape: of the result; by default that to which the bounds broadcast.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a bound does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a bound does not broadcast to ``shape``; or the result
+            cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> x = random.truncated_normal(random.PRNGKey(0), -1.0, 1.0, (100,))
@@ -211,7 +216,9 @@ def truncated_normal(
     True
     """
     caller = "truncated_normal"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = truncated_normal(key, lower, upper, shape, dtype)
+        return laid_out(result, out_sharding, f"random.{caller}")
     target = float_dtype(dtype, caller)
     low, high = parameter(lower, target, caller, "lower"), parameter(upper, target, caller, "upper")
     sizes = shape_of(shape, caller, low, high)
@@ -227,7 +234,11 @@ def truncated_normal(
 
 
 def exponential(
-    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the exponential distribution of mean 1: ``-log(1 - u)``.
 
@@ -235,21 +246,21 @@ def exponential(
         key: a key, typed or raw.
         shape: of the result.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((random.exponential(random.PRNGKey(0), (100,)) >= 0).all())
     True
     """
-    refuse_sharding("random.exponential", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(exponential(key, shape, dtype), out_sharding, "random.exponential")
     target, sizes = float_dtype(dtype, "exponential"), static_shape(shape, "exponential")
     return _drawn(key, sizes, target, "exponential", exponential_of)
 
@@ -265,7 +276,7 @@ def gumbel(
     dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Gumbel distribution: ``-log(-log(u))``.
 
@@ -276,21 +287,22 @@ def gumbel(
         mode: ``"high"`` draws twice the bits, for a longer tail; ``"low"`` is the default. In
             float32 ``"highest"`` counts all of the 64 bits that it draws, however small ``u`` is;
             in other dtypes it is ``"high"``.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or ``mode`` is none of these.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or ``mode`` is none of these; or the result cannot be split
+            as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.gumbel(random.key(0), (2, 3), mode="highest").shape
     (2, 3)
     """
-    refuse_sharding("random.gumbel", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(gumbel(key, shape, dtype, mode), out_sharding, "random.gumbel")
     target, sizes = float_dtype(dtype, "gumbel"), static_shape(shape, "gumbel")
     info = ml_dtypes.finfo(target)
     if mode not in (None, "low", "high", "highest"):
@@ -340,7 +352,11 @@ def _leading_zeros(x: Array) -> Array:
 
 
 def laplace(
-    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Laplace distribution of mean 0 and scale 1.
 
@@ -348,21 +364,21 @@ def laplace(
         key: a key, typed or raw.
         shape: of the result.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.laplace(random.key(0), (2,)).shape
     (2,)
     """
-    refuse_sharding("random.laplace", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(laplace(key, shape, dtype), out_sharding, "random.laplace")
     target, sizes = float_dtype(dtype, "laplace"), static_shape(shape, "laplace")
     low = -1 + float(ml_dtypes.finfo(target).epsneg)
     return _drawn(key, sizes, target, "laplace", _laplace_of, low)
@@ -374,7 +390,11 @@ def _laplace_of(unit: Array, low: float) -> Array:
 
 
 def logistic(
-    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the logistic distribution: ``log(u) - log(1 - u)``.
 
@@ -382,21 +402,21 @@ def logistic(
         key: a key, typed or raw.
         shape: of the result.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.logistic(random.key(0), (2,)).shape
     (2,)
     """
-    refuse_sharding("random.logistic", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(logistic(key, shape, dtype), out_sharding, "random.logistic")
     target, sizes = float_dtype(dtype, "logistic"), static_shape(shape, "logistic")
     low = float(ml_dtypes.finfo(target).tiny)
     return _drawn(key, sizes, target, "logistic", _logistic_of, low)
@@ -408,7 +428,11 @@ def _logistic_of(unit: Array, low: float) -> Array:
 
 
 def cauchy(
-    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Cauchy distribution: ``tan(pi (u - 1/2))``.
 
@@ -416,21 +440,21 @@ def cauchy(
         key: a key, typed or raw.
         shape: of the result.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.cauchy(random.key(0), (2,)).shape
     (2,)
     """
-    refuse_sharding("random.cauchy", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(cauchy(key, shape, dtype), out_sharding, "random.cauchy")
     target, sizes = float_dtype(dtype, "cauchy"), static_shape(shape, "cauchy")
     low = float(ml_dtypes.finfo(target).eps)
     return _drawn(key, sizes, target, "cauchy", _cauchy_of, low)
@@ -442,7 +466,11 @@ def _cauchy_of(unit: Array, low: float) -> Array:
 
 
 def maxwell(
-    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Maxwell distribution: the length of three normal numbers.
 
@@ -450,21 +478,21 @@ def maxwell(
         key: a key, typed or raw.
         shape: of the result.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.maxwell(random.key(0), (2,)).shape
     (2,)
     """
-    refuse_sharding("random.maxwell", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(maxwell(key, shape, dtype), out_sharding, "random.maxwell")
     sizes = static_shape(shape, "maxwell")
     x = normal(checked(key, "maxwell"), (*sizes, 3), float_dtype(dtype, "maxwell"))
     return sqrt(reduce_sum(multiply(x, x), (len(sizes),)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.while_loop import while_loop
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
 from stretto._engine.ops.exponential import exp, log, log1p
 from stretto._engine.ops.layout import expand_dims, reshape
@@ -23,7 +23,7 @@ from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random.numbers import bits_width, unit_float
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.incomplete import random_gamma_grad
 from stretto.random.arguments import (
     float_dtype,
@@ -166,7 +166,7 @@ def gamma(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the gamma distribution of shape ``a`` and scale 1.
 
@@ -178,15 +178,15 @@ def gamma(
         a: the shape parameter, positive.
         shape: of the result; by default that of ``a``.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     Source: Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26,
     2000; the derivative: Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", NeurIPS
@@ -196,7 +196,8 @@ def gamma(
     >>> bool((random.gamma(random.key(0), 2.0, (9,)) > 0).all())
     True
     """
-    refuse_sharding("random.gamma", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(gamma(key, a, shape, dtype), out_sharding, "random.gamma")
     return _gamma(key, a, shape, dtype, "gamma", False)
 
 
@@ -206,7 +207,7 @@ def loggamma(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw logarithms of gamma numbers: those of ``gamma`` for the same key, without underflow.
 
@@ -215,20 +216,21 @@ def loggamma(
         a: the shape parameter, positive.
         shape: of the result; by default that of ``a``.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> x = random.loggamma(random.key(0), 1e-4, (9,))
     >>> bool((x > -1e9).all()), bool((x < 3).all())
     (True, True)
     """
-    refuse_sharding("random.loggamma", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(loggamma(key, a, shape, dtype), out_sharding, "random.loggamma")
     return _gamma(key, a, shape, dtype, "loggamma", True)

@@ -17,13 +17,13 @@ import numpy as np
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.bitwise import shift_right_logical
 from stretto._engine.ops.comparison import full_like, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto.random.arguments import static_shape
 from stretto.random.implementations import IMPLEMENTATIONS, Implementation, implementation
 from stretto.random.key_arrays import KeyArray, KeyDtype
@@ -363,7 +363,11 @@ def random_bits(key: Key, width: int, shape: tuple[int, ...], caller: str = "bit
 
 
 def bits(
-    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw random bits: unsigned integers, each value equally likely.
 
@@ -372,21 +376,21 @@ def bits(
         shape: of the result.
         dtype: ``uint8``, ``uint16``, ``uint32`` or ``uint64``; by default as wide as the default
             integer.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Integers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is another.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.bits(random.PRNGKey(0), (2,))
     Array([ 928981903, 3453687069], dtype=uint32)
     """
-    refuse_sharding("random.bits", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(bits(key, shape, dtype), out_sharding, "random.bits")
     target = default_dtype("int") if dtype is None else as_dtype(dtype)
     if dtype is None:
         target = np.dtype(f"u{target.itemsize}")

@@ -6,7 +6,7 @@ Next, read ``counts``.
 from __future__ import annotations
 
 from stretto._engine.control.stop_gradient import stop_gradient
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.exponential import exp
@@ -14,7 +14,7 @@ from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto.random.arguments import (
     float_dtype,
     in_range,
@@ -46,7 +46,7 @@ def beta(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the beta distribution: ``x / (x + y)`` of two gamma numbers.
 
@@ -56,22 +56,23 @@ def beta(
         b: the second, positive.
         shape: of the result; by default that to which ``a`` and ``b`` broadcast.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> x = random.beta(random.key(0), 2.0, 3.0, (9,))
     >>> bool(((x > 0) & (x < 1)).all())
     True
     """
-    refuse_sharding("random.beta", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(beta(key, a, b, shape, dtype), out_sharding, "random.beta")
     target = float_dtype(dtype, "beta")
     first = parameter(a, target, "beta", "a", lossless=True, nonnegative=True)
     second = parameter(b, target, "beta", "b", lossless=True, nonnegative=True)
@@ -90,7 +91,7 @@ def dirichlet(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw points of the simplex from the Dirichlet distribution: gamma numbers over their sum.
 
@@ -99,15 +100,15 @@ def dirichlet(
         alpha: (..., n), positive.
         shape: that of the result without its last axis; by default that of ``alpha`` without it.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         (*shape, n), adding up to 1 along the last axis.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: ``alpha`` has no axis, a size is negative, or ``alpha`` does not broadcast.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: ``alpha`` has no axis, a size is negative, or ``alpha`` does not broadcast; or
+            the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> import stretto.numpy as snp
@@ -116,7 +117,8 @@ def dirichlet(
     ((2, 3), Array(True, dtype=bool))
     """
     caller = "dirichlet"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(dirichlet(key, alpha, shape, dtype), out_sharding, f"random.{caller}")
     target = float_dtype(dtype, caller)
     in_range(alpha, caller, "alpha", whole=True, nan=True)
     value = parameter(alpha, target, caller, "alpha")
@@ -135,7 +137,7 @@ def chisquare(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the chi-square distribution: ``2 gamma(df / 2)``.
 
@@ -144,21 +146,22 @@ def chisquare(
         df: the degrees of freedom.
         shape: of the result; by default that of ``df``.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((random.chisquare(random.key(0), 3, (9,)) > 0).all())
     True
     """
-    refuse_sharding("random.chisquare", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(chisquare(key, df, shape, dtype), out_sharding, "random.chisquare")
     target = float_dtype(dtype, "chisquare")
     value = parameter(df, target, "chisquare", "df", lossless=True, nonnegative=True)
     key = checked(key, "chisquare")
@@ -172,7 +175,7 @@ def f(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the F distribution: the ratio of two chi-squares, each over its freedom.
 
@@ -182,21 +185,22 @@ def f(
         dfden: those of the denominator.
         shape: of the result; by default that to which the parameters broadcast.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((random.f(random.key(0), 3, 4, (9,)) > 0).all())
     True
     """
-    refuse_sharding("random.f", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(f(key, dfnum, dfden, shape, dtype), out_sharding, "random.f")
     target = float_dtype(dtype, "f")
     num = parameter(dfnum, target, "f", "dfnum", lossless=True, nonnegative=True)
     den = parameter(dfden, target, "f", "dfden", lossless=True, nonnegative=True)
@@ -212,7 +216,7 @@ def t(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from Student's t distribution: ``n / sqrt(chi2 / df)``.
 
@@ -221,21 +225,22 @@ def t(
         df: the degrees of freedom.
         shape: of the result; by default that of ``df``.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.t(random.key(0), 3.0, (2, 3)).shape
     (2, 3)
     """
-    refuse_sharding("random.t", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(t(key, df, shape, dtype), out_sharding, "random.t")
     target = float_dtype(dtype, "t")
     value = parameter(df, target, "t", "df", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "t", value)
@@ -250,7 +255,7 @@ def generalized_normal(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw numbers of density proportional to ``exp(-abs(x)**p)``.
 
@@ -262,22 +267,23 @@ def generalized_normal(
         p: the exponent.
         shape: of the result.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.generalized_normal(random.key(0), 1.5, (2, 3)).shape
     (2, 3)
     """
     caller = "generalized_normal"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(generalized_normal(key, p, shape, dtype), out_sharding, f"random.{caller}")
     target, sizes = float_dtype(dtype, caller), static_shape(shape, caller)
     power = parameter(p, target, caller, "p", nonnegative=True)
     inverse = 1 / spread(power, sizes, caller, "p")
@@ -293,7 +299,7 @@ def ball(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw points of the unit ball of the p-norm, equally likely.
 
@@ -303,15 +309,15 @@ def ball(
         p: the exponent of the norm.
         shape: that of the result without its last axis.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         (*shape, d).
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     Source: Barthe, Guédon, Mendelson, Naor, "A probabilistic approach to the geometry of the l_p^n
     ball", Annals of Probability 33, 2005.
@@ -321,7 +327,8 @@ def ball(
     >>> x.shape, bool(((x * x).sum(-1) < 1).all())
     ((5, 3), True)
     """
-    refuse_sharding("random.ball", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(ball(key, d, p, shape, dtype), out_sharding, "random.ball")
     target, sizes = float_dtype(dtype, "ball"), static_shape(shape, "ball")
     (n,) = static_shape(d, "ball")
     value = parameter(p, target, "ball", "p", nonnegative=True)

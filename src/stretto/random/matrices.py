@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, kind_of, promote, scalar_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.arithmetic import sign
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.powers import sqrt
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.axis_order import matrix_transpose
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
 from stretto.random.arguments import float_dtype, static_shape
@@ -31,7 +31,7 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw vectors from a normal distribution.
 
@@ -44,15 +44,15 @@ def multivariate_normal(
         dtype: floating; that of the parameters by default.
         method: how the covariance is factored: ``"cholesky"``, or ``"eigh"`` or ``"svd"`` for one
             that is singular.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         (*shape, n).
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: shapes do not match, or ``method`` is none of these.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: shapes do not match, or ``method`` is none of these; or the result cannot be
+            split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> import stretto.numpy as snp
@@ -60,7 +60,9 @@ def multivariate_normal(
     (3, 2)
     """
     caller = "multivariate_normal"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = multivariate_normal(key, mean, cov, shape, dtype, method)
+        return laid_out(result, out_sharding, f"random.{caller}")
     if method not in ("cholesky", "eigh", "svd"):
         raise ValueError(
             f"random.{caller}: method must be 'cholesky', 'eigh' or 'svd', got {method!r}"
@@ -110,7 +112,7 @@ def orthogonal(
     dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw matrices with orthonormal rows or columns, all equally likely.
 
@@ -120,15 +122,14 @@ def orthogonal(
         shape: that of the result without its last two axes.
         dtype: floating, or complex for unitary matrices; the default float by default.
         m: the number of columns; ``n`` by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         (*shape, n, m).
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is neither floating nor complex.
-        ValueError: a size is negative.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     Source: Mezzadri, "How to generate random matrices from the classical compact groups", Notices
     of the AMS 54, 2007.
@@ -140,7 +141,8 @@ def orthogonal(
     Array(True, dtype=bool)
     """
     caller = "orthogonal"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(orthogonal(key, n, shape, dtype, m), out_sharding, f"random.{caller}")
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     if kind_of(target) not in ("float", "complex"):
         raise TypeError(f"random.{caller}: dtype must be floating or complex, got {target}")

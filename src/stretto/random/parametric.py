@@ -6,13 +6,13 @@ Each has a derivative with respect to its parameters, that of the formula. Next,
 from __future__ import annotations
 
 from stretto._engine.core.types import as_dtype, is_inexact, scalar_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import select
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, log
 from stretto._engine.ops.powers import sqrt
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
 from stretto.random.discrete import rademacher
 from stretto.random.distributions import exponential, maxwell, normal, uniform
@@ -35,7 +35,7 @@ def lognormal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw numbers whose logarithm is normal, of mean 0.
 
@@ -45,7 +45,7 @@ def lognormal(
         shape: of the result; by default that of ``sigma``.
         dtype: floating, or complex, for the exponential of complex normal numbers; the default
             float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
@@ -53,15 +53,16 @@ def lognormal(
     Raises:
         TypeError: ``key`` is not one key, ``dtype`` is neither floating nor complex, or
             (``TypePromotionError``) ``sigma`` is of a wider dtype.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((random.lognormal(random.key(0), shape=(9,)) > 0).all())
     True
     """
     caller = "lognormal"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(lognormal(key, sigma, shape, dtype), out_sharding, f"random.{caller}")
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     if not is_inexact(target):
         raise TypeError(f"random.{caller}: dtype must be floating or complex, got {target}")
@@ -76,7 +77,7 @@ def pareto(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Pareto distribution on [1, ∞).
 
@@ -85,21 +86,22 @@ def pareto(
         b: the exponent.
         shape: of the result; by default that of ``b``.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((random.pareto(random.key(0), 2.0, (9,)) >= 1).all())
     True
     """
-    refuse_sharding("random.pareto", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(pareto(key, b, shape, dtype), out_sharding, "random.pareto")
     target = float_dtype(dtype, "pareto")
     power = parameter(b, target, "pareto", "b", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "pareto", power)
@@ -114,7 +116,7 @@ def rayleigh(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Rayleigh distribution: ``scale * sqrt(-2 log(u))``.
 
@@ -123,21 +125,22 @@ def rayleigh(
         scale: the scale.
         shape: of the result; by default that of ``scale``.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((random.rayleigh(random.key(0), 2.0, (9,)) >= 0).all())
     True
     """
-    refuse_sharding("random.rayleigh", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(rayleigh(key, scale, shape, dtype), out_sharding, "random.rayleigh")
     target = float_dtype(dtype, "rayleigh")
     factor = parameter(scale, target, "rayleigh", "scale", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "rayleigh", factor)
@@ -228,7 +231,7 @@ def wald(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Wald (inverse Gaussian) distribution of scale 1.
 
@@ -237,15 +240,15 @@ def wald(
         mean: its mean.
         shape: of the result; by default that of ``mean``.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     Source: Michael, Schucany, Haas, "Generating random variates using transformations with
     multiple roots", The American Statistician 30, 1976.
@@ -254,7 +257,8 @@ def wald(
     >>> bool((random.wald(random.key(0), 2.0, (9,)) > 0).all())
     True
     """
-    refuse_sharding("random.wald", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(wald(key, mean, shape, dtype), out_sharding, "random.wald")
     target = float_dtype(dtype, "wald")
     m = parameter(mean, target, "wald", "mean", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "wald", m)
@@ -275,7 +279,7 @@ def triangular(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw numbers whose density is a triangle.
 
@@ -288,15 +292,15 @@ def triangular(
         right: where it ends.
         shape: of the result; by default that to which the parameters broadcast.
         dtype: floating; the default float by default.
-        out_sharding: ``None``; arrays are not split over devices.
+        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
-        NotImplementedError: ``out_sharding`` is not ``None``.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
+            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> x = random.triangular(random.key(0), 0.0, 1.0, 3.0, (9,))
@@ -304,7 +308,9 @@ def triangular(
     True
     """
     caller = "triangular"
-    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = triangular(key, left, mode, right, shape, dtype)
+        return laid_out(result, out_sharding, f"random.{caller}")
     target = float_dtype(dtype, caller)
     corners = [("left", left), ("mode", mode), ("right", right)]
     values = [parameter(x, target, caller, name, lossless=True) for name, x in corners]

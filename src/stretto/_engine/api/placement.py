@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # loaded when arrays are put on devices
 else:
     sharded = LazyModule("stretto._engine.runtime.sharded")
 
-__all__ = ["copy_to_host_async", "device_get", "device_put", "live_arrays"]
+__all__ = ["copy_to_host_async", "device_get", "device_put", "live_arrays", "put_on"]
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ def device_put(
         results = []
         for leaf, where, path in zip(leaves, asked, paths, strict=True):
             value = leaf if isinstance(leaf, Value) else as_value(leaf, caller, path)
-            results.append(_put(value, _asked(where, caller, "device"), path, donate))
+            results.append(_put(value, _asked(where, caller, "device"), caller, path, donate))
         return tree.unflatten(structure, results)
 
 
@@ -86,11 +86,30 @@ def _asked(where: Any, caller: str, argument: str) -> Sharding | None:
     return SingleDeviceSharding(as_device(where, caller, argument))
 
 
-def _put(x: Any, sharding: Sharding | None, path: str, donate: bool) -> Any:
+def put_on(x: Any, device: Any, caller: str) -> Any:
+    """The result of a function where its argument ``device`` asks for it.
+
+    Args:
+        x: an array.
+        device: a ``Device``, or its name; a sharding, or a ``PartitionSpec`` over the mesh in use;
+            None leaves the array where it is.
+        caller: the function, for messages.
+
+    Returns:
+        The array there.
+
+    Raises:
+        TypeError: ``device`` is none of these.
+        ValueError: the device is not there, or an axis cannot be split so.
+    """
+    return _put(x, _asked(device, caller, "device"), caller, "the result", False)
+
+
+def _put(x: Any, sharding: Sharding | None, caller: str, path: str, donate: bool) -> Any:
     """The value where it is asked to be."""
     if sharding is None:
         return x
-    fit(sharding, x.type, f"device_put: {path}, {x.type},")
+    fit(sharding, x.type, f"{caller}: {path}, {x.type},")
     if isinstance(x, Tracer):
         if isinstance(sharding, NamedSharding):
             return ShardingConstraint(sharding)(x)

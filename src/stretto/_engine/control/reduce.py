@@ -20,6 +20,7 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.core.typing import ShardingLike
 from stretto._engine.ops.arithmetic import Add, Mul, add, multiply
 from stretto._engine.ops.bitwise import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor
 from stretto._engine.ops.broadcast import ReduceSum, broadcast_to
@@ -48,7 +49,7 @@ from stretto._engine.ops.reducing.window import (
     WindowReduction,
 )
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_flat
@@ -326,7 +327,7 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Any:
     """Combine the elements over some axes by any associative function.
 
@@ -342,7 +343,8 @@ def reduce(
         init_values: the initial scalars, a tree of the same structure.
         computation: a function of two elements of ``operands`` that returns one.
         dimensions: the axes to combine over.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The combinations, without the axes ``dimensions``; of the dtypes of ``operands``.
@@ -351,8 +353,8 @@ def reduce(
         TypeError: ``computation`` returns something unlike what it takes, or uses traced values
             from outside.
         ValueError: shapes or structures differ, an initial value is not a scalar, there is no
-            operand, or an axis is out of bounds or named twice.
-        NotImplementedError: ``out_sharding`` is not None.
+            operand, or an axis is out of bounds or named twice; or the result cannot be split as
+            ``out_sharding`` says.
 
     Source: StableHLO, ``reduce``.
 
@@ -362,7 +364,9 @@ def reduce(
     Array([ 5., 13.], dtype=float32)
     """
     caller = "reduce"
-    refuse_sharding(caller, out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = reduce(operands, init_values, computation, dimensions)
+        return tree.map(lambda out: laid_out(out, out_sharding, caller), result)
     arrays, starts, program, structure = combination(caller, operands, init_values, computation)
     axes = tuple(sorted(canonical_axes(tuple(dimensions), arrays[0].ndim, caller)))
     monoid = monoid_of(program)

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from stretto._engine.core.array_updates import At, Index
-    from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis, DTypeLike, ShapeLike
+    from stretto._engine.core.typing import (
+        Array,
+        ArrayLike,
+        Axes,
+        Axis,
+        DTypeLike,
+        ShapeLike,
+        ShardingLike,
+    )
 
 __all__ = ["ArrayMethods"]
 
@@ -242,11 +250,11 @@ class ArrayMethods:
         """The diagonals of the matrices in two axes, along a last axis."""
         ...
 
-    def flatten(self, order: str = "C", *, out_sharding: None = None) -> Array:
+    def flatten(self, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
         """All elements along one axis."""
         ...
 
-    def ravel(self, order: str = "C", *, out_sharding: None = None) -> Array:
+    def ravel(self, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
         """All elements along one axis."""
         ...
 
@@ -256,7 +264,7 @@ class ArrayMethods:
         axis: Axis = None,
         *,
         total_repeat_length: int | None = None,
-        out_sharding: None = None,
+        out_sharding: ShardingLike | None = None,
     ) -> Array:
         """Each element, or part along ``axis``, several times in a row."""
         ...
@@ -266,7 +274,7 @@ class ArrayMethods:
         *shape: ShapeLike,
         order: str = "C",
         copy: bool | None = None,
-        out_sharding: None = None,
+        out_sharding: ShardingLike | None = None,
     ) -> Array:
         """The elements in another shape; one size may be -1."""
         ...

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 if TYPE_CHECKING:
     from types import EllipsisType
 
-    from stretto._engine.core.typing import Array, ArrayLike
+    from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 
 __all__ = ["At", "Index", "IndexUpdate", "UpdateOptions"]
 
@@ -26,7 +26,7 @@ class UpdateOptions(TypedDict, total=False):
     indices_are_sorted: bool
     unique_indices: bool
     wrap_negative_indices: bool
-    out_sharding: None
+    out_sharding: ShardingLike | None
 
 
 class At:
@@ -49,7 +49,7 @@ class IndexUpdate:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         wrap_negative_indices: bool = True,
-        out_sharding: None = None,
+        out_sharding: ShardingLike | None = None,
     ) -> Array:
         """``x[index]``, or ``fill_value`` for places out of bounds."""
         ...

@@ -14,9 +14,14 @@ import numpy as np
 from stretto._engine.core.interpreter import Value
 
 if TYPE_CHECKING:
+    from stretto._engine.core.mesh import PartitionSpec
+    from stretto._engine.core.shardings import Sharding
     from stretto._engine.runtime.array import Array
+
+    ShardingLike: TypeAlias = Sharding | PartitionSpec
+    """What functions take as a sharding; a ``PartitionSpec`` is over the mesh in use."""
 else:
-    Array = Value
+    Array, ShardingLike = Value, object
 
 __all__ = [
     "Array",
@@ -28,6 +33,7 @@ __all__ = [
     "Key",
     "Shape",
     "ShapeLike",
+    "ShardingLike",
     "SupportsDType",
     "Tree",
 ]

@@ -16,7 +16,7 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, repeated
 from stretto._engine.core.types import ArrayType, kind_of
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.ops.layout import (
     Reshape,
     canonical_axes,
@@ -25,7 +25,7 @@ from stretto._engine.ops.layout import (
     reduce_vmap,
     reshape,
 )
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 
 __all__ = [
     "broadcast_in_dim",
@@ -170,7 +170,7 @@ def broadcast_in_dim(
     shape: Sequence[int],
     broadcast_dimensions: Sequence[int],
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Repeat an array to a shape, its axis ``i`` at axis ``broadcast_dimensions[i]``.
 
@@ -178,7 +178,8 @@ def broadcast_in_dim(
         operand: an array.
         shape: the shape to reach.
         broadcast_dimensions: where each axis of ``operand`` goes, in increasing order.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array, of that shape and the dtype of ``operand``.
@@ -186,8 +187,7 @@ def broadcast_in_dim(
     Raises:
         TypeError: a size or an axis is not an integer.
         ValueError: the axes do not fit, a size is neither 1 nor that of ``shape``, or one is
-            negative.
-        NotImplementedError: ``out_sharding`` is not None.
+            negative; or the result cannot be split as ``out_sharding`` says.
 
     Source: StableHLO, ``broadcast_in_dim``.
 
@@ -197,7 +197,8 @@ def broadcast_in_dim(
            [2, 2, 2]], dtype=int32)
     """
     if out_sharding is not None:
-        refuse_sharding("broadcast_in_dim", out_sharding=out_sharding)
+        result = broadcast_in_dim(operand, shape, broadcast_dimensions)
+        return laid_out(result, out_sharding, "broadcast_in_dim")
     caller = "broadcast_in_dim"
     x = as_value(operand, caller, "operand")
     sizes = integers(shape, caller, "shape")
@@ -237,21 +238,24 @@ def of_rank(x: Any, rank: int) -> Any:
     return reshape(x, (*(1,) * (rank - x.ndim), *x.shape))
 
 
-def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
+def reduce_sum(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike | None = None
+) -> Array:
     """Sum the elements over axes.
 
     Args:
         operand: an array.
         axes: the axes to add over, negative from the end.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The sums, in the dtype of ``operand``, without the axes; ``operand`` where there are none.
 
     Raises:
         TypeError: ``operand`` is boolean, or an axis is not an integer.
-        ValueError: an axis is out of bounds, or is named twice.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: an axis is out of bounds, or is named twice; or the result cannot be split as
+            ``out_sharding`` says.
 
     Source: StableHLO, ``reduce``.
 
@@ -260,7 +264,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = 
     Array([3., 3.], dtype=float32)
     """
     if out_sharding is not None:
-        refuse_sharding("reduce_sum", out_sharding=out_sharding)
+        return laid_out(reduce_sum(operand, axes), out_sharding, "reduce_sum")
     x = as_value(operand, "reduce_sum", "operand")
     named = integers(axes, "reduce_sum", "axes")
     canonical = tuple(sorted(canonical_axes(named, x.ndim, "reduce_sum")))

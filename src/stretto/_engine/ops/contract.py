@@ -16,7 +16,7 @@ import numpy as np
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import (
     Bilinear,
@@ -31,7 +31,7 @@ from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axes, squeeze, transpose
 from stretto._engine.ops.precision import ALGORITHMS, algorithm_name
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.thresholds import INTEGER_PRODUCTS, NARROW
 
 __all__ = [
@@ -289,7 +289,7 @@ def dot_general(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Multiply two arrays, with any axes summed and any shared.
 
@@ -303,7 +303,8 @@ def dot_general(
         preferred_element_type: the dtype of the result, in which the products are added up where it
             is wider; by default that of the operands. Floats narrower than 32 bits are added up in
             float32.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The products: the shared axes, the rest of ``lhs``, the rest of ``rhs``.
@@ -312,8 +313,7 @@ def dot_general(
         TypeError: ``dimension_numbers`` are not two pairs of axes, or the preferred dtype is of
             another kind than the operands'.
         ValueError: paired sizes differ, an axis is out of bounds or named twice, or CPUs do not
-            have the algorithm.
-        NotImplementedError: ``out_sharding`` is not None.
+            have the algorithm; or the result cannot be split as ``out_sharding`` says.
 
     Source: StableHLO, ``dot_general``.
 
@@ -322,7 +322,9 @@ def dot_general(
     >>> st.lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
     (4, 2, 5)
     """
-    refuse_sharding("dot_general", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+        return laid_out(result, out_sharding, "dot_general")
     left, right = promote_dtypes("dot_general", lhs, rhs)
     return contracted(
         "dot_general", left, right, dimension_numbers, precision, preferred_element_type

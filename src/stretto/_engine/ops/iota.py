@@ -13,10 +13,10 @@ import numpy as np
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
 from stretto._engine.core.types import ArrayType, array_type, kind_of
-from stretto._engine.core.typing import Array, DTypeLike
+from stretto._engine.core.typing import Array, DTypeLike, ShardingLike
 from stretto._engine.ops.convert import dtype_argument
 from stretto._engine.ops.layout import canonical_axis
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 
 __all__ = ["broadcasted_iota", "iota"]
 
@@ -77,7 +77,11 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 
 
 def broadcasted_iota(
-    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: None = None
+    dtype: DTypeLike,
+    shape: Sequence[int],
+    dimension: int,
+    *,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array whose elements are their indices along an axis.
 
@@ -85,15 +89,16 @@ def broadcasted_iota(
         dtype: the dtype.
         shape: the sizes of the axes.
         dimension: the axis to count along, negative from the end.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The indices.
 
     Raises:
         TypeError: a size is not an integer, or ``dtype`` is not one of numbers.
-        ValueError: a size is negative, or the axis is out of bounds.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: a size is negative, or the axis is out of bounds; or the result cannot be split
+            as ``out_sharding`` says.
 
     Source: StableHLO, ``iota``.
 
@@ -102,7 +107,8 @@ def broadcasted_iota(
     Array([[0, 0],
            [1, 1]], dtype=int32)
     """
-    refuse_sharding("broadcasted_iota", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return laid_out(broadcasted_iota(dtype, shape, dimension), out_sharding, "broadcasted_iota")
     return _counted("broadcasted_iota", dtype, sizes_of(shape, "broadcasted_iota"), dimension)
 
 

@@ -16,8 +16,8 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation
 from stretto._engine.core.types import ArrayType
-from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
+from stretto._engine.ops.sharding import laid_out
 
 __all__ = [
     "canonical_axis",
@@ -174,7 +174,7 @@ def reshape(
     new_sizes: Sequence[int] | int,
     dimensions: Sequence[int] | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Give an array another shape, with its elements in row-major order.
 
@@ -182,7 +182,8 @@ def reshape(
         operand: an array.
         new_sizes: the new shape; one size may be -1, and is then found from the others.
         dimensions: an order that the axes are put in first; by default as they are.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The array, of the new shape.
@@ -190,8 +191,7 @@ def reshape(
     Raises:
         TypeError: a size or an axis is not an integer.
         ValueError: the sizes do not multiply to that of ``operand``, or ``dimensions`` does not
-            name each axis once.
-        NotImplementedError: ``out_sharding`` is not None.
+            name each axis once; or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto.numpy as snp
     >>> snp.reshape(snp.arange(6), (2, -1))
@@ -200,7 +200,7 @@ def reshape(
     """
     x = as_value(operand, "reshape", "operand")
     if out_sharding is not None:
-        refuse_sharding("reshape", out_sharding=out_sharding)
+        return laid_out(reshape(operand, new_sizes, dimensions), out_sharding, "reshape")
     if dimensions is not None:
         x = _permuted(x, dimensions, "reshape", "dimensions")
     named = new_sizes if isinstance(new_sizes, (tuple, list)) else (new_sizes,)

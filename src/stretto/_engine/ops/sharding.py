@@ -1,20 +1,39 @@
-"""Arguments that say how a result is to be split over devices, where they take None alone.
+"""Results that are asked to lie somewhere on a mesh: ``out_sharding`` of functions.
 
-Layer 2 (ops). ``sharding_constraint`` has the operation that says it of any value.
+Layer 2 (ops). In a program it is a constraint; outside, the result is put there.
+``sharding_constraint`` has the operation.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["refuse_sharding"]
+from stretto._engine.core.lazy import LazyModule
+
+if TYPE_CHECKING:  # loaded when a result is asked to lie somewhere
+    from stretto._engine.ops import sharding_constraint
+else:
+    sharding_constraint = LazyModule("stretto._engine.ops.sharding_constraint")
+
+__all__ = ["laid_out"]
 
 
-def refuse_sharding(caller: str, **arguments: Any) -> None:
-    """Raise ``NotImplementedError`` unless the argument, passed by its name, is None."""
-    for name, value in arguments.items():
-        if value is not None:
-            raise NotImplementedError(
-                f"{caller}: {name} must be None: constrain the result instead, "
-                f"stretto.lax.with_sharding_constraint(result, {value!r})"
-            )
+def laid_out(result: Any, sharding: Any, caller: str, argument: str = "out_sharding") -> Any:
+    """The result, where the argument of the caller says that it is to lie.
+
+    Args:
+        result: an array.
+        sharding: a ``NamedSharding``, or a ``PartitionSpec`` over the mesh in use; None for none.
+        caller: the function that was called, for messages.
+        argument: what it calls ``sharding``.
+
+    Returns:
+        The same values.
+
+    Raises:
+        TypeError: ``sharding`` is none, or not over a mesh.
+        ValueError: an axis cannot be split so, or there is no mesh in use.
+    """
+    if sharding is None:
+        return result
+    return sharding_constraint.constrained(result, sharding, caller, argument, "the result")

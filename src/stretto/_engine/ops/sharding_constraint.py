@@ -20,7 +20,7 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.shardings import NamedSharding, Sharding, check_names, check_split
 from stretto._engine.core.types import ArrayType
 
-__all__ = ["ShardingConstraint", "named_here", "with_sharding_constraint"]
+__all__ = ["ShardingConstraint", "constrained", "named_here", "with_sharding_constraint"]
 
 
 class ShardingConstraint(Primitive):
@@ -93,6 +93,22 @@ def named_here(sharding: Any, caller: str, argument: str) -> Any:
     )
 
 
+def constrained(value: Any, sharding: Any, caller: str, argument: str, what: str) -> Any:
+    """The value, lying where the sharding says; ``what`` is what messages call it.
+
+    Raises ``TypeError`` for what is no sharding over a mesh, ``ValueError`` for one that an array
+    of this shape cannot have, or where there is no mesh in use.
+    """
+    named = named_here(sharding, caller, argument)
+    if not isinstance(named, NamedSharding):
+        raise TypeError(
+            f"{caller}: {argument} must be over a mesh, NamedSharding(mesh, spec); got "
+            f"{sharding!r}, for which there is device_put"
+        )
+    check_split(named, value.shape, f"{caller}: {what}, {value.type},")
+    return ShardingConstraint(named)(value)
+
+
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """Have the leaves of a tree lie where shardings say, from here on in a program.
 
@@ -124,13 +140,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     for leaf, sharding, path in zip(leaves, wanted, paths, strict=True):
         value = as_value(leaf, caller, path)
         if sharding is not None:
-            named = named_here(sharding, caller, "shardings")
-            if not isinstance(named, NamedSharding):
-                raise TypeError(
-                    f"{caller}: shardings must be over a mesh, NamedSharding(mesh, spec); got "
-                    f"{sharding!r}, for which there is device_put"
-                )
-            check_split(named, value.shape, f"{caller}: {path}, {value.type},")
-            value = ShardingConstraint(named)(value)
+            value = constrained(value, sharding, caller, "shardings", path)
         results.append(value)
     return tree.unflatten(structure, results)

@@ -13,10 +13,10 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axes
-from stretto.numpy.arguments import refuse_device
+from stretto.numpy.arguments import put_result
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.flips import roll
 
@@ -48,7 +48,7 @@ def fftfreq(
     d: ArrayLike = 1.0,
     *,
     dtype: DTypeLike | None = None,
-    device: Device | str | None = None,
+    device: Device | ShardingLike | str | None = None,
 ) -> Array:
     """List the frequency of each element of a transform.
 
@@ -56,7 +56,7 @@ def fftfreq(
         n: the number of points.
         d: the distance of points; may be traced.
         dtype: the dtype of the result; by default the default float.
-        device: None, or the device that arrays are on.
+        device: the device, its name, or a sharding; by default the first device.
 
     Returns:
         ``[n]``: 0, 1, ... and then the negative frequencies, times ``1 / (n d)``, in cycles a unit
@@ -72,7 +72,8 @@ def fftfreq(
     >>> snp.fft.fftfreq(5, 0.5)
     Array([ 0. ,  0.4,  0.8, -0.8, -0.4], dtype=float32)
     """
-    refuse_device("fftfreq", device)
+    if device is not None:
+        return put_result(fftfreq(n, d, dtype=dtype), device, None, "fftfreq")
     n = _count("fftfreq", n)
     places = np.arange(n)
     return _spaced("fftfreq", places - n * (places >= (n + 1) // 2), n, d, dtype)
@@ -83,7 +84,7 @@ def rfftfreq(
     d: ArrayLike = 1.0,
     *,
     dtype: DTypeLike | None = None,
-    device: Device | str | None = None,
+    device: Device | ShardingLike | str | None = None,
 ) -> Array:
     """List the frequency of each element of a transform of real numbers.
 
@@ -91,7 +92,7 @@ def rfftfreq(
         n: the number of points.
         d: the distance of points; may be traced.
         dtype: the dtype of the result; by default the default float.
-        device: None, or the device that arrays are on.
+        device: the device, its name, or a sharding; by default the first device.
 
     Returns:
         ``[n // 2 + 1]``: 0 to ``n // 2``, times ``1 / (n d)``, in cycles a unit of ``d``.
@@ -106,7 +107,8 @@ def rfftfreq(
     >>> snp.fft.rfftfreq(5, 0.5)
     Array([0. , 0.4, 0.8], dtype=float32)
     """
-    refuse_device("rfftfreq", device)
+    if device is not None:
+        return put_result(rfftfreq(n, d, dtype=dtype), device, None, "rfftfreq")
     n = _count("rfftfreq", n)
     return _spaced("rfftfreq", np.arange(n // 2 + 1), n, d, dtype)
 

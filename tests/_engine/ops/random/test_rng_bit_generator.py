@@ -111,7 +111,7 @@ def test_refusals():
         rng_bit_generator(STATE, (3,), np.int32)
     with pytest.raises(ValueError, match="algorithm must be one of"):
         rng_bit_generator(STATE, (3,), algorithm=7)
-    with pytest.raises(NotImplementedError, match="out_sharding must be None"):
+    with pytest.raises(TypeError, match="out_sharding must be a sharding"):
         rng_bit_generator(STATE, (3,), out_sharding="x")
 
 

@@ -22,7 +22,7 @@ from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import ArrayType, array_type, kind_of
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.bilinear import (
     Bilinear,
     accumulated,
@@ -46,7 +46,7 @@ from stretto._engine.ops.convolution.geometry import (
 from stretto._engine.ops.convolution.reference import convolve
 from stretto._engine.ops.layout import move_axis
 from stretto._engine.ops.shape import rev
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.thresholds import (
     CONVOLUTION_FEATURES,
     CONVOLUTION_PATCHES,
@@ -358,7 +358,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Convolve an array with a kernel, which is not reversed.
 
@@ -377,16 +377,16 @@ def conv_general_dilated(
         batch_group_count: how many groups the batch is divided into.
         precision: as in ``dot_general``.
         preferred_element_type: the dtype of the result; by default that of the operands.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The output, laid out by ``dimension_numbers``.
 
     Raises:
         TypeError: a number of groups is not an integer.
-        ValueError: features, groups or numbers of entries do not fit, or padding is named
-            together with ``lhs_dilation``.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: features, groups or numbers of entries do not fit, or padding is named together
+            with ``lhs_dilation``; or the result cannot be split as ``out_sharding`` says.
 
     Source: StableHLO, ``convolution``.
 
@@ -395,7 +395,21 @@ def conv_general_dilated(
     >>> st.lax.conv_general_dilated(image, kernel, (2, 2), "SAME").shape
     (1, 16, 4, 4)
     """
-    refuse_sharding("conv_general_dilated", out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = conv_general_dilated(
+            lhs,
+            rhs,
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
+            dimension_numbers,
+            feature_group_count,
+            batch_group_count,
+            precision,
+            preferred_element_type,
+        )
+        return laid_out(result, out_sharding, "conv_general_dilated")
     return convolved(
         "conv_general_dilated",
         lhs,

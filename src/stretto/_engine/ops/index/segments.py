@@ -15,7 +15,7 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import is_complex, kind_of
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like
 from stretto._engine.ops.convert import convert
@@ -37,7 +37,7 @@ from stretto._engine.ops.reducing.reduce import (
     widened,
 )
 from stretto._engine.ops.shape import concatenate
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
@@ -74,10 +74,14 @@ def _reduced(
     segment_ids: Any,
     num_segments: int | None,
     bucket_size: int | None,
-    out_sharding: None,
+    out_sharding: ShardingLike | None,
     **options: Any,
 ) -> Any:
-    refuse_sharding(caller, out_sharding=out_sharding)
+    if out_sharding is not None:
+        result = _reduced(
+            caller, kind, data, segment_ids, num_segments, bucket_size, None, **options
+        )
+        return laid_out(result, out_sharding, caller)
     x, ids = as_value(data, caller, "data"), as_value(segment_ids, caller, "segment_ids")
     if kind_of(ids.dtype) not in ("int", "uint"):
         raise TypeError(f"{caller}: segment_ids must be integers, got {ids.type}")
@@ -139,7 +143,7 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Sum the parts of an array that belong to each segment.
 
@@ -154,15 +158,16 @@ def segment_sum(
             then loses fewer digits, but takes the memory of a result for each bucket.
         mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
             nearest segment.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The sums; 0 for a segment without parts.
 
     Raises:
         TypeError: ``segment_ids`` are not integers, or ``data`` is boolean.
-        ValueError: there is not an id for each part, a number is negative, or the mode is unknown.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: there is not an id for each part, a number is negative, or the mode is unknown;
+            or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ops.segment_sum(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
@@ -190,7 +195,7 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Multiply the parts of an array that belong to each segment.
 
@@ -205,15 +210,16 @@ def segment_prod(
             then loses fewer digits, but takes the memory of a result for each bucket.
         mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
             nearest segment.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The products; 1 for a segment without parts.
 
     Raises:
         TypeError: ``segment_ids`` are not integers.
-        ValueError: there is not an id for each part, a number is negative, or the mode is unknown.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: there is not an id for each part, a number is negative, or the mode is unknown;
+            or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ops.segment_prod(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
@@ -241,7 +247,7 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Take the greatest of the parts that belong to each segment.
 
@@ -256,15 +262,16 @@ def segment_max(
             then loses fewer digits, but takes the memory of a result for each bucket.
         mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
             nearest segment.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The greatest parts; the least number of the dtype for a segment without parts.
 
     Raises:
         TypeError: ``segment_ids`` are not integers, or ``data`` is complex.
-        ValueError: there is not an id for each part, a number is negative, or the mode is unknown.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: there is not an id for each part, a number is negative, or the mode is unknown;
+            or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ops.segment_max(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
@@ -292,7 +299,7 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Take the least of the parts that belong to each segment.
 
@@ -307,15 +314,16 @@ def segment_min(
             then loses fewer digits, but takes the memory of a result for each bucket.
         mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
             nearest segment.
-        out_sharding: must be None.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The least parts; the greatest number of the dtype for a segment without parts.
 
     Raises:
         TypeError: ``segment_ids`` are not integers, or ``data`` is complex.
-        ValueError: there is not an id for each part, a number is negative, or the mode is unknown.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: there is not an id for each part, a number is negative, or the mode is unknown;
+            or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ops.segment_min(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))

@@ -21,7 +21,7 @@ from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.bitcast import BitcastConvertType
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full
@@ -30,7 +30,7 @@ from stretto._engine.ops.iota import Iota
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.random.bits import THREEFRY2X32
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sharding import laid_out
 
 __all__ = ["RandomAlgorithm", "RngBitGenerator", "rng_bit_generator"]
 
@@ -214,7 +214,7 @@ def rng_bit_generator(
     dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm | int = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: None = None,
+    out_sharding: ShardingLike | None = None,
 ) -> tuple[Array, Array]:
     """Make uniform random bits, and the key that comes next.
 
@@ -225,15 +225,16 @@ def rng_bit_generator(
         shape: the sizes of the axes.
         dtype: an unsigned dtype; uint8 and uint16 are the low bits of 32.
         algorithm: the generator; by default Philox.
-        out_sharding: must be None.
+        out_sharding: where the bits are to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
 
     Returns:
         The next key, and the bits: those that XLA gives on a CPU, on every device.
 
     Raises:
         TypeError: the key is not one of these, or the dtype is not unsigned.
-        ValueError: there is no such algorithm.
-        NotImplementedError: ``out_sharding`` is not None.
+        ValueError: there is no such algorithm; or the result cannot be split as ``out_sharding``
+            says.
 
     Source: Salmon et al., SC 2011.
 
@@ -242,7 +243,9 @@ def rng_bit_generator(
     >>> key, bits
     (Array([0, 1, 3, 3], dtype=uint32), Array([ 895509795, 3230209149], dtype=uint32))
     """
-    refuse_sharding("rng_bit_generator", out_sharding=out_sharding)
+    if out_sharding is not None:
+        after, bits = rng_bit_generator(key, shape, dtype, algorithm)
+        return after, laid_out(bits, out_sharding, "rng_bit_generator")
     try:
         generator = RandomAlgorithm(algorithm)
     except ValueError:
