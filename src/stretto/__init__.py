@@ -86,6 +86,7 @@ with imports_on_demand(
         ensure_compile_time_eval as ensure_compile_time_eval,
     )
     from stretto._engine.api.custom_gradient import custom_gradient as custom_gradient
+    from stretto._engine.api.default_device import default_device as default_device
     from stretto._engine.api.derivatives import (
         grad as grad,
         jvp as jvp,

@@ -1,4 +1,4 @@
-"""What ``jax.lax`` has for several platforms and devices, for the one CPU that there is.
+"""What ``jax.lax`` has for several platforms and devices, for the one platform that there is.
 
 What has a meaning only between devices is refused, with the way out.
 """
@@ -171,7 +171,7 @@ _NO_TOKENS = (
     "there are no tokens; effects are ordered by ordered=True of io_callback and debug.callback, "
     "operations by optimization_barrier"
 )
-_NO_SENDING = "there is one device; between the examples of a mapped axis use ppermute"
+_NO_SENDING = "sending and receiving are one operation here, ppermute along a mapped axis"
 
 
 def create_token(_: object = None) -> NoReturn:
@@ -230,8 +230,7 @@ def ragged_all_to_all(
     """
     _refuse(
         "ragged_all_to_all",
-        "there is one device; between the examples of a mapped axis use all_to_all, padded to one "
-        "size",
+        "parts have one size here: use all_to_all along a mapped axis, padded to the largest",
     )
 
 

@@ -16,8 +16,9 @@ from stretto._engine.core.interpreter import (
     Value,
     as_value,
     refuse_masked,
+    state,
 )
-from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtype
+from stretto._engine.core.types import ArrayType, array_type, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
@@ -25,6 +26,8 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.dlpack import take
+from stretto._engine.runtime.eager import EAGER
+from stretto._engine.runtime.on_device import at_home
 from stretto.numpy.arguments import put_result
 from stretto.numpy.dtypes import as_dtype
 
@@ -91,7 +94,8 @@ def array(
     x = _make(object, dtype, "array")
     if copy and x is object:
         x = _copied(x)
-    return reshape(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
+    x = reshape(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
+    return x if state.interpreter is EAGER else at_home(x)
 
 
 def asarray(
@@ -139,7 +143,7 @@ def asarray(
         return _copied(x) if copy else x
     if copy is False and not isinstance(a, PYTHON):
         raise ValueError(f"asarray: {type(a).__name__} to {x.type} needs a copy, and copy=False")
-    return x
+    return x if state.interpreter is EAGER else at_home(x)
 
 
 asanyarray = asarray
@@ -192,7 +196,15 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
 
 def _copied(x: Array) -> Array:
-    return x if isinstance(x, Tracer) else Array(np.array(x.to_host()), x.type)
+    if x.__class__ is Array:
+        return Array(np.array(x.to_host()), x.type)
+    return x if isinstance(x, Tracer) else x.__copy__()  # where it is
+
+
+def made(host: np.ndarray, type: ArrayType) -> Array:
+    """The array that holds this NumPy array, on the default device."""
+    x = Array(host, type)
+    return x if state.interpreter is EAGER else at_home(x)
 
 
 def _make(x: Tree, dtype: DTypeLike | None, caller: str) -> Array:

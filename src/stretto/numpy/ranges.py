@@ -25,7 +25,7 @@ from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, r
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import put_result
-from stretto.numpy.creation import PYTHON, cast, shape_of, stacked
+from stretto.numpy.creation import PYTHON, cast, made, shape_of, stacked
 from stretto.numpy.dtypes import as_dtype
 
 if TYPE_CHECKING:
@@ -110,11 +110,11 @@ def arange(
         return broadcasted_iota(wanted, (max(last, 0),), 0)
     if whole and wanted in _COUNTED and _all_fit(first, last - by, wanted):
         host: Any = np.arange(first, last, by, dtype=wanted)
-        return Array(host, array_type(host.shape, wanted))
+        return made(host, array_type(host.shape, wanted))
     host = np.arange(first, last, by)
     if kind_of(wanted) in ("int", "uint") and wanted.kind in "iu" and host.size:
         cast([int(host[0]), int(host[-1])], wanted, "arange")
-    return Array(host.astype(wanted), array_type(host.shape, wanted))
+    return made(host.astype(wanted), array_type(host.shape, wanted))
 
 
 _COUNTED = (np.dtype(np.int32), np.dtype(np.int64))
@@ -236,7 +236,7 @@ def _linspace(
         last: Any = stop
         host = np.linspace(first, last, num, endpoint)
         host = np.floor(host) if kind_of(wanted) in ("int", "uint") else host
-        out = Array(host.astype(wanted), array_type(host.shape, wanted))
+        out = made(host.astype(wanted), array_type(host.shape, wanted))
     else:
         out = _spaced(low, high, num, gaps, endpoint)
         if kind_of(wanted) in ("int", "uint"):

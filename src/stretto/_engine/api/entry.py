@@ -41,6 +41,7 @@ from stretto._engine.transforms.simplify import live, used_inputs
 if TYPE_CHECKING:  # loaded when first used
     from stretto._engine.core.shardings import Placement, Sharding
     from stretto._engine.runtime import background, sharded
+    from stretto._engine.runtime.on_device import OnDevice
     from stretto._engine.runtime.partitions import PlacedExecutable
 else:
     background = LazyModule("stretto._engine.runtime.background")
@@ -99,6 +100,8 @@ class Entry:
     _slim: Program | None = None
     _text: Text | None = None
     _turn: Turn = field(default_factory=Turn)
+    _on: dict[Any, Entry] = field(default_factory=dict)
+    """The same program for arguments that are on a device, by their sharding."""
 
     def __post_init__(self) -> None:
         self.out_types = self.program.out_types
@@ -289,6 +292,31 @@ class Entry:
             else:
                 results = sharded.results_of(cast("PlacedExecutable", run), outs)
         return results[0] if self.single else tree.unflatten(self.out_structure, results)
+
+    def run_on(self, default: OnDevice, arrays: Sequence[Array]) -> Any:
+        """As ``run``, under ``default_device``: what is nowhere in particular goes to that."""
+        entry = self
+        if not (self.ins or self.outs or meshes(self.program.effects)):
+            entry = self._on.get(default.sharding) or self._for_device(default.sharding)
+        entry.settle()
+        result = entry.run(arrays)
+        return default.put(result) if self.single else tree.map(default.put, result)
+
+    def _for_device(self, sharding: Sharding) -> Entry:
+        """The same program for arguments that are on a device."""
+        entry = Entry(
+            self.program,
+            self.out_structure,
+            self.captured,
+            self.names,
+            self.donated,
+            self.keep_unused,
+            self.options,
+            self.signature,
+            self.seconds,
+            (sharding,) * len(self.names),
+        )
+        return self._on.setdefault(sharding, entry)
 
     def _run_taking(self, run: Executable, everything: Sequence[Array]) -> list[Any]:
         """Run, letting results take over the memory of the arguments in ``taken``."""

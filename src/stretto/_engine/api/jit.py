@@ -26,7 +26,6 @@ from stretto._engine.api.arguments import (
 from stretto._engine.api.dispatch import Dispatcher, record_of
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.graph import types_of
-from stretto._engine.api.recompilation import Signature
 from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, as_options, on_device
 from stretto._engine.api.static import Places, no_overlap, places_of, rejoined
@@ -43,6 +42,7 @@ from stretto._engine.core.weak import WeakTable
 from stretto._engine.runtime import cache
 from stretto._engine.runtime.array import SHARDED, Array, Donated
 from stretto._engine.runtime.eager import EAGER
+from stretto._engine.runtime.on_device import OnDevice
 from stretto._engine.runtime.options import Options
 from stretto._engine.transforms.evaluate import evaluate
 
@@ -88,7 +88,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._keep_unused, self._inline, self._options = keep_unused, inline, options
         self._shardings = shardings
         self._plain = not static
-        self._entries: dict[Signature, Entry] = {}
+        self._entries: dict[recompilation.Signature, Entry] = {}
         self._attach(Array, state, EAGER, settings, Donated, SHARDED)
         self._tracing: dict[Any, Turn] = {}
         # The package's own functions are called for many shapes on purpose: no warning for these.
@@ -133,11 +133,9 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         key: Any = (structure, types, static, settings.key, shardings)  # equals its Signature
         entry = self._entries.get(key)
         if entry is None:
-            if len(self._entries) >= _SIGNATURES:
-                self._forget_half()
-            entry = self._trace(Signature(*key), args, kwargs)
+            entry = self._trace(recompilation.Signature(*key), args, kwargs)
         if traced or entry.has_tracers or state.interpreter is not EAGER:
-            return self._within(entry, leaves)
+            return self._within(entry, leaves, traced)
         known = entry.settled
         if not known:
             self._settle(entry)
@@ -159,8 +157,10 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             positional, types, there, self._name, lambda: self._leaf_names(args, kwargs, static)
         )
 
-    def _within(self, entry: Entry, leaves: Any) -> Any:
+    def _within(self, entry: Entry, leaves: Any, traced: bool) -> Any:
         """The results inside another transformation, which compiles the whole if at all."""
+        if not traced and state.interpreter.__class__ is OnDevice:
+            return entry.run_on(state.interpreter, leaves)
         if self._options:
             raise ValueError(
                 f"{self._name} has compiler_options, and was called inside another transformation: "
@@ -169,12 +169,6 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         values = [*leaves, *entry.captured]
         outs = evaluate(entry.program, values) if self._inline else Call(entry.program)(*values)
         return tree.unflatten(entry.out_structure, outs)
-
-    def _forget_half(self) -> None:
-        """Drop the older half of the signatures."""
-        for key in list(self._entries)[: _SIGNATURES // 2]:
-            self._entries.pop(key, None)
-        self._forget()
 
     def _remember_call(self, entry: Entry, dynamic: Any, named: bool, settings_key: Any) -> None:
         """Let the next call like this one take the fast path, if it can.
@@ -201,8 +195,12 @@ class Jitted(Dispatcher, Generic[P, R_co]):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def _trace(self, key: Signature, args: Any, kwargs: Any) -> Entry:
+    def _trace(self, key: recompilation.Signature, args: Any, kwargs: Any) -> Entry:
         """Trace this signature once, in whichever thread comes first."""
+        if len(self._entries) >= _SIGNATURES:
+            for old in list(self._entries)[: _SIGNATURES // 2]:
+                self._entries.pop(old, None)
+            self._forget()
         return once(
             self._entries,
             self._tracing,
@@ -211,7 +209,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             lambda entry: not entry.has_tracers,
         )
 
-    def _traced(self, key: Signature, args: Any, kwargs: Any) -> Entry:
+    def _traced(self, key: recompilation.Signature, args: Any, kwargs: Any) -> Entry:
         fixed = dict(key.static)
         names = self._names_later(key, len(args), bool(kwargs))
         donated = self._donated.leaves(args, kwargs, fixed) if self._donated else ()
@@ -263,7 +261,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
                 self._warned = True
                 recompilation.warn(self._name, compiled)
 
-    def _names_later(self, key: Signature, count: int, named: bool) -> LeafNames:
+    def _names_later(self, key: recompilation.Signature, count: int, named: bool) -> LeafNames:
         """The names of the leaves of such arguments, without keeping the arguments alive."""
         numbers = tree.unflatten(key.structure, range(len(key.types)))
         if self._plain and not named:
@@ -304,7 +302,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             there = shardings_of(leaves)
             if self._shardings.ins is not None:
                 there = self._asked(types, there, args, kwargs, static)
-            key = Signature(structure, types, static, settings.key, there)
+            key = recompilation.Signature(structure, types, static, settings.key, there)
             entry = self._entries.get(key) or self._trace(key, args, kwargs)
             return TracedCall(entry, in_tree, types)
 

@@ -13,13 +13,15 @@ import numpy as np
 from stretto._engine.api.shardings import fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.interpreter import Tracer, Value, as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.device import CPU, as_device, devices
+from stretto._engine.runtime.eager import EAGER
+from stretto._engine.runtime.on_device import at_home
 
 if TYPE_CHECKING:  # loaded when arrays are put on devices
     from stretto._engine.runtime import sharded
@@ -108,7 +110,7 @@ def put_on(x: Any, device: Any, caller: str) -> Any:
 def _put(x: Any, sharding: Sharding | None, caller: str, path: str, donate: bool) -> Any:
     """The value where it is asked to be."""
     if sharding is None:
-        return x
+        return x if state.interpreter is EAGER else at_home(x)
     fit(sharding, x.type, f"{caller}: {path}, {x.type},")
     if isinstance(x, Tracer):
         if isinstance(sharding, NamedSharding):

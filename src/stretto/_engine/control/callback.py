@@ -195,7 +195,8 @@ def _of_arrays(
     _check(callback, caller)
     if sharding is not None:
         raise ValueError(
-            f"{caller}: sharding must be None, since there is one device; got {sharding}"
+            f"{caller}: sharding must be None, since programs over several devices cannot call "
+            f"Python; got {sharding}"
         )
     types, structure = declared(result_shape_dtypes, caller)
     leaves, arguments_structure = tree.flatten(arguments)
@@ -228,7 +229,7 @@ def pure_callback(
         result_shape_dtypes: the shapes and dtypes of what it returns: a tree of
             ``ShapeDtypeStruct`` or arrays.
         *args: positional arguments: trees of arrays.
-        sharding: must be None: there is one device.
+        sharding: must be None: programs over several devices cannot call Python.
         vmap_method: what ``vmap`` does. ``"sequential"`` and ``"sequential_unrolled"`` call it for
             each example; ``"expand_dims"``, ``"broadcast_all"`` and ``"legacy_vectorized"`` call it
             once, with a leading axis of examples for what is mapped, and for the rest one of size
@@ -286,7 +287,7 @@ def io_callback(
         result_shape_dtypes: the shapes and dtypes of what it returns: a tree of
             ``ShapeDtypeStruct`` or arrays; None for a function that returns nothing.
         *args: positional arguments: trees of arrays.
-        sharding: must be None: there is one device.
+        sharding: must be None: programs over several devices cannot call Python.
         ordered: whether such calls come in the order of the program, through loops, branches and
             calls; otherwise ``vmap`` calls it for each example.
         **kwargs: keyword arguments: trees of arrays.
