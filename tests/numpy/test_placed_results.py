@@ -150,3 +150,25 @@ def test_where_traced_results_run(split):
     assert g(st.device_put(X, "cpu:3")).device == st.devices()[3]
     constrained = st.jit(lambda: snp.zeros((8, 2), device=split))()
     assert constrained.sharding.is_equivalent_to(split, 2)
+
+
+def test_methods_of_arrays(split):
+    plain, there = snp.array(X), snp.array(X, device="cpu:3")
+    shared = snp.array(X, device=split)
+    for x in (plain, there, shared):
+        for where in (*st.devices()[2:4], "cpu:7", split, plain.device):
+            moved = x.to_device(where)
+            np.testing.assert_array_equal(moved, X)
+            assert where in (moved.device, str(moved.device), moved.sharding)
+            assert moved.to_device(moved.device) is moved.to_device(None) is moved
+        assert x.to_device(x.device) is x and x.to_device(x.sharding) is x
+        np.testing.assert_array_equal(x.astype("int8", device="cpu:3"), X)
+        for copied in (snp.array(x), snp.copy(x), snp.asarray(x, copy=True)):
+            assert copied is not x and copied.sharding == x.sharding
+    assert (plain.device, there.device, shared.device) == (*st.devices()[:4:3], split)
+    with pytest.raises(ValueError, match=r"to_device: stream must be None; got 1"):
+        plain.to_device("cpu", stream=1)
+    info = snp.__array_namespace_info__()
+    assert info.devices() == st.devices() and info.default_device() == plain.device
+    with st.default_device(there.device):
+        assert info.default_device() == there.device

@@ -171,7 +171,7 @@ _NO_TOKENS = (
     "there are no tokens; effects are ordered by ordered=True of io_callback and debug.callback, "
     "operations by optimization_barrier"
 )
-_NO_SENDING = "sending and receiving are one operation here, ppermute along a mapped axis"
+_NO_SENDING = "sending and receiving are one operation: use ppermute along a mapped axis"
 
 
 def create_token(_: object = None) -> NoReturn:

@@ -195,12 +195,14 @@ def namespace(self: Array, /, *, api_version: str | None = None) -> ModuleType:
     return importlib.import_module("stretto.numpy")
 
 
-def to_device(self: Array, device: Device | str | None, /, *, stream: None = None) -> Array:
+def to_device(
+    self: Array, device: Device | Sharding | str | None, /, *, stream: None = None
+) -> Array:
     """Move the array to a device; return itself if it is there.
 
     Args:
         self: the array.
-        device: the device, a sharding, or None for where it is.
+        device: the device, its name, a sharding, or None for where it is.
         stream: must be None.
 
     Returns:
@@ -217,5 +219,5 @@ def to_device(self: Array, device: Device | str | None, /, *, stream: None = Non
     True
     """
     if stream is not None:
-        raise ValueError(f"to_device: stream must be None on the CPU; got {stream!r}")
+        raise ValueError(f"to_device: stream must be None; got {stream!r}")
     return placement.device_put(self, device)

@@ -11,6 +11,7 @@ import numpy as np
 
 from stretto._engine.core.types import canonical_dtype, default_dtype
 from stretto._engine.runtime.device import CPU, Device, as_device, devices
+from stretto._engine.runtime.on_device import default_sharding
 from stretto.numpy.dtypes import isdtype
 
 __all__ = ["VERSIONS", "NamespaceInfo", "__array_api_version__", "__array_namespace_info__"]
@@ -47,12 +48,13 @@ class NamespaceInfo:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
-        """Give the device on which arrays are made.
+        """Give the device on which arrays are made: the first, or that of ``default_device``.
 
         Returns:
             The device.
         """
-        return CPU
+        where = default_sharding()
+        return CPU if where is None else where.device_list[0]
 
     def devices(self) -> list[Device]:
         """Give all devices.
@@ -66,7 +68,7 @@ class NamespaceInfo:
         """Give the dtypes of Python numbers and of indices.
 
         Args:
-            device: ``None`` or the one CPU device there is.
+            device: a device, or its name; all have the same.
 
         Returns:
             The dtypes by kind: of 64 bits if ``enable_x64`` is set, else of 32.
@@ -92,7 +94,7 @@ class NamespaceInfo:
         """Give the standard's dtypes of a kind.
 
         Args:
-            device: ``None`` or the one CPU device there is.
+            device: a device, or its name; all have the same.
             kind: a kind as for ``isdtype``, or a tuple of them; all by default.
 
         Returns:

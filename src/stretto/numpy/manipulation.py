@@ -75,7 +75,7 @@ def astype(
         An array of the shape of ``x``.
 
     Raises:
-        ValueError: ``device`` is not the device that there is.
+        ValueError: ``device`` is not there.
 
     As the array API standard's ``astype``.
 

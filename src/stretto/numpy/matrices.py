@@ -153,7 +153,7 @@ def eye(
 
     Raises:
         TypeError: ``N``, ``M`` or ``k`` is not an integer.
-        ValueError: ``device`` is not the device that there is; or a size is negative.
+        ValueError: ``device`` is not there; or a size is negative.
 
     As NumPy's and the array API standard's ``eye``.
 

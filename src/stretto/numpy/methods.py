@@ -206,7 +206,10 @@ def _one_sequence(shape: tuple[Any, ...]) -> Tree:
 
 
 def _astype(
-    self: Array, dtype: DTypeLike | None, copy: bool = False, device: Device | str | None = None
+    self: Array,
+    dtype: DTypeLike | None,
+    copy: bool = False,
+    device: Device | ShardingLike | str | None = None,
 ) -> Array:
     """Convert the elements to another dtype; floats lose their fraction as integers.
 
@@ -214,13 +217,13 @@ def _astype(
         self: the array.
         dtype: the dtype of the result; None is the default float.
         copy: has no effect: arrays are immutable.
-        device: the device, its name, or a sharding; by default the first device.
+        device: the device, its name, or a sharding; by default where the array is.
 
     Returns:
         An array of the same shape.
 
     Raises:
-        ValueError: ``device`` is not the device that there is.
+        ValueError: ``device`` is not there.
 
     As NumPy's ``ndarray.astype``.
 

@@ -79,7 +79,7 @@ def arange(
         OverflowError: a number does not fit in ``dtype``.
         TracedValueError: an argument is traced.
         TypeError: an argument is not a number.
-        ValueError: ``device`` is not the device that there is; or ``step`` is zero; or the result
+        ValueError: ``device`` is not there; or ``step`` is zero; or the result
             cannot be split as ``out_sharding`` says.
 
     As NumPy's and the array API standard's ``arange``.
@@ -197,7 +197,7 @@ def linspace(
 
     Raises:
         TypeError: ``num`` is not an integer.
-        ValueError: ``device`` is not the device that there is; or ``axis`` is out of bounds; or
+        ValueError: ``device`` is not there; or ``axis`` is out of bounds; or
             ``num`` is negative.
 
     As NumPy's and the array API standard's ``linspace``.

@@ -297,11 +297,12 @@ def _constrained(program: Program, args: Sequence[Array]) -> Sharded | None:
     if len(program.equations) != 1 or len(args) != 1:
         return None
     (equation,), (x,) = program.equations, args
-    if equation.primitive.__class__ is not ShardingConstraint:
+    constraint = equation.primitive
+    if not isinstance(constraint, ShardingConstraint):
         return None
     if list(program.outputs) != list(equation.outputs):
         return None
-    sharding = equation.primitive.sharding
+    sharding = constraint.sharding
     if _is_sharded(x):
         return x if x._sharding == sharding else None
     return None if UNCONSTRAINED in tuple(sharding.spec) else placed(x, sharding)

@@ -64,7 +64,7 @@ def fftfreq(
 
     Raises:
         TypeError: ``n`` is not an integer.
-        ValueError: ``device`` is not the device that there is; or ``n`` is not positive.
+        ValueError: ``device`` is not there; or ``n`` is not positive.
 
     As NumPy's ``fft.fftfreq``.
 
@@ -99,7 +99,7 @@ def rfftfreq(
 
     Raises:
         TypeError: ``n`` is not an integer.
-        ValueError: ``device`` is not the device that there is; or ``n`` is not positive.
+        ValueError: ``device`` is not there; or ``n`` is not positive.
 
     As NumPy's ``fft.rfftfreq``.
 
