@@ -13,6 +13,7 @@ MARK = "pytest.mark.devices"
 def test_with_eight_devices():
     marked = [path for path in TESTS.rglob("test_*.py") if MARK in path.read_text("utf-8")]
     files = [path for path in marked if path.name != "test_devices.py"]
+    files.append(TESTS.parent / "docs" / "devices.md")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "devices", "-p", "no:cacheprovider", *files],
         env={**os.environ, "STRETTO_NUM_CPU_DEVICES": "8"},

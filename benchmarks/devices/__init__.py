@@ -1,0 +1,1 @@
+"""Programs over virtual devices of one process, beside JAX's."""
