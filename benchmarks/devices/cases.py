@@ -20,7 +20,7 @@ def _arrays(tree: Any, leaves: Any) -> Sequence[Any]:
 
 
 def register(cases: Registry, f: Any, np_: Any, mesh_of: Any, shard_map: Any, leaves: Any) -> None:
-    """Add the rows; ``f`` is the framework, ``np_`` its NumPy, ``mesh_of(n, name)`` makes meshes."""
+    """Add the rows; ``f`` is the framework, ``np_`` its NumPy, and ``mesh_of`` makes meshes."""
     sharding = f.sharding.NamedSharding
     spec = f.sharding.PartitionSpec
     ready = f.block_until_ready

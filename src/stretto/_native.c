@@ -1223,15 +1223,16 @@ static PyTypeObject GuardType = {
 
 /* Waiting for a tree of results. ---------------------------------------------------------------- */
 
-/* `unfinished(tree, array, donated)`: the device faces of those arrays that have no NumPy face, as
-   a list; None where the tree is not one of arrays in plain containers, or one was donated. */
+/* `unfinished(tree, array, donated, placed)`: the device faces of those arrays that have no NumPy
+   face, as a list; None where the tree is not one of arrays in plain containers, or one was
+   donated. `placed` is a list, of the class of arrays with a sharding if there may be any. */
 static PyObject *
 unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 3 || !PyType_Check(args[1])
+    if (nargs != 4 || !PyType_Check(args[1]) || !PyList_CheckExact(args[3])
         || !PyType_IsSubtype((PyTypeObject *)args[1], &HolderType)) {
-        PyErr_SetString(PyExc_TypeError, "unfinished: expected a tree, a subclass of Holder, and "
-                                         "a class");
+        PyErr_SetString(PyExc_TypeError, "unfinished: expected a tree, a subclass of Holder, a "
+                                         "class, and a list");
         return NULL;
     }
     PyObject *list = PyList_New(0); /* first: from here on, no Python code runs */
@@ -1240,7 +1241,7 @@ unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     }
     Walk w;
     walk_begin(&w);
-    int plain = walk(&w, args[0], args[1], NULL, 0) == 0;
+    int plain = walk(&w, args[0], args[1], args[3], 0) == 0;
     for (Py_ssize_t i = 0; plain && i < w.nleaves; i++) {
         Holder *leaf = (Holder *)w.leaves[i];
         if (leaf->host != NULL && leaf->host != Py_None) {

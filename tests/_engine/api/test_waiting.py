@@ -9,7 +9,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.waiting import unfinished
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import Array, Donated
+from stretto._engine.runtime.array import SHARDED, Array, Donated
 
 
 def test_gives_the_tree_back():
@@ -58,7 +58,7 @@ def computed(n):
 
 
 def buffers_of(tree):
-    return unfinished(tree, Array, Donated)
+    return unfinished(tree, Array, Donated, SHARDED)
 
 
 def test_buffers_of_plain_trees():

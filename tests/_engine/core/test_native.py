@@ -73,7 +73,7 @@ def test_wrong_use_is_refused():
     with pytest.raises(TypeError):
         native.Holder()
     with pytest.raises(TypeError, match="subclass of Holder"):
-        native.unfinished([], int, int)
+        native.unfinished([], int, int, [])
     with pytest.raises(TypeError, match="expected a tree"):
         native.unfinished([])
     holder = native.Holder(None, "type")

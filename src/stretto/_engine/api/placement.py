@@ -6,17 +6,24 @@ Layer 7 (api). The devices themselves are in ``runtime/device``.
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from stretto._engine.api.arguments import as_values
 from stretto._engine.api.shardings import fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.interpreter import Tracer, Value, as_value, state
+from stretto._engine.core.interpreter import Tracer, Value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
-from stretto._engine.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from stretto._engine.core.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    can_split,
+)
 from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.device import CPU, as_device, devices
@@ -71,10 +78,10 @@ def device_put(
             _asked(one, caller, "src")
         asked = tree.prefix_leaves(device, x, caller, "device")
         leaves, structure = tree.flatten(x)
-        paths = tree.paths(x, "x")
+        values = as_values(leaves, caller, lambda: tree.paths(x, "x"))
         results = []
-        for leaf, where, path in zip(leaves, asked, paths, strict=True):
-            value = leaf if isinstance(leaf, Value) else as_value(leaf, caller, path)
+        for i, (value, where) in enumerate(zip(values, asked, strict=True)):
+            path = lambda i=i: tree.paths(x, "x")[i]
             results.append(_put(value, _asked(where, caller, "device"), caller, path, donate))
         return tree.unflatten(structure, results)
 
@@ -104,14 +111,17 @@ def put_on(x: Any, device: Any, caller: str) -> Any:
         TypeError: ``device`` is none of these.
         ValueError: the device is not there, or an axis cannot be split so.
     """
-    return _put(x, _asked(device, caller, "device"), caller, "the result", False)
+    return _put(x, _asked(device, caller, "device"), caller, lambda: "the result", False)
 
 
-def _put(x: Any, sharding: Sharding | None, caller: str, path: str, donate: bool) -> Any:
+def _put(
+    x: Any, sharding: Sharding | None, caller: str, path: Callable[[], str], donate: bool
+) -> Any:
     """The value where it is asked to be."""
     if sharding is None:
         return x if state.interpreter is EAGER else at_home(x)
-    fit(sharding, x.type, f"{caller}: {path}, {x.type},")
+    if isinstance(sharding, NamedSharding) and not can_split(sharding, x.type.shape):
+        fit(sharding, x.type, f"{caller}: {path()}, {x.type},")
     if isinstance(x, Tracer):
         if isinstance(sharding, NamedSharding):
             return ShardingConstraint(sharding)(x)

@@ -5,12 +5,13 @@ Layer 7 (api). Compiled programs run asynchronously; ``runtime/array`` waits whe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from stretto._engine.core import tree
 from stretto._engine.core.native import native
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import Array, Donated, wait_for_all
+from stretto._engine.runtime.array import SHARDED, Array, Donated, wait_for_all
 
 __all__ = ["block_until_ready", "unfinished"]
 
@@ -32,7 +33,7 @@ def block_until_ready(x: T) -> T:
     >>> st.block_until_ready({"x": snp.ones(2)})
     {'x': Array([1., 1.], dtype=float32)}
     """
-    buffers = unfinished(x, Array, Donated)
+    buffers = unfinished(x, Array, Donated, SHARDED)
     if buffers is not None:
         try:
             if buffers:
@@ -46,19 +47,21 @@ def block_until_ready(x: T) -> T:
     return x
 
 
-def _unfinished(x: Any, array: type, donated: type) -> list[Any] | None:
+def _unfinished(x: Any, array: type, donated: type, placed: Sequence[type]) -> list[Any] | None:
     """The device faces that must be waited for in a tree of arrays in plain containers.
 
     None if the tree has other leaves, other nodes, or donated arrays. Nothing is sorted, so that
     the order differs from that of the leaves.
     """
     buffers: list[Any] = []
-    return buffers if _gathered(x, array, donated, buffers, 0) else None
+    return buffers if _gathered(x, (array, *placed), donated, buffers, 0) else None
 
 
-def _gathered(x: Any, array: type, donated: type, buffers: list[Any], depth: int) -> bool:
+def _gathered(
+    x: Any, arrays: Sequence[type], donated: type, buffers: list[Any], depth: int
+) -> bool:
     cls = x.__class__
-    if cls is array:
+    if cls in arrays:
         if x._host is None:
             buffer = x._buffer
             if buffer.__class__ is donated:
@@ -73,7 +76,7 @@ def _gathered(x: Any, array: type, donated: type, buffers: list[Any], depth: int
         children = [*x]
     else:
         return x is None
-    return all(_gathered(child, array, donated, buffers, depth + 1) for child in children)
+    return all(_gathered(child, arrays, donated, buffers, depth + 1) for child in children)
 
 
 unfinished = _unfinished if native is None else native.unfinished

@@ -153,13 +153,15 @@ class Mesh:
     Mesh('data': 1)
     """
 
-    __slots__ = ("_hash", "axis_names", "devices")
+    __slots__ = ("_hash", "axis_names", "device_list", "devices")
 
     __enter__ = LazyMethod("stretto._engine.core.mesh_in_use", "enter")
     __exit__ = LazyMethod("stretto._engine.core.mesh_in_use", "leave")
 
     devices: np.ndarray
     axis_names: tuple[Any, ...]
+    device_list: tuple[Any, ...]
+    """The devices, row by row."""
 
     def __init__(self, devices: Any, axis_names: Any) -> None:
         array = np.array(devices, dtype=object)
@@ -178,7 +180,7 @@ class Mesh:
                 f"{[str(device) for device in array.flat]}"
             )
         array.flags.writeable = False
-        self.devices, self.axis_names = array, names
+        self.devices, self.axis_names, self.device_list = array, names, tuple(array.flat)
         self._hash = hash((names, array.shape, tuple(ids)))
 
     @property
@@ -232,7 +234,7 @@ class Mesh:
             and self._hash == other._hash
             and self.axis_names == other.axis_names
             and self.devices.shape == other.devices.shape
-            and list(self.devices.flat) == list(other.devices.flat)
+            and self.device_list == other.device_list
         )
 
     def __hash__(self) -> int:

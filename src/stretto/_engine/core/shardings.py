@@ -132,19 +132,7 @@ class Sharding(abc.ABC):
         Raises:
             ValueError: an axis cannot be split so.
         """
-        counts, numbers = self.tiling(len(shape))
-        sizes = self.shard_shape(shape)
-        places = np.unravel_index(np.array(numbers), counts) if counts else ()
-        starts = [
-            [int(place[k]) * n for place, n in zip(places, sizes, strict=True)]
-            for k in range(len(numbers))
-        ]
-        return tuple(
-            [
-                tuple([slice(i, i + n) for i, n in zip(start, sizes, strict=True)])
-                for start in starts
-            ]
-        )
+        return _indices(self, shape)
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Say whether another sharding puts the same parts on the same devices.
@@ -253,7 +241,7 @@ class NamedSharding(Sharding):
     NamedSharding(Mesh('data': 1), PartitionSpec('data'))
     """
 
-    __slots__ = ("mesh", "spec")
+    __slots__ = ("_hash", "mesh", "spec")
 
     mesh: Mesh
     spec: PartitionSpec
@@ -263,11 +251,12 @@ class NamedSharding(Sharding):
             raise TypeError(f"NamedSharding: mesh must be a Mesh, got {mesh!r}")
         self.mesh, self.spec = mesh, as_spec(spec, "NamedSharding", "spec")
         check_names(self.spec, mesh, "NamedSharding", "spec")
+        self._hash = hash((mesh, _trimmed(self.spec)))
 
     @property
     def device_list(self) -> tuple[Any, ...]:
         """The devices of the mesh, row by row."""
-        return tuple(self.mesh.devices.flat)
+        return self.mesh.device_list
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -307,12 +296,13 @@ class NamedSharding(Sharding):
             return True
         return (
             isinstance(other, NamedSharding)
+            and self._hash == other._hash
             and self.mesh == other.mesh
             and _trimmed(self.spec) == _trimmed(other.spec)
         )
 
     def __hash__(self) -> int:
-        return hash((self.mesh, _trimmed(self.spec)))
+        return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NamedSharding, (self.mesh, self.spec)
@@ -335,11 +325,40 @@ def _parts(sharding: NamedSharding, ndim: int) -> tuple[int, ...]:
     return (*counts, *(1,) * (ndim - len(counts)))
 
 
+@functools.lru_cache(1024)
+def _indices(sharding: Sharding, shape: tuple[int, ...]) -> tuple[Index, ...]:
+    counts, numbers = sharding.tiling(len(shape))
+    sizes = sharding.shard_shape(shape)
+    places = np.unravel_index(np.array(numbers), counts) if counts else ()
+    starts = [
+        [int(place[k]) * n for place, n in zip(places, sizes, strict=True)]
+        for k in range(len(numbers))
+    ]
+    return tuple(
+        [tuple([slice(i, i + n) for i, n in zip(start, sizes, strict=True)]) for start in starts]
+    )
+
+
+def can_split(sharding: NamedSharding, shape: tuple[int, ...]) -> bool:
+    """Whether an array of this shape can be split so; ``check_split`` says why not."""
+    return _can_split(sharding.mesh, sharding.spec, shape)
+
+
+@functools.lru_cache(1024)
+def _can_split(mesh: Mesh, spec: PartitionSpec, shape: tuple[int, ...]) -> bool:
+    counts = [mesh.size_of(axes_of(part)) for part in spec]
+    return len(counts) <= len(shape) and not any(
+        [n % c for n, c in zip(shape, counts, strict=False)]
+    )
+
+
 def check_split(sharding: NamedSharding, shape: Sequence[int], what: str) -> None:
     """Raise ``ValueError`` unless an array of this shape can be split so.
 
     ``what`` is what the message calls the array.
     """
+    if can_split(sharding, tuple(shape)):
+        return
     spec, mesh = sharding.spec, sharding.mesh
     if len(spec) > len(shape):
         raise ValueError(
