@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.runtime.array import SHARDED, Array
-from stretto._engine.runtime.device import CPU
+from stretto._engine.runtime.device import default_device
 from stretto.numpy.inspection import VERSIONS
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def sharding(self: Array) -> Sharding | None:
     return (
         sharded.sharding_of(self)
         if self.__class__ in SHARDED
-        else shardings.SingleDeviceSharding(CPU)
+        else shardings.SingleDeviceSharding(default_device())
     )
 
 
@@ -72,7 +72,7 @@ def device(self: Array) -> Device | Sharding:
         A device; a sharding where there are several.
     """
     if self.__class__ not in SHARDED:
-        return CPU
+        return default_device()
     where = sharded.sharding_of(self)
     return where.device_list[0] if where.num_devices == 1 else where
 
@@ -124,7 +124,7 @@ def addressable_shards(self: Array) -> list[Shard]:
     """
     if self.__class__ in SHARDED:
         return sharded.shards_of(self)
-    return [sharded.Shard(CPU, tuple([slice(0, n) for n in self.shape]), 0, self)]
+    return [sharded.Shard(default_device(), tuple([slice(0, n) for n in self.shape]), 0, self)]
 
 
 def devices(self: Array) -> set[Device]:
@@ -142,7 +142,7 @@ def devices(self: Array) -> set[Device]:
     >>> snp.ones(2).devices()
     {CpuDevice(id=0)}
     """
-    return sharded.sharding_of(self).device_set if self.__class__ in SHARDED else {CPU}
+    return sharded.sharding_of(self).device_set if self.__class__ in SHARDED else {default_device()}
 
 
 def addressable_data(self: Array, index: int = 0) -> Array:

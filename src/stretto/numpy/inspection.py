@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import canonical_dtype, default_dtype
-from stretto._engine.runtime.device import CPU, Device, as_device, devices
+from stretto._engine.runtime.device import Device, as_device, default_device, devices
 from stretto._engine.runtime.on_device import default_sharding
 from stretto.numpy.dtypes import isdtype
 
@@ -54,7 +54,7 @@ class NamespaceInfo:
             The device.
         """
         where = default_sharding()
-        return CPU if where is None else where.device_list[0]
+        return default_device() if where is None else where.device_list[0]
 
     def devices(self) -> list[Device]:
         """Give all devices.

@@ -11,6 +11,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.runtime import callbacks, pjrt
+from stretto._engine.runtime.clients import runtime_of_calls
 
 X = snp.array(2.0)
 SCALAR = st.ShapeDtypeStruct((), np.float32)
@@ -113,10 +114,10 @@ def test_the_runtime_names_the_failure():
     def unknown(*arrays):
         raise callbacks._failure_of(Odd())
 
-    made = pjrt.compile_text(text, (), (), [unknown], pjrt.runtime_of_calls(1))
+    made = pjrt.compile_text(text, (), (), [unknown], runtime_of_calls(1))
     host = np.ones((), "f")
     with pytest.raises(RuntimeError) as caught:
-        made([pjrt.to_device(host, X.type, True, pjrt.runtime_of_calls(1))])
+        made([pjrt.to_device(host, X.type, True, runtime_of_calls(1))])
     assert callbacks._NUMBER.search(str(caught.value))
     assert isinstance(callbacks._original(caught.value), Odd)
 
@@ -269,7 +270,7 @@ def test_results_outlive_what_made_them():
 
 def test_buffers_go_with_their_arrays():
     f, x = calling(lambda x: 2 * x, MATRIX), matrix()
-    clients = [at.client for at in (pjrt.runtime(), pjrt.runtime_of_calls(1))]
+    clients = [at.client for at in (pjrt.runtime(), runtime_of_calls(1))]
 
     def count():
         gc.collect()

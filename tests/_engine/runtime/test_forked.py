@@ -15,7 +15,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.once import in_turn, once
-from stretto._engine.runtime import pjrt
+from stretto._engine.runtime import clients
 from tests.children import in_a_child
 
 pytestmark = [
@@ -194,9 +194,9 @@ def test_a_child_that_ends_as_any_program():
 
 
 def test_while_the_runtime_is_being_made(monkeypatch):
-    monkeypatch.setattr(pjrt, "_runtime", None)
-    monkeypatch.setattr(pjrt, "_starting", True)
-    assert isinstance(in_a_child(pjrt.runtime), ForkedProcessError)
+    monkeypatch.setattr(clients, "_runtime", None)
+    monkeypatch.setattr(clients, "_starting", True)
+    assert isinstance(in_a_child(clients.runtime), ForkedProcessError)
 
 
 def test_what_another_thread_was_in_the_midst_of():
@@ -216,7 +216,7 @@ def test_what_another_thread_was_in_the_midst_of():
 
     def hold():
         def make():
-            with pjrt._lock:
+            with clients._lock:
                 holding.set()
                 done.wait(60)
                 return "made"

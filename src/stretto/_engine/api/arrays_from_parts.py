@@ -23,7 +23,7 @@ from stretto._engine.core.types import array_type, as_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops.sharding_constraint import named_here
 from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import CPU
+from stretto._engine.runtime.device import default_device
 from stretto._engine.runtime.eager import EAGER
 
 if TYPE_CHECKING:  # loaded when arrays are put on devices
@@ -360,7 +360,7 @@ def _together(
                 f"convert it, x.astype({wanted.name!r})"
             )
     type = array_type(shape, wanted)
-    if isinstance(sharding, SingleDeviceSharding) and sharding.device_list == (CPU,):
+    if isinstance(sharding, SingleDeviceSharding) and sharding.device_list == (default_device(),):
         return Array(parts[0].to_host().copy(), type)
     return sharded.of_arrays(parts, type, sharding)
 

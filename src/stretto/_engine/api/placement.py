@@ -26,7 +26,7 @@ from stretto._engine.core.shardings import (
 )
 from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
 from stretto._engine.runtime.array import SHARDED, Array
-from stretto._engine.runtime.device import CPU, as_device, devices
+from stretto._engine.runtime.device import as_device, default_device, devices
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.on_device import at_home
 
@@ -126,7 +126,7 @@ def _put(
         if isinstance(sharding, NamedSharding):
             return ShardingConstraint(sharding)(x)
         return x  # a program runs where its arguments are
-    if isinstance(sharding, SingleDeviceSharding) and sharding.device_list == (CPU,):
+    if isinstance(sharding, SingleDeviceSharding) and sharding.device_list == (default_device(),):
         if x.__class__ is Array:
             return x
         moved = Array(x.to_host(), x.type)

@@ -17,7 +17,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.lower.text import identifier
-from stretto._engine.runtime.device import Device
+from stretto._engine.runtime.device import Device, local_devices, process_count
 
 __all__ = ["pmap"]
 
@@ -43,7 +43,8 @@ def pmap(
         out_axes: along which axis the results are put together, likewise; with None they are taken
             to be the same for all.
         static_broadcasted_argnums: positions of arguments that are passed as they are.
-        devices: the devices; by default as many as there are examples, in the order of their ids.
+        devices: the devices; by default as many of this process as there are examples, in the order
+            of their ids.
         axis_size: the number of examples; by default that of the arguments.
         donate_argnums: positions of arguments whose memory a result may take.
 
@@ -68,7 +69,8 @@ def pmap(
     @wraps(fun, "pmap")
     def mapped(*args: Any) -> Any:
         size = _examples(args, static.present(args, {}), in_axes, axis_size)
-        mesh = make_mesh((size,), (name,), devices=None if devices is None else devices[:size])
+        own = local_devices() if devices is None and process_count() > 1 else devices
+        mesh = make_mesh((size,), (name,), devices=None if own is None else own[:size])
         if mesh not in made:
             made[mesh] = _jitted(mesh)
         return made[mesh](*args)

@@ -12,6 +12,7 @@ __all__ = [
     "DonatedArrayError",
     "EscapedTracerError",
     "ForkedProcessError",
+    "LostProcessError",
     "MissingRuleError",
     "ProgramError",
     "RecompilationWarning",
@@ -52,6 +53,10 @@ class DonatedArrayError(StrettoError, RuntimeError):
 
 class ForkedProcessError(StrettoError, RuntimeError):
     """A forked child needs XLA, whose threads stayed with the process that it was forked from."""
+
+
+class LostProcessError(StrettoError, RuntimeError):
+    """Processes that work together cannot go on: one of them has ended, or does not answer."""
 
 
 class UnboundAxisError(StrettoError, NameError):

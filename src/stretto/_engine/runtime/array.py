@@ -366,11 +366,16 @@ def _restore(host: np.ndarray, type: ArrayType) -> Array:
 
 def wait_for_all(values: Iterable[Any]) -> None:
     """Wait until those values that are arrays are computed; raise the errors of computations."""
-    buffers = []
+    buffers, placed = [], []
     for x in values:
         if (x.__class__ is Array or x.__class__ in SHARDED) and x._host is None:
             if x._buffer.__class__ is Donated:
                 x._buffer.refuse(x.type)
-            buffers.append(x._buffer)
+            if x.__class__ is Array:
+                buffers.append(x._buffer)
+            else:
+                placed.append(x)
     if buffers:
         pjrt.wait_for_all(buffers)
+    for x in placed:
+        x.block_until_ready()

@@ -27,6 +27,7 @@ from stretto._engine.core.once import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.text import TOKEN, HostCall, Text
 from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.clients import runtime_of_calls
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
 
@@ -152,12 +153,12 @@ class CallingExecutable(Executable):
             _guarded(lambda *arrays, i=i: this()._called(i, arrays, depth))  # type: ignore[union-attr]
             for i in range(len(self.calls))
         ]
-        at = pjrt.runtime_of_calls(depth)
+        at = runtime_of_calls(depth)
         return pjrt.compile_text(self.text, self._out_types, self._options, callbacks, at)
 
     def _run(self, buffers: Sequence[Any]) -> _Results:
         depth = _thread.depth + 1
-        compiled, at = self._compiled(depth), pjrt.runtime_of_calls(depth)
+        compiled, at = self._compiled(depth), runtime_of_calls(depth)
         hosts = [pjrt.to_host(b) for b in buffers]
         inputs = [pjrt.to_device(h, array_type(h.shape, h.dtype), True, at) for h in hosts]
         running = threading.Lock()

@@ -2,7 +2,8 @@
 
 Layer 6 (runtime). All questions about devices are answered here. A process has as many CPU devices
 as ``config.num_cpu_devices`` says; they share the processors, and are for trying out programs that
-are split over several. Next, read ``dlpack``.
+are split over several. Those of processes that work together are numbered through, process by
+process. Next, read ``dlpack``.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Any
 
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.clients import ALONE, Job, job_of_now, started
 
 __all__ = [
-    "CPU",
     "Device",
     "as_device",
     "check_device_count",
     "default_backend",
+    "default_device",
     "device_count",
     "devices",
     "local_device_count",
@@ -39,12 +40,15 @@ class Device:
     'cpu:0'
     """
 
-    __slots__ = ("id", "platform", "process_index")
+    __slots__ = ("id", "job", "platform", "process_index")
 
-    def __init__(self, platform: str, id: int, process_index: int = 0) -> None:
+    def __init__(
+        self, platform: str, id: int, process_index: int = 0, job: Job | None = None
+    ) -> None:
         self.platform = platform
         self.id = id
         self.process_index = process_index
+        self.job = job or job_of_now()
 
     @property
     def device_kind(self) -> str:
@@ -54,13 +58,20 @@ class Device:
     @property
     def is_local(self) -> bool:
         """Whether it belongs to this process."""
-        return self.process_index == process_index()
+        return self.process_index == self.job.index
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Device) and str(self) == str(other)
+        if self is other:
+            return True
+        return (
+            isinstance(other, Device)
+            and self.id == other.id
+            and self.platform == other.platform
+            and self.job is other.job
+        )
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash((self.platform, self.id))
 
     def __str__(self) -> str:
         return f"{self.platform}:{self.id}"
@@ -72,26 +83,38 @@ class Device:
         return Device, (self.platform, self.id, self.process_index)
 
 
-CPU = Device("cpu", 0)
-"""The device of arrays that were not put anywhere."""
+_alone = [Device("cpu", 0, job=ALONE)]
+"""Those of this process alone; more are added as the setting asks for them."""
 
-_known = [CPU]
-"""The devices in the order of their ids; more are added as the setting asks for them."""
+_together: list[Device] = []
+"""Those of the job of now, if it has several processes."""
 
 
 def _devices() -> list[Device]:
     """All devices."""
-    count = config.num_cpu_devices
-    while len(_known) < count:
-        _known.append(Device("cpu", len(_known)))
-    return _known[:count]
+    job = job_of_now()
+    if job is ALONE:
+        count = config.num_cpu_devices
+        while len(_alone) < count:
+            _alone.append(Device("cpu", len(_alone), job=ALONE))
+        return _alone[:count]
+    if not _together or _together[0].job is not job:
+        owners = [index for index, count in enumerate(job.counts) for _ in range(count)]
+        _together[:] = [Device("cpu", id, owner, job) for id, owner in enumerate(owners)]
+    return [*_together]
+
+
+def default_device() -> Device:
+    """The device of arrays that were not put anywhere: the first of this process."""
+    job = job_of_now()
+    return _alone[0] if job is ALONE else _devices()[sum(job.counts[: job.index])]
 
 
 def check_device_count(count: int) -> None:
     """Raise ``ConfigError`` unless the runtime can still be started with so many devices."""
     if count < 1:
         raise ConfigError(f"config.num_cpu_devices must be an int, 1 or more; got {count}")
-    if pjrt.started():
+    if started():
         raise ConfigError(
             f"config.num_cpu_devices comes too late: a program was compiled, for "
             f"{config.num_cpu_devices}. Set it before anything is compiled or put on a device, or "
@@ -104,13 +127,14 @@ def as_device(device: Any, caller: str, argument: str = "device") -> Device:
 
     Raises ``ValueError`` if there is no such device.
     """
-    if device is None or device in (CPU, "cpu"):
-        return CPU
+    first = default_device()
+    if device is None or device in (first, "cpu"):
+        return first
     for one in _devices():
         if device == one or device == str(one):
             return one
     count = len(_devices())
-    there_are = f"{CPU!r} (also 'cpu'), the only device there is"
+    there_are = f"{first!r} (also 'cpu'), the only device there is"
     if count > 1:
         there_are = f"one of the {count} devices in stretto.devices(), or its name ('cpu:1')"
     raise ValueError(f"{caller}: {argument} must be None or {there_are}; got {device!r}")
@@ -164,7 +188,8 @@ def local_devices(process_index: int | None = None, backend: str | None = None) 
             f"local_devices: process_index must be one of {process_indices(backend)}; got "
             f"{process_index!r}"
         )
-    return devices(backend)
+    owner = job_of_now().index if process_index is None else process_index
+    return [device for device in devices(backend) if device.process_index == owner]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -215,7 +240,7 @@ def default_backend() -> str:
     >>> st.default_backend()
     'cpu'
     """
-    return CPU.platform
+    return default_device().platform
 
 
 def process_index(backend: str | None = None) -> int:
@@ -236,7 +261,7 @@ def process_index(backend: str | None = None) -> int:
     """
     if backend is not None:
         devices(backend)
-    return 0
+    return job_of_now().index
 
 
 def process_count(backend: str | None = None) -> int:

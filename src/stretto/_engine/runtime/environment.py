@@ -16,8 +16,8 @@ from stretto._engine.core.config import changed
 from stretto._engine.core.machine import cache_directory
 from stretto._engine.core.native import native
 from stretto._engine.core.version import VERSION
-from stretto._engine.runtime.device import CPU
-from stretto._engine.runtime.pjrt import TESTED, check_version
+from stretto._engine.runtime.clients import TESTED, check_version
+from stretto._engine.runtime.device import devices
 
 __all__ = ["print_environment_info"]
 
@@ -67,7 +67,7 @@ def _environment() -> dict[str, str]:
         "numpy": np.__version__,
         "python": " ".join(sys.version.split()),
         "platform": f"{platform.platform()}, {os.cpu_count()} processors",
-        "devices": str([CPU]),
+        "devices": str(devices()),
         "cache": cache_directory() or "nowhere: there is no home directory",
         "settings": _lines(settings or ["all as by default"]),
         "environment": _lines(variables or ["no variable that matters"]),

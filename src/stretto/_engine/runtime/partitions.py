@@ -9,16 +9,18 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.errors import LostProcessError
 from stretto._engine.core.forks import lock
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding, Placement, Sharding, SingleDeviceSharding
 from stretto._engine.core.types import ArrayType
-from stretto._engine.runtime import disk, pjrt
+from stretto._engine.runtime import disk, pjrt, processes
+from stretto._engine.runtime.clients import Job, job_of_now, runtime_of
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
 
@@ -40,14 +42,14 @@ def _tiles(sharding: Sharding, ndim: int) -> str:
 @functools.lru_cache(4096)
 def _xla_sharding(sharding: Sharding, ndim: int) -> Any:
     """The runtime's form of a sharding of arrays with so many axes."""
-    at = pjrt.runtime()
+    at = runtime_of(sharding.device_list)
     devices = [at.device_of(device) for device in sharding.device_list]
     return at.sharding_on(devices, _tiles(sharding, ndim))
 
 
 def put(parts: Sequence[np.ndarray], type: ArrayType, sharding: Sharding) -> Any:
     """A buffer of copies of these parts, one for each device of this process, in order."""
-    at = pjrt.runtime()
+    at = runtime_of(sharding.device_list)
     local = [at.device_of(device) for device in sharding.device_list if device.is_local]
     # Copied here, and kept by the runtime as they are: it cannot copy one array to several devices.
     arrays = [np.array(part, order="C", copy=True) for part in parts]
@@ -80,14 +82,23 @@ _COLLECTIVE = re.compile(
 )
 
 _launching = lock()
-_last: list[Any] = []
-"""The token of the last program with collectives that was launched."""
+_last: list[tuple[Job | None, Callable[[], None]]] = []
+"""What waits for the last program with collectives, or in the several processes of a job."""
 
 
 class PlacedExecutable(Executable):
     """A program compiled for several devices; called with the buffers of its inputs."""
 
-    __slots__ = ("_alone", "_options", "_same_lines", "out_types", "outs", "placement")
+    __slots__ = (
+        "_alone",
+        "_communicates",
+        "_options",
+        "_same_lines",
+        "_shared",
+        "out_types",
+        "outs",
+        "placement",
+    )
 
     def __init__(
         self,
@@ -102,7 +113,7 @@ class PlacedExecutable(Executable):
         self.out_types, self.placement = out_types, placement
         self._options, self._same_lines = options, same_lines
         self.outs = _out_shardings(loaded, out_types, placement)
-        at = pjrt.runtime()
+        at = runtime_of(placement.devices)
         self.handlers = [
             at.jax.array_result_handler(
                 pjrt.aval(t), _xla_sharding(s, t.ndim), True, *at.skip_checks
@@ -111,28 +122,68 @@ class PlacedExecutable(Executable):
         ]
         # Up to 0.11.0, a program with collectives that is launched while another one runs may wait
         # for threads that the other one has: for ever.
-        self._alone = bool(at.skip_checks) and bool(_COLLECTIVE.search(super().as_text()))
+        self._communicates = bool(_COLLECTIVE.search(super().as_text()))
+        self._alone = bool(at.skip_checks) and self._communicates
+        self._shared = not all([device.is_local for device in placement.devices])
 
     def as_text(self) -> str:
         """The optimised HLO, with the lines of this program."""
         if self._same_lines:
             return super().as_text()
-        at = pjrt.runtime()
+        at = runtime_of(self.placement.devices)
         devices = [at.device_of(device) for device in self.placement.devices]
         again = pjrt.loaded(at, self.text, self._options, devices=devices)
         return Executable(again, (), self.text).as_text()
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
-        """Run on these buffers, which must have the shardings compiled for."""
+        """Run on these buffers, which must have the shardings compiled for.
+
+        Raises ``LostProcessError`` if one of the processes that it runs in is gone, and
+        ``RuntimeError`` if their job has ended.
+        """
         pjrt.tidy()
+        runtime_of(self.placement.devices)
+        if self._shared:
+            if self._communicates:
+                processes.check()
+            with _launching:
+                return self._after_the_last(buffers)
         if not self._alone:
             return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
         with _launching:
-            while _last:
-                _last.pop().block_until_ready()
+            _wait_for_the_last()
             results = self.loaded.execute_sharded(buffers, with_tokens=True)
-            _last.append(results.consume_token())
+            _last.append((None, results.consume_token().block_until_ready))
         return results.consume_with_handlers(self.handlers)
+
+    def _after_the_last(self, buffers: Sequence[Any]) -> list[Any]:
+        """Run in several processes; any program is waited for, as it may take the last's memory."""
+        if self._alone:
+            _wait_for_the_last()
+
+        def start() -> list[Any]:
+            return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+
+        results = processes.launched(start) if self._communicates else start()
+        if results:  # all of them are there at once, so the smallest is as good as any
+            sizes = [type.size for type in self.out_types]
+            smallest = results[sizes.index(min(sizes))]
+            wait = functools.partial(processes.finish, smallest)
+            _last[:] = [(self.placement.devices[0].job, wait)]
+        return results
+
+
+def _wait_for_the_last() -> None:
+    """Wait until the last program has ended, well or not: its results have its errors."""
+    while _last:
+        job, wait = _last.pop()
+        if job not in (None, job_of_now()):
+            continue
+        try:
+            wait()
+        except RuntimeError as error:
+            if isinstance(error, LostProcessError) or not pjrt.failed(error):
+                raise
 
 
 def compile_placed(
@@ -142,7 +193,7 @@ def compile_placed(
 
     Programs on devices of this process alone are kept on disk, and loaded from there.
     """
-    at = pjrt.runtime()
+    at = runtime_of(placement.devices)
     devices = [at.device_of(device) for device in placement.devices]
     local = all([device.is_local for device in placement.devices])
     place = disk.place_of(text, options, devices) if local else None

@@ -7,7 +7,7 @@ and what is computed from it stays on its devices. Next, read ``eager``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -29,9 +29,9 @@ from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
 from stretto._engine.ops.sharding_constraint import ShardingConstraint
 from stretto._engine.plan.prepare import prepare
-from stretto._engine.runtime import pjrt
+from stretto._engine.runtime import pjrt, processes
 from stretto._engine.runtime.array import SHARDED, Array, text_of
-from stretto._engine.runtime.device import CPU
+from stretto._engine.runtime.device import default_device
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.partitions import (
     PlacedExecutable,
@@ -90,7 +90,25 @@ class Sharded(Array):
 
         Raises ``DonatedArrayError`` if the array was donated to a jitted call, or deleted.
         """
+        self.block_until_ready()
         return [pjrt.to_host(part) for part in parts_of(self.to_give())]
+
+    def block_until_ready(self) -> Sharded:
+        """Wait until it is computed; errors of the computation are raised here.
+
+        Returns:
+            The array itself.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+            LostProcessError: another process, whose part it needs, has ended or does not answer.
+        """
+        buffer = self.to_give()
+        if self._sharding.is_fully_addressable:
+            pjrt.wait(buffer)
+        else:
+            processes.finish(buffer)
+        return self
 
     def to_host(self) -> np.ndarray:
         """Give the NumPy face, put together if need be: not to be written, nor handed to users.
@@ -140,6 +158,11 @@ class Sharded(Array):
             return text_of(self.to_host(), self.type)
         return f"Array({self.type}, {self._sharding})"
 
+    def __str__(self) -> str:
+        if self._sharding.is_fully_addressable or self._sharding.is_fully_replicated:
+            return super().__str__()
+        return repr(self)
+
     def __copy__(self) -> Array:
         self.to_give()
         return resharded(self, self._sharding)
@@ -171,7 +194,7 @@ def of_arrays(parts: Sequence[Array], type: ArrayType, sharding: Sharding) -> Sh
 
 def sharding_of(x: Array) -> Sharding:
     """The sharding of a concrete array."""
-    return sharding_if_any(x) or SingleDeviceSharding(CPU)
+    return sharding_if_any(x) or SingleDeviceSharding(default_device())
 
 
 def shards_of(x: Any) -> list[Shard]:
@@ -179,13 +202,16 @@ def shards_of(x: Any) -> list[Shard]:
     sharding, found = x._sharding, []
     type = x.type.with_shape(sharding.shard_shape(x.type.shape))
     seen: dict[Any, int] = {}
-    local = iter(parts_of(x.to_give()))
+    # What is on devices of this process alone is of another client: see ``clients``.
+    copied = not sharding.is_fully_addressable
+    local: Iterator[Any] = iter(x.parts() if copied else parts_of(x.to_give()))
     for device, index in zip(sharding.device_list, sharding.indices(x.type.shape), strict=True):
         key = tuple([(part.start, part.stop) for part in index])
         copy = seen[key] = seen.get(key, -1) + 1
         if device.is_local:
-            data = of_parts(type, next(local), SingleDeviceSharding(device))
-            found.append(Shard(device, index, copy, data))
+            part, there = next(local), SingleDeviceSharding(device)
+            buffer = put([part], type, there) if copied else part
+            found.append(Shard(device, index, copy, of_parts(type, buffer, there)))
     return found
 
 

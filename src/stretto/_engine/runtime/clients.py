@@ -1,0 +1,379 @@
+"""XLA's clients: the threads and devices of this process, and what makes buffers for them.
+
+Layer 6 (runtime). Only this module and ``pjrt`` import jaxlib, when the first program is compiled.
+Arrays that were not put anywhere, and programs for one device, have one client; programs that call
+Python have others, since they need threads of their own; and while several processes work
+together, what is put on their devices has one that knows them all. Next, read ``pjrt``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import importlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from math import ceil
+from typing import Any, NoReturn
+
+import numpy as np
+
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import ForkedProcessError
+from stretto._engine.core.forks import in_child, lock
+from stretto._engine.runtime.options import Options, options_for
+
+__all__ = [
+    "ALONE",
+    "TESTED",
+    "Job",
+    "Runtime",
+    "check_version",
+    "coordination_client",
+    "coordination_service",
+    "enter",
+    "in_use",
+    "job_of_now",
+    "join",
+    "leave",
+    "left_behind",
+    "refuse_fork",
+    "runtime",
+    "runtime_of",
+    "runtime_of_calls",
+    "started",
+]
+
+TESTED = ((0, 10, 2), (0, 13))
+"""The first version of jaxlib that these calls were tested with, and the first that was not."""
+
+_lock = lock()
+
+
+def check_version(version: str) -> tuple[int, ...]:
+    """The version's numbers; ``ImportError``, in one sentence, outside the tested range."""
+    numbers = re.match(r"\d+(\.\d+){0,2}", version)  # only the numbers of 0.11.0rc1, 0.11.0.dev2
+    parts = tuple(map(int, numbers[0].split("."))) if numbers else ()
+    if not TESTED[0] <= parts < TESTED[1]:
+        low, high = (".".join(map(str, v)) for v in TESTED)
+        raise ImportError(
+            f"stretto needs jaxlib >= {low} and < {high}, but jaxlib {version} is installed: "
+            f"pip install 'jaxlib>={low},<{high}'"
+        )
+    return parts
+
+
+def _processors() -> int:
+    """How many processors this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Have jaxlib log errors alone, unless the environment says otherwise."""
+    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL")
+    try:
+        if level is None:
+            os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+        yield
+    finally:
+        if level is None:
+            os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
+
+
+def _jaxlib() -> tuple[tuple[int, ...], Any]:
+    """The version of jaxlib, and its main module."""
+    version = check_version(importlib.import_module("jaxlib.version").__version__)
+    with _quiet():
+        return version, importlib.import_module("jaxlib._jax")
+
+
+class Job:
+    """Processes that work together: which of them this one is, and how many devices each has.
+
+    Devices, and so meshes and shardings, are of a job: those of another time are not equal to those
+    of today, even where they have the same numbers.
+    """
+
+    __slots__ = ("counts", "index")
+
+    def __init__(self, index: int, counts: tuple[int, ...]) -> None:
+        self.index = index
+        self.counts = counts
+
+
+ALONE = Job(0, ())
+"""This process alone, with as many devices as the setting says."""
+
+_now = ALONE
+
+
+def job_of_now() -> Job:
+    """The job that this process takes part in."""
+    return _now
+
+
+def enter(job: Job) -> None:
+    """Take part in this job from now on."""
+    global _now  # noqa: PLW0603
+    _now = job
+
+
+class Runtime:
+    """An XLA client, its device, and what is needed to make buffers.
+
+    ``job`` are the processes that the client works with, by way of ``coordination``, a connected
+    client of the coordination service; ``address`` is this machine's, for the others.
+    """
+
+    def __init__(self, job: Job = ALONE, coordination: Any = None, address: str = "") -> None:
+        version, self.jax = _jaxlib()
+        # Up to 0.11.0 a handler must be told not to check results; later ones never do.
+        self.skip_checks = (True,) if version <= (0, 11, 0) else ()
+        together: dict[str, Any] = {}
+        if coordination is not None:
+            collectives = self.jax.make_gloo_tcp_collectives(coordination, hostname=address)
+            together = {"distributed_client": coordination, "collectives": collectives}
+            together |= {"node_id": job.index, "num_nodes": len(job.counts)}
+        with _quiet():
+            self.xla_client = importlib.import_module("jaxlib.xla_client")
+            self.client = self.xla_client.make_cpu_client(
+                asynchronous=True, num_devices=config.num_cpu_devices, **together
+            )
+        self._lapack = False
+        # As they were when the client started: its number of threads is compiled into programs.
+        processors = max(_processors(), self.client.local_device_count())
+        self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), processors]
+        self.version = version
+        self._job = job
+        # Numbered through, as ``device`` does; XLA leaves gaps between the processes.
+        self._in_order = sorted(self.client.devices(), key=lambda d: (d.process_index, d.id))
+        self.device = self.client.local_devices()[0]
+        self.devices = self.jax.DeviceList((self.device,))
+        self.sharding = self.sharding_on((self.device,))
+        self.put = self.xla_client.batched_device_put
+        self.copies = self.jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+
+    def compile_options(self, text: str, options: Options, devices: Sequence[Any] = ()) -> Any:
+        """XLA's options for this text, and these; ``devices`` are several, if any."""
+        chosen = self.xla_client.CompileOptions()
+        chosen.env_option_overrides = options_for(text, options)
+        if devices:
+            ids = np.array([[device.id for device in devices]], np.int32)
+            chosen.num_replicas, chosen.num_partitions = ids.shape
+            chosen.device_assignment = self.xla_client.DeviceAssignment.create(ids)
+            build = chosen.executable_build_options
+            build.use_spmd_partitioning = build.use_shardy_partitioner = True
+        return chosen
+
+    @functools.cached_property
+    def build(self) -> list[int]:
+        """The sizes of jaxlib's files, by which builds of one version differ."""
+        with os.scandir(os.path.dirname(self.jax.__file__ or "")) as files:
+            return sorted(file.stat().st_size for file in files if file.is_file())
+
+    def provide(self, text: str) -> None:
+        """Register the functions that this text calls: SciPy's LAPACK, under jaxlib's names.
+
+        If another user of jaxlib has registered them as well, that changes nothing.
+        """
+        if '"lapack_' not in text and '"tridiagonal_' not in text:
+            return
+        with _lock:
+            if self._lapack:
+                return
+            functions = importlib.import_module("jaxlib.cpu._lapack")
+            functions.initialize()
+            for name, function in functions.registrations().items():
+                if name.startswith(("lapack_", "tridiagonal_")) and name.endswith("_ffi"):
+                    self.xla_client.register_custom_call_target(name, function, "cpu", 1)
+            self._lapack = True
+
+    def parse(self, text: str) -> Any:
+        """The MLIR module for StableHLO text; programs with callbacks are compiled from one."""
+        ir = importlib.import_module("jaxlib.mlir.ir")
+        registry, context = ir.DialectRegistry(), ir.Context()
+        importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+        for name in ("stablehlo", "chlo"):
+            importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
+        context.append_dialect_registry(registry)
+        context.load_all_available_dialects()
+        return ir.Module.parse(text, context)
+
+    def device_of(self, device: Any) -> Any:
+        """The runtime's form of a device."""
+        return self._in_order[device.id - self._first()]
+
+    def _first(self) -> int:
+        """The number of the first device that this client knows."""
+        now = job_of_now()
+        return sum(now.counts[: now.index]) if self._job is ALONE else 0
+
+    def list_of(self, devices: Sequence[Any]) -> Any:
+        """The runtime's list of these devices; of the default one, if there are none."""
+        return self.jax.DeviceList(tuple(devices)) if devices else self.devices
+
+    def sharding_on(self, devices: Sequence[Any], tiles: str = "{replicated}") -> Any:
+        """The sharding in such tiles, as XLA writes them, with what jaxlib asks of one."""
+        written = self.xla_client.HloSharding.from_string(tiles)
+        alone = len(devices) == 1
+        base = self.jax.SingleDeviceSharding if alone else self.jax.GSPMDSharding
+        here = self.client.process_index()
+
+        class Placed(base):
+            memory_kind = None
+            device_set = frozenset(devices)
+            is_fully_addressable = all([d.process_index == here for d in devices])
+            is_fully_replicated = tiles == "{replicated}"
+            _device_assignment = tuple(devices)
+
+            def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+                return written
+
+        return Placed(devices[0]) if alone else Placed(self.jax.DeviceList(tuple(devices)), written)
+
+
+def coordination_service(address: str, count: int, heartbeat: float) -> Any:
+    """Start the service by which the runtimes of so many processes find each other."""
+    start = _jaxlib()[1].get_distributed_runtime_service
+    # Recoverable: else the loss of one process would end all others.
+    return start(address, count, heartbeat_timeout=ceil(heartbeat), recoverable=True)
+
+
+def coordination_client(address: str, index: int, patience: float, heartbeat: float) -> Any:
+    """Connect process ``index`` to the service; raises ``RuntimeError`` if that fails."""
+    client = _jaxlib()[1].get_distributed_runtime_client(
+        address,
+        index,
+        init_timeout=ceil(patience),
+        heartbeat_timeout=ceil(heartbeat),
+        shutdown_on_destruction=False,
+    )
+    client.connect()
+    return client
+
+
+_runtime: Runtime | None = None
+_others: dict[int, Runtime] = {}
+_of_job: dict[Job, Runtime] = {}
+"""The runtime of the processes that work together, while they do."""
+_starting = False
+"""Whether a runtime is being made, so that some of its threads may exist already."""
+left_behind: list[Any] = []
+"""In a forked child, the runtimes of the parent process, which do not work in the child. Empty in
+other processes."""
+
+
+def runtime() -> Runtime:
+    """The runtime of the process, made when first asked for.
+
+    Raises ``ForkedProcessError`` if the process was forked from one that had a runtime.
+    """
+    global _runtime  # noqa: PLW0603
+    if _runtime is None:
+        with _lock:
+            if _runtime is None:
+                _runtime = _start()
+    return _runtime
+
+
+def _start(*args: Any) -> Runtime:
+    global _starting  # noqa: PLW0603
+    if left_behind:
+        refuse_fork()
+    try:
+        _starting = True
+        return Runtime(*args)
+    finally:
+        _starting = False
+
+
+def started() -> bool:
+    """Whether the process has a runtime."""
+    return _runtime is not None or bool(_others) or bool(_of_job) or _starting
+
+
+def in_use() -> list[Runtime]:
+    """All runtimes that programs are compiled for."""
+    return [runtime(), *_others.values(), *_of_job.values()]
+
+
+def join(job: Job, coordination: Any, address: str) -> None:
+    """Make the runtime of a job, which waits for its other processes, and take part in it."""
+    with _lock:
+        _of_job[job] = _start(job, coordination, address)
+        enter(job)
+
+
+def leave() -> None:
+    """Be alone again: what was put on devices, and programs for them, belong to the past."""
+    with _lock:
+        enter(ALONE)
+        _of_job.clear()
+
+
+def runtime_of(devices: Sequence[Any]) -> Runtime:
+    """The runtime for what is on these devices: for those of this process the one it always has.
+
+    Raises ``RuntimeError`` if they are of a job that has ended, and ``ValueError`` if they are
+    devices of some processes only, and not those of this process.
+    """
+    now = job_of_now()
+    if any([device.job is not now for device in devices]):
+        raise RuntimeError(
+            "these devices, and arrays and programs on them, are of a job of processes that has "
+            "ended, or of the time before it began: read what is here, numpy.asarray(x) or "
+            "x.addressable_shards, and put it on the devices that there are now, "
+            "stretto.device_put(x, sharding)"
+        )
+    owners = {device.process_index for device in devices}
+    if owners == {now.index}:
+        return runtime()  # whose threads no other process can make wait
+    if len(owners) < len(now.counts):
+        there = ", ".join(map(str, sorted(owners)))
+        raise ValueError(
+            f"the devices must be those of all {len(now.counts)} processes, or those of this one, "
+            f"process {now.index}; got devices of {there}"
+        )
+    return _of_job[now]
+
+
+def refuse_fork() -> NoReturn:
+    raise ForkedProcessError(
+        "this process was forked from one that had used XLA, whose threads are not copied by a "
+        "fork: a compiled program would wait for them for ever. Start processes with "
+        "multiprocessing.get_context('spawn') or 'forkserver' instead of 'fork', as in "
+        "ProcessPoolExecutor(mp_context=multiprocessing.get_context('spawn')); or fork before "
+        "anything is compiled. What runs in NumPy alone still works in this process"
+    )
+
+
+def _forked() -> None:
+    """In a forked child, which is alone: put the parent's runtime aside, if there was one."""
+    global _runtime, _starting
+    enter(ALONE)
+    if started():
+        left_behind.extend([_runtime, *_others.values(), *_of_job.values()])
+        # Never to be freed: destroying a client waits for its threads, too.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(left_behind))
+        _runtime, _starting = None, False
+        _others.clear()
+        _of_job.clear()
+        config.eager_compiled = False
+
+
+in_child(_forked)
+
+
+def runtime_of_calls(depth: int) -> Runtime:
+    """The runtime for programs that call Python functions, at this depth of nesting.
+
+    It has its own threads; see ``callbacks``.
+    """
+    with _lock:
+        if depth not in _others:
+            _others[depth] = _start()
+        return _others[depth]

@@ -1,0 +1,158 @@
+"""Processes that are lost in the midst of steps: the error, what goes on, and beginning again."""
+
+import re
+import socket
+import time
+
+import pytest
+
+from stretto._engine.runtime import processes
+from tests.processes import started, together, wait_for
+
+LOSING = """
+st.distributed.initialize(heartbeat_timeout=HEARTBEAT)
+here = st.process_index()
+mesh = st.make_mesh((st.device_count(),), ("d",))
+mean = st.jit(
+    st.shard_map(lambda x: lax.pmean(x, "d"), mesh=mesh, in_specs=P("d"), out_specs=P("d"))
+)
+x = st.device_put(np.arange(12.0), NamedSharding(mesh, P("d")))
+step, since = 0, time.monotonic()
+try:
+    while True:
+        if here == LOST and step == 20:
+            HOW
+        x = mean(x)
+        if step % 3 == 0:
+            since = time.monotonic()
+            x.block_until_ready()
+        step += 1
+except st.errors.LostProcessError as error:
+    print("lost:", error)
+    assert isinstance(error, RuntimeError) and step >= 20
+print("seconds:", time.monotonic() - since)
+
+# What is in this process alone goes on: compiled, split over its devices, or not.
+assert st.jit(lambda a: a @ a)(snp.ones((200, 200)))[0, 0] == 200
+own = st.make_mesh((st.local_device_count(),), ("l",), devices=st.local_devices())
+total = st.shard_map(lambda a: lax.psum(a, "l"), mesh=own, in_specs=P("l"), out_specs=P())
+assert total(np.arange(4.0)).sum() == 6
+try:
+    mean(x).block_until_ready()
+    print("no error")
+except st.errors.LostProcessError as error:
+    print("again:", error)
+"""
+KILL, STOP = "os.kill(os.getpid(), signal.SIGKILL)", "os.kill(os.getpid(), signal.SIGSTOP)"
+
+REFORMING = """
+st.distributed.shutdown()
+assert not st.distributed.is_initialized() and st.process_count() == 1
+assert len(st.devices()) == 2 and all(device.is_local for device in st.devices())
+assert st.jit(lambda a: a @ a)(snp.ones((100, 100)))[0, 0] == 100
+st.distributed.initialize(os.environ["STRETTO_COORDINATOR"], 2, here - 1)
+assert (st.process_index(), st.process_count(), st.device_count()) == (here - 1, 2, 4)
+try:
+    mean(x)
+except RuntimeError as error:
+    print("past:", error)
+mesh = st.make_mesh((4,), ("d",))
+y = st.device_put(np.arange(4.0), NamedSharding(mesh, P("d")))
+assert st.jit(lambda y: (y * 2).sum())(y) == 12
+assert (y + 1).addressable_shards[0].data.tolist() == [1 + 2 * (here - 1)]
+assert st.multihost.process_allgather(np.int32(here)).tolist() == [1, 2]
+print("re-formed")
+"""
+
+
+def losing(how, lost, heartbeat=60):
+    replacements = {"HEARTBEAT": str(heartbeat), "LOST": str(lost), "HOW": how}
+    return re.sub("|".join(replacements), lambda match: replacements[match[0]], LOSING)
+
+
+def seconds(text):
+    return float(re.search(r"seconds: (.*)", text)[1])
+
+
+def test_one_that_is_killed_and_the_others_begin_again():
+    """It is the one that started the coordinator, which outlives it."""
+    _, *others = together(losing(KILL, 0) + REFORMING, 3, 2, lost=[0])
+    for index, text in enumerate(others, 1):
+        loss = f"process {index} of 3 cannot compute with the others: process 0 died"
+        assert f"lost: {loss}" in text and f"again: {loss}" in text and "no error" not in text
+        assert "past: these devices" in text and text.endswith("re-formed\n")
+        assert seconds(text) < 20  # some 0.6, on a machine that has time
+
+
+def test_one_that_is_stopped():
+    """With one device each, the runtime waits for it where a program is started."""
+    text, _ = together(losing(STOP, 1, heartbeat=2), 2, 1, lost=[1])
+    loss = "process 0 of 2 cannot compute with the others: process 1 does not answer"
+    assert f"lost: {loss}" in text and f"again: {loss}" in text
+    assert 1 < seconds(text) < 30  # some 2.5
+
+
+def test_one_that_ends():
+    texts = together(losing("raise SystemExit", 1), 2, 1)
+    loss = "process 0 of 2 cannot compute with the others: process 1 has ended"
+    assert f"lost: {loss}" in texts[0] and f"again: {loss}" in texts[0]
+    assert texts[1] == ""
+
+
+def test_a_slow_one_is_waited_for():
+    """It gives signs of life, however long its step takes."""
+    script = """
+    st.distributed.initialize(heartbeat_timeout=0.6)
+    if st.process_index():
+        time.sleep(2.5)
+    print(st.multihost.process_allgather(np.int32(st.process_index())))
+    """
+    assert together(script) == ["[0 1]\n"] * 2
+
+
+def test_the_coordinator_ends_with_the_last():
+    script = """
+    st.distributed.initialize()
+    print("pid", *[one.pid for one in st._engine.runtime.processes._coordinators])
+    while True:
+        time.sleep(0.1)
+    """
+    with started(script) as (first, second):
+        wait_for(second, "pid")
+        wait_for(first, "pid")
+        first.output.seek(0)
+        pid = int(re.search(r"pid (\d+)", first.output.read())[1])
+        first.process.kill()
+        first.process.wait()
+        time.sleep(0.5)
+        assert running(pid) and second.process.poll() is None
+        second.process.kill()
+        second.process.wait()
+        end = time.monotonic() + 60
+        while running(pid):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+def running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_where_process_0_cannot_listen():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(RuntimeError, match=r"cannot listen at 127.0.0.1:\d+: .*in use"):
+            processes.join("127.0.0.1", port, 2, 0, 10, 10)
+    assert not processes.joined()
+
+
+def test_where_nobody_comes():
+    with pytest.raises(RuntimeError, match=r"process 1 of 2 .* process 0 has not come: .*refused"):
+        processes.join("127.0.0.1", 1, 2, 1, 0.1, 10)
+    processes.leave()
+    processes.check()
+    assert not processes.joined() and not processes.left()
