@@ -25,6 +25,13 @@ and STRETTO_DISK_CACHE=0 switches the cache off.
 """
 
 
+_LAUNCH = """
+Runs a script in n processes, whose calls of stretto.distributed.initialize() then find each other.
+Each line that they write begins with the number of the process. If one fails, the others are ended,
+and its exit status is that of the command.
+"""
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, without the usage."""
 
@@ -80,6 +87,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     cache.add_argument("action", nargs="?", choices=["clear"], help="clear: remove all of them")
     cache.set_defaults(module="stretto.cache_command")
+    launch = commands.add_parser(
+        "launch",
+        help="run a script in several processes of this machine that can compute as one",
+        description=_LAUNCH,
+        allow_abbrev=False,
+    )
+    launch.add_argument("-n", type=_positive, required=True, help="how many processes")
+    launch.add_argument("--devices", type=_positive, help="how many devices each of them has")
+    launch.add_argument("script", help="the script, a file of Python")
+    launch.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the script")
+    launch.set_defaults(module="stretto.launch_command")
     info = commands.add_parser(
         "info",
         help="print versions, platform, devices and settings, for reports of faults",
@@ -88,6 +106,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     info.set_defaults(module="stretto.info_command")
     return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text) if text.isdecimal() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number, 1 or more; got {text}")
+    return value
 
 
 def _one_line(message: object) -> str:
