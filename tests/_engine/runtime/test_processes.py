@@ -134,6 +134,20 @@ def test_the_coordinator_ends_with_the_last():
             time.sleep(0.05)
 
 
+def test_a_fork_takes_no_part():
+    script = """
+    st.distributed.initialize()
+    pid = os.fork()
+    if not pid:
+        assert st.process_count() == 1 and not st.distributed.is_initialized()
+        assert snp.ones(2).sum() == 2
+        raise SystemExit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    print(st.multihost.process_allgather(np.int32(st.process_index())))
+    """
+    assert together(script) == ["[0 1]\n"] * 2
+
+
 def running(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:

@@ -228,6 +228,9 @@ def _forked() -> None:
         _now = None
     for coordinator in _coordinators:
         coordinator.stdin.close()  # type: ignore[union-attr]
+        coordinator.returncode = 0  # it is not this process's child
+    _coordinators.clear()
+    _launchers.clear()
 
 
 in_child(_forked)
