@@ -137,6 +137,8 @@ def test_the_coordinator_ends_with_the_last():
 def test_a_fork_takes_no_part():
     script = """
     st.distributed.initialize()
+    import warnings
+    warnings.simplefilter("ignore")  # of threads, from Python 3.12 on
     pid = os.fork()
     if not pid:
         assert st.process_count() == 1 and not st.distributed.is_initialized()
