@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.shardings import SingleDeviceSharding
-from stretto._engine.runtime.device import CPU, Device, as_device
+from stretto._engine.runtime.device import Device, as_device
+from stretto._engine.runtime.device import default_device as first_device
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.on_device import OnDevice
 
@@ -49,7 +50,9 @@ def default_device(device: Device | str | None) -> Iterator[None]:
     if around is not EAGER and around.__class__ is not OnDevice:
         yield
         return
-    state.interpreter = EAGER if wanted == CPU else OnDevice(SingleDeviceSharding(wanted))
+    state.interpreter = (
+        EAGER if wanted == first_device() else OnDevice(SingleDeviceSharding(wanted))
+    )
     try:
         yield
     finally:

@@ -20,7 +20,7 @@ from stretto._engine.core.shardings import Sharding, SingleDeviceSharding
 from stretto._engine.core.types import array_type, as_dtype
 from stretto._engine.ops.sharding_constraint import named_here
 from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import CPU
+from stretto._engine.runtime.device import default_device
 
 __all__ = ["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]
 
@@ -129,7 +129,7 @@ def _sharding_of(x: Any, caller: str, name: str) -> Sharding:
         )
     if not isinstance(x, Array):
         raise TypeError(f"{caller}: {name} must be an array, got {type(x).__name__}")
-    return getattr(x, "_sharding", None) or SingleDeviceSharding(CPU)
+    return getattr(x, "_sharding", None) or SingleDeviceSharding(default_device())
 
 
 def _draw(

@@ -59,7 +59,7 @@ def put(parts: Sequence[np.ndarray], type: ArrayType, sharding: Sharding) -> Any
 
 def put_together(buffers: Sequence[Any], type: ArrayType, sharding: Sharding) -> Any:
     """A buffer of copies of these, each on its device of this process, in order."""
-    at = pjrt.runtime()
+    at = runtime_of(sharding.device_list)
     local = [at.device_of(device) for device in sharding.device_list if device.is_local]
     where = _xla_sharding(sharding, type.ndim)
     return at.put(pjrt.aval(type), where, [*buffers], local, True, force_copy=True, enable_x64=True)
@@ -92,6 +92,7 @@ class PlacedExecutable(Executable):
     __slots__ = (
         "_alone",
         "_communicates",
+        "_job",
         "_options",
         "_same_lines",
         "_shared",
@@ -124,6 +125,7 @@ class PlacedExecutable(Executable):
         # for threads that the other one has: for ever.
         self._communicates = bool(_COLLECTIVE.search(super().as_text()))
         self._alone = bool(at.skip_checks) and self._communicates
+        self._job = job_of_now()
         self._shared = not all([device.is_local for device in placement.devices])
 
     def as_text(self) -> str:
@@ -142,7 +144,8 @@ class PlacedExecutable(Executable):
         ``RuntimeError`` if their job has ended.
         """
         pjrt.tidy()
-        runtime_of(self.placement.devices)
+        if job_of_now() is not self._job:
+            runtime_of(self.placement.devices)  # says that it has ended
         if self._shared:
             if self._communicates:
                 processes.check()

@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.errors import StrettoError
 from stretto._engine.core.position import user_stack_level
+from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import TrainState
 
 __all__ = ["Divergence", "DivergenceError", "DivergenceWarning", "divergences", "report_new"]
@@ -60,11 +61,11 @@ def divergences(state: TrainState) -> dict[int, Divergence]:
     """
     faults_by_member = {}
     for pack in state.all_packs():
-        failed = np.asarray(pack.rows.failed)
+        failed = read(pack.rows.failed)
         if (failed < 0).all():
             continue
         names = [*pack.trained, "loss"]
-        faults = np.asarray(pack.rows.fault)
+        faults = read(pack.rows.fault)
         for row in np.flatnonzero(failed >= 0):
             faults_by_member[pack.group.places[row]] = Divergence(
                 int(failed[row]), names[int(faults[row])]

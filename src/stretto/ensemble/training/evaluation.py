@@ -19,6 +19,7 @@ from stretto._engine.core.typing import Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.over_mesh import OverMesh, mapped
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
+from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import Pack, TrainState
 from stretto.random.keys import fold_in
 
@@ -65,7 +66,7 @@ class Evaluator:
         total, over = tree.leaves(data)[0].shape[0], state.layout.over
         scores: dict[str, np.ndarray] = {}
         for pack in state.packs:
-            active = np.asarray(pack.rows.active)
+            active = read(pack.rows.active)
             if not active.any():
                 continue
             sums: Any = None
@@ -73,7 +74,7 @@ class Evaluator:
                 size = min(batch_size, total - start)
                 with config(recompilation_warning=0, **dict(state.layout.options)):
                     part = self._part(pack, data, np.int32(start), state.key, size, over)
-                more = {n: np.asarray(x, np.float64) * size for n, x in part.items()}
+                more = {n: read(x).astype(np.float64) * size for n, x in part.items()}
                 sums = more if sums is None else {n: sums[n] + more[n] for n in sums}
             for name, x in (sums or {}).items():
                 here = scores.setdefault(name, np.full(state.size, np.nan, np.float32))

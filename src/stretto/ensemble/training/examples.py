@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Tree
+from stretto.ensemble.training.reading import read
 
 __all__ = ["batches_of", "checksum", "examples_of", "is_examples", "refuse_list", "refuse_table"]
 
@@ -102,5 +103,5 @@ def checksum(data: Tree) -> int:
     """A number that tells data apart: CRC-32 of all bytes."""
     total = 0
     for x in tree.leaves(data):
-        total = zlib.crc32(np.ascontiguousarray(np.asarray(x)).view(np.uint8).data, total)
+        total = zlib.crc32(np.ascontiguousarray(read(x)).view(np.uint8).data, total)
     return total

@@ -23,6 +23,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.typing import Key, Tree
+from stretto._engine.runtime.device import process_index
 from stretto.ensemble.groups import M_co
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.checkpoints import Checkpoints
@@ -40,6 +41,7 @@ from stretto.ensemble.training.loop import Loop
 from stretto.ensemble.training.order import ORDERS, DataOrder
 from stretto.ensemble.training.over_devices import check_examples, put_state
 from stretto.ensemble.training.progress import Reporter
+from stretto.ensemble.training.reading import same_everywhere
 from stretto.ensemble.training.state import TrainState
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
@@ -199,6 +201,13 @@ def fit(
     if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
         checkpoint = Checkpoints(checkpoint)
     over = _put_on(mesh, ensemble)
+    on = None if over is None else over.mesh
+    together = on is not None and on.is_multi_process
+    if together and isinstance(checkpoint, Checkpoints) and checkpoint.every_seconds:
+        raise ValueError(
+            "fit: every_seconds goes by the clock of each process, and several train together: "
+            "give Checkpoints every_steps or every_epochs"
+        )
     trainer = Trainer(
         loss,
         optimiser,
@@ -235,10 +244,12 @@ def fit(
             metrics=sorted(metrics or {}),
         )
         state = checkpoint.resume(state, configuration, resume)
+        same_everywhere(on, state.step, "the step of the last whole checkpoint")
     total = steps
     if plan is not None and epochs is not None:
         total = min(epochs * plan.steps, steps or epochs * plan.steps)
-    with Reporter(progress, total) as reporter:
+    show = progress if not together or process_index() == 0 else False
+    with Reporter(show, total, together=together) as reporter:
         loop = Loop(
             trainer,
             data,

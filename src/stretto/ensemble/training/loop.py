@@ -25,6 +25,7 @@ from stretto.ensemble.training.history import with_entry
 from stretto.ensemble.training.order import DataOrder
 from stretto.ensemble.training.over_devices import put_state, with_company
 from stretto.ensemble.training.progress import Reporter, means
+from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import Pack, TrainState, divided
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
@@ -66,6 +67,8 @@ class Loop:
         self._known: dict[int, Divergence] = {}
         self._looked = self._saved = time.monotonic()
         self._saved_step = -1
+        self._together = False
+        """Whether several processes train, which do the same things at the same steps."""
         self.state: TrainState
 
     def run(self, state: TrainState) -> TrainState:
@@ -74,6 +77,7 @@ class Loop:
         if state.layout.over is not None:  # once, and not at each step
             self._data = self._put(self._data) if self._order else self._data
             self._validation = self._put(self._validation)
+            self._together = state.layout.over.mesh.is_multi_process
         self._saved_step = state.step if state.step else -1
         while not self._done():
             first = self.state.step
@@ -166,7 +170,7 @@ class Loop:
         self._reporter.step(state)
         if last if self._every is None else state.step % self._every == 0:
             self._entry()
-        elif time.monotonic() - self._looked > _SECONDS:
+        elif not self._together and time.monotonic() - self._looked > _SECONDS:
             self._look()
         if self._checkpoints:
             seconds = time.monotonic() - self._saved
@@ -221,7 +225,7 @@ def settled(state: TrainState) -> TrainState:
     """
     packs, finished, sums, going = [], [], [], []
     for pack, others, own_sums in zip(state.packs, state.finished, state.sums, strict=True):
-        active = np.asarray(pack.rows.active)
+        active = read(pack.rows.active)
         count = int(active.sum())
         if 0 < count < len(active) and (2 * count <= len(active) or pack.shared):
             running = with_company(state.layout.over, pack, active.tolist())

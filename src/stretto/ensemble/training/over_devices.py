@@ -37,7 +37,6 @@ __all__ = [
     "on_each_device",
     "over_data",
     "part_of_data",
-    "put_pack",
     "put_state",
     "with_company",
 ]
@@ -59,10 +58,8 @@ def _specs(over: OverMesh, pack: Pack) -> Pack:
     return Pack(pack.group, rows, same, same, same, same)
 
 
-def put_pack(over: OverMesh | None, pack: Pack) -> Pack:
+def _put_pack(over: OverMesh, pack: Pack) -> Pack:
     """The pack with its members on the devices, as many on each, and what they share on all."""
-    if over is None:
-        return pack
     named = functools.partial(NamedSharding, over.mesh)
     where = tree.map(named, _specs(over, pack), is_leaf=lambda x: isinstance(x, PartitionSpec))
     return placement.device_put(pack, where)
@@ -75,7 +72,7 @@ def put_state(state: TrainState[M]) -> TrainState[M]:
         return state
     over.check([pack.group for pack in state.packs], "fit")
     return state.replace(
-        packs=tuple([put_pack(over, pack) for pack in state.packs]),
+        packs=tuple([_put_pack(over, pack) for pack in state.packs]),
         sums=over.put(state.sums, over.rows),
         key=over.put(state.key, _SAME),
     )

@@ -21,6 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import TrainState
 
 __all__ = ["Reporter", "described"]
@@ -32,12 +33,19 @@ _FEW = 6
 class Reporter(AbstractContextManager["Reporter"]):
     """What ``fit`` shows its user while it runs.
 
-    ``show`` says whether it does; ``None`` shows the bar on a terminal only.
+    ``show`` says whether it does; ``None`` shows the bar on a terminal only. Together with other
+    processes, whose devices have to be read at the same steps, the bar has the losses of the last
+    entry.
     """
 
     def __init__(
-        self, show: bool | None, total: int | None, console: Console | None = None
+        self,
+        show: bool | None,
+        total: int | None,
+        console: Console | None = None,
+        together: bool = False,
     ) -> None:
+        self._together = together
         self._console = console or Console(stderr=True, highlight=False)
         on_terminal = self._console.is_terminal
         self._lines = bool(show) and not on_terminal
@@ -70,6 +78,9 @@ class Reporter(AbstractContextManager["Reporter"]):
         if self._bar is None or now - self._shown < _SECONDS:
             return
         self._shown = now
+        if self._together:
+            self._bar.update(self._task, completed=state.step)
+            return
         losses = means(state).get("loss", np.empty(0))
         self._bar.update(self._task, completed=state.step, losses=described(losses))
 
@@ -120,10 +131,10 @@ def means(state: TrainState) -> dict[str, np.ndarray]:
     for pack, sums in zip(state.packs, state.sums, strict=True):
         if not sums:
             continue
-        count = np.asarray(sums["count"])
+        count = read(sums["count"])
         for name, x in sums.items():
             if name != "count":
                 here = by_name.setdefault(name, np.full(state.size, np.nan, np.float32))
-                mean = np.asarray(x) / np.maximum(count, 1)
+                mean = read(x) / np.maximum(count, 1)
                 here[list(pack.group.places)] = np.where(count > 0, mean, np.nan)
     return by_name

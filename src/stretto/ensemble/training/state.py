@@ -16,6 +16,7 @@ import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.groups import Group, M_co
+from stretto.ensemble.training.reading import read
 
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
@@ -192,7 +193,7 @@ class TrainState(Generic[M_co]):
         """
         result: Any = None
         for pack in self.all_packs():
-            values = np.asarray(getattr(pack.rows, name))
+            values = read(getattr(pack.rows, name))
             if result is None:
                 result = np.zeros(self.size, values.dtype)
             result[list(pack.group.places)] = values

@@ -30,9 +30,9 @@ from stretto.ensemble.training.over_devices import (
     check_examples,
     on_each_device,
     part_of_data,
-    put_pack,
     put_state,
 )
+from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.spread import check_elementwise
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
@@ -244,8 +244,7 @@ class Trainer:
         if self._over is not None and self._over.split and own:
             types = rows.own, rows.optimiser, ShapeDtypeStruct((size,), np.float32)
             check_elementwise(self._own(hyperparams), *types)
-        pack = Pack(group, rows, shared, parts[True, False], together, snp.zeros((), np.int32))
-        return put_pack(self._over, pack)
+        return Pack(group, rows, shared, parts[True, False], together, snp.zeros((), np.int32))
 
     def _own(self, rows: Mapping[str, Any]) -> GradientTransformationExtraArgs:
         """The transformation of all members of a pack, with their rows of hyperparameters."""
@@ -519,6 +518,6 @@ def in_places(
     for pack, values in zip(packs, results, strict=True):
         for name, x in values.items():
             here = out.get(name, np.full(size, np.nan, np.float32))
-            here[list(pack.group.places)] = np.asarray(x)
+            here[list(pack.group.places)] = read(x)
             out[name] = here
     return {name: snp.asarray(x) for name, x in out.items()}
