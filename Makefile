@@ -25,7 +25,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models counts coverage-names parity accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -40,6 +40,7 @@ help:
 	@echo "make counts  instructions and allocations of the hot paths, beside those kept"
 	@echo "make bench-growth  time and memory from 1 member to 1,000, as a picture"
 	@echo "make bench-layers  each layer of nn at three sizes, forward and gradient"
+	@echo "make bench-devices  programs over virtual devices, beside JAX"
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
@@ -89,6 +90,9 @@ bench-growth: $(INSTALLED) $(BENCH_INSTALLED)
 
 bench-layers: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.layers --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+
+bench-devices: $(INSTALLED) $(BENCH_INSTALLED)
+	$(BIN)/python -m benchmarks.devices --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
 bench-models: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.networks --peer-python $(BENCH_VENV)/bin/python $(ARGS)
