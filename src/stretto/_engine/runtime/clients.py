@@ -138,6 +138,7 @@ class Runtime:
             collectives = self.jax.make_gloo_tcp_collectives(coordination, hostname=address)
             together = {"distributed_client": coordination, "collectives": collectives}
             together |= {"node_id": job.index, "num_nodes": len(job.counts)}
+            together |= {"get_global_topology_timeout_minutes": 1}  # all have come already
         with _quiet():
             self.xla_client = importlib.import_module("jaxlib.xla_client")
             self.client = self.xla_client.make_cpu_client(
