@@ -93,6 +93,11 @@ try:
 except ValueError as error:
     print(error)
 
+own_parts = [shard.data for shard in a.addressable_shards]
+for parts in (own_parts, [st.device_put(np.asarray(p), p.device) for p in own_parts]):
+    whole_again = st.make_array_from_single_device_arrays(a.shape, split, parts)
+    check(whole_again * 2, A * 2)
+
 # What was not put anywhere is here.
 x = st.jit(lambda x: x @ x)(snp.ones((100, 100)) * (here + 1))
 assert x.device == st.local_devices()[0] and x[0, 0] == 100 * (here + 1) ** 2

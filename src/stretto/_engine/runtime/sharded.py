@@ -185,7 +185,8 @@ def of_parts(type: ArrayType, buffer: Any, sharding: Sharding) -> Sharded:
 
 def of_arrays(parts: Sequence[Array], type: ArrayType, sharding: Sharding) -> Sharded:
     """The array of copies of these parts, one for each device of this process, in order."""
-    if all([_is_sharded(part) for part in parts]):
+    # Those of one process have another client than what is over several: see ``clients``.
+    if sharding.is_fully_addressable and all([_is_sharded(part) for part in parts]):
         buffer = put_together([part.to_give() for part in parts], type, sharding)
     else:
         buffer = put([part.to_host() for part in parts], type, sharding)
