@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto._engine.runtime.device import Device, as_device
-from stretto._engine.runtime.device import default_device as first_device
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.on_device import OnDevice
 
@@ -45,14 +44,12 @@ def default_device(device: Device | str | None) -> Iterator[None]:
     >>> x.device == st.devices()[-1]
     True
     """
-    wanted = as_device(device, "default_device")
+    wanted, first = as_device(device, "default_device"), as_device(None, "default_device")
     around = state.interpreter
     if around is not EAGER and around.__class__ is not OnDevice:
         yield
         return
-    state.interpreter = (
-        EAGER if wanted == first_device() else OnDevice(SingleDeviceSharding(wanted))
-    )
+    state.interpreter = EAGER if wanted == first else OnDevice(SingleDeviceSharding(wanted))
     try:
         yield
     finally:
