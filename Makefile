@@ -25,13 +25,14 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
 	@echo "make example-fashion  thirty CNNs on Fashion-MNIST, from first weights to one file"
 	@echo "make test   unit tests, laws and doctests"
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
+	@echo "make device-storm  steps over devices without a wait, and wrong placements"
 	@echo "make cache-storm  fifty processes at once on an empty disk cache"
 	@echo "make sanitize  the extension in C under sanitizers, a fuzzer, and a search for leaks"
 	@echo "make lint   ruff, pyright, import layers, docstrings"
@@ -60,6 +61,9 @@ test: $(INSTALLED)
 
 sweep: $(INSTALLED)
 	$(BIN)/python -m tests.property.sweep $(ARGS)
+
+device-storm: $(INSTALLED)
+	$(BIN)/python -m tests._engine.runtime.device_storm $(ARGS)
 
 cache-storm: $(INSTALLED)
 	$(BIN)/python -m tests._engine.runtime.storm $(ARGS)
