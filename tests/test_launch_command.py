@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,26 @@ def test_one_that_fails_ends_the_others(script):
     assert ran("-n", "3", path) == (5, "", "")
     path = script("if here == '1': os.kill(os.getpid(), 9)\ntime.sleep(600)")
     assert ran("-n", "2", path)[0] == 128 + 9
+
+
+def runs(number):
+    try:
+        status = Path(f"/proc/{number}/stat").read_text("ascii")
+    except OSError:
+        return False
+    return status.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot say so")
+def test_none_is_left_where_the_launcher_is_killed(script):
+    with begun("-n", "2", script("print(os.getpid(), flush=True)\ntime.sleep(600)")) as process:
+        said = sorted([process.stdout.readline(), process.stdout.readline()])
+        numbers = [int(line.split()[1]) for line in said]
+        process.kill()
+    end = time.monotonic() + SECONDS
+    while any(map(runs, numbers)):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

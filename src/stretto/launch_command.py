@@ -6,6 +6,7 @@ Layer 9. The script calls ``stretto.distributed.initialize()``. Next, read ``dis
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import signal
 import subprocess
@@ -73,7 +74,18 @@ def _started(options: argparse.Namespace, coordinator: str, index: int) -> subpr
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,  # the terminal interrupts this process, which tells the others
+        preexec_fn=_ended_with_this_one,  # noqa: PLW1509 (this process has no threads yet)
     )
+
+
+_PDEATHSIG = 1
+_SYSTEM = ctypes.CDLL(None)
+
+
+def _ended_with_this_one() -> None:
+    """Have the system end the new process where this one is killed, if it can: Linux does."""
+    if hasattr(_SYSTEM, "prctl"):
+        _SYSTEM.prctl(_PDEATHSIG, signal.SIGTERM)
 
 
 def _copy(index: int, pipe: IO[bytes], out: IO[str]) -> None:
