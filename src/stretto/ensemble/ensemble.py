@@ -8,7 +8,7 @@ An ensemble keeps its members stacked, one group for each architecture, and runs
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overload
 
 from stretto._engine.api.jit import jit
@@ -17,12 +17,10 @@ from stretto._engine.control.chunks import positive
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import LazyMethod, LazyModule
-from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto.ensemble.grouping import groups_of, in_mode, joined
 from stretto.ensemble.groups import M_co, Member, call_module
 from stretto.ensemble.layout import Layout
-from stretto.ensemble.over_mesh import over_mesh
 from stretto.ensemble.running import over_members, together
 from stretto.ensemble.sequence import MemberSequence
 from stretto.ensemble.tied import Ties, retied, ties_of, untied
@@ -32,6 +30,7 @@ from stretto.random.keys import split
 if TYPE_CHECKING:  # loaded when an ensemble is first explained, saved, loaded or trained
     from stretto.ensemble import explaining, files
     from stretto.ensemble.explaining import Explanation
+    from stretto.ensemble.over_mesh import shard as _shard
     from stretto.ensemble.training.fit import fit as _fit
 
     class _Options(TypedDict, total=False):
@@ -364,57 +363,14 @@ class Ensemble(MemberSequence[M_co]):
         out, after = layout.runner(self._arrays, args, kwargs, key, axis, True)
         return out, self._of(layout, after)
 
-    # Training
+    # Devices and training
 
     if TYPE_CHECKING:
+        shard = _shard
         fit = _fit
     else:
+        shard = LazyMethod("stretto.ensemble.over_mesh", "shard")
         fit = LazyMethod("stretto.ensemble.training.fit", "fit")
-
-    # Devices
-
-    def shard(
-        self,
-        mesh: Mesh | None = None,
-        members: Hashable = None,
-        data: Hashable = None,
-        split: str | None = None,
-    ) -> Self:
-        """Put the members on the devices of a mesh, as many on each.
-
-        Each device runs, trains and plans for the members that it has, and none moves. What they
-        share is on all devices. Members that are taken out or added later stay so if their number
-        can still be split evenly; else the compiler splits what it can.
-
-        Args:
-            mesh: the mesh; by default the one in use (``set_mesh``).
-            members: the axis of the mesh that splits the members; by default the one called
-                "members", if there is one; else every device has them all.
-            data: the axis that splits the examples of a batch in training, of which each device
-                computes its part; by default the one called "data", if there is one.
-            split: what that axis splits in training as well, along the first axis of each array
-                that can be split evenly, for optimisers that work element by element:
-                "optimiser", their states (stage 1 of ZeRO); "parameters", these too (stage 3).
-
-        Returns:
-            A new ensemble.
-
-        Raises:
-            TypeError: it is not a mesh.
-            ValueError: there is no mesh, it has not the axes, or members of one architecture cannot
-                be split evenly.
-
-        >>> import stretto as st, stretto.numpy as snp
-        >>> ensemble = st.Ensemble(lambda p, x: p * x, [2.0, 3.0])
-        >>> ensemble.shard(st.make_mesh((1,), ("members",)))(snp.ones(2))
-        Array([[2., 2.],
-               [3., 3.]], dtype=float32)
-        """
-        layout = self._layout
-        over = over_mesh(mesh, members, data, split, "Ensemble.shard")
-        over.check(layout.groups, "Ensemble.shard")
-        arrays = over.put_groups(layout.groups, self._arrays)
-        return self._of(layout.over_devices(over), arrays)
 
     # Modes
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
@@ -20,13 +20,16 @@ from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.groups import Group
 
-if TYPE_CHECKING:  # loaded when members are first put on several devices
+if TYPE_CHECKING:  # loaded when members are first put on several devices; `sequence` is above
     from stretto._engine.api import placement, shard_map
+    from stretto.ensemble.sequence import MemberSequence
 else:
     placement = LazyModule("stretto._engine.api.placement")
     shard_map = LazyModule("stretto._engine.api.shard_map")
 
-__all__ = ["OverMesh", "mapped", "over_mesh"]
+__all__ = ["OverMesh", "mapped", "over_mesh", "shard"]
+
+S = TypeVar("S", bound="MemberSequence")
 
 _USUAL = "members", "data"
 _SPLIT = "optimiser", "parameters"
@@ -166,3 +169,48 @@ def _specs(axes: Tree, over: OverMesh) -> Tree:
         axes,
         is_leaf=lambda axis: axis is None,
     )
+
+
+def shard(
+    ensemble: S,
+    mesh: Mesh | None = None,
+    members: Hashable = None,
+    data: Hashable = None,
+    split: str | None = None,
+) -> S:
+    """Put the members on the devices of a mesh, as many on each.
+
+    Each device runs, trains and plans for the members that it has, and none moves. What they
+    share is on all devices. Members that are taken out or added later stay so if their number
+    can still be split evenly; else the compiler splits what it can.
+
+    Args:
+        ensemble: the ensemble.
+        mesh: the mesh; by default the one in use (``set_mesh``).
+        members: the axis of the mesh that splits the members; by default the one called
+            "members", if there is one; else every device has them all.
+        data: the axis that splits the examples of a batch in training, of which each device
+            computes its part; by default the one called "data", if there is one.
+        split: what that axis splits in training as well, along the first axis of each array
+            that can be split evenly, for optimisers that work element by element:
+            "optimiser", their states (stage 1 of ZeRO); "parameters", these too (stage 3).
+
+    Returns:
+        A new ensemble.
+
+    Raises:
+        TypeError: it is not a mesh.
+        ValueError: there is no mesh, it has not the axes, or members of one architecture cannot
+            be split evenly.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> ensemble = st.Ensemble(lambda p, x: p * x, [2.0, 3.0])
+    >>> ensemble.shard(st.make_mesh((1,), ("members",)))(snp.ones(2))
+    Array([[2., 2.],
+           [3., 3.]], dtype=float32)
+    """
+    layout = ensemble._layout
+    over = over_mesh(mesh, members, data, split, "Ensemble.shard")
+    over.check(layout.groups, "Ensemble.shard")
+    arrays = over.put_groups(layout.groups, ensemble._arrays)
+    return ensemble._of(layout.over_devices(over), arrays)

@@ -18,13 +18,14 @@ from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape
 from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
-from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh
+from stretto.ensemble.training.by_member import in_places, is_row, of_each
 from stretto.ensemble.training.losses import modes_of
 from stretto.ensemble.training.over_devices import (
     check_examples,
@@ -32,7 +33,6 @@ from stretto.ensemble.training.over_devices import (
     part_of_data,
     put_state,
 )
-from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.spread import check_elementwise
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
@@ -170,8 +170,8 @@ class Trainer:
         size = len(ensemble)
         self._chunk_size, self._options = layout.chunk_size, dict(layout.options)
         self._over = layout.over
-        hyperparams = _of_members(self.hyperparams, size, "hyperparams")
-        extra = _of_members(self.per_member, size, "per_member", every=True)
+        hyperparams = of_each(self.hyperparams, size, "hyperparams")
+        extra = of_each(self.per_member, size, "per_member", every=True)
         packs = []
         for group, arrays in zip(layout.groups, ensemble._arrays, strict=True):
             self._refuse(group)
@@ -318,7 +318,7 @@ class Trainer:
     def _rules(self, pack: Pack, shapes: Mapping[str, Sequence[int]]) -> Rules:
         rows = {}
         for n in self.hyperparams:
-            if _is_row(self.hyperparams[n]):
+            if is_row(self.hyperparams[n]):
                 rows[n] = snp.zeros(pack.group.size)  # the values are in the state
         return Rules(
             self.loss,
@@ -483,41 +483,3 @@ class Trainer:
 
 def _checked(optimiser: object, argument: str) -> GradientTransformationExtraArgs:
     return as_transformation(optimiser, f"fit: {argument}")
-
-
-def _is_row(x: object) -> bool:
-    """Whether a hyperparameter has an entry for each member."""
-    return isinstance(x, (list, tuple)) or (isinstance(x, (Value, np.ndarray)) and bool(x.ndim))
-
-
-def _of_members(
-    arguments: Mapping[str, Any], size: int, argument: str, every: bool = False
-) -> dict[str, Array]:
-    """Those of the arguments that have an entry for each member, as arrays."""
-    columns = {}
-    for name, x in arguments.items():
-        if not (every or _is_row(x)):
-            continue
-        value = as_value(np.asarray(x) if isinstance(x, (list, tuple)) else x, "fit", name)
-        if not value.ndim or value.shape[0] != size:
-            raise ValueError(
-                f"fit: {argument}[{name!r}] must have an entry for each of {size} members along "
-                f"axis 0, got {value.type}"
-            )
-        columns[name] = value
-    return columns
-
-
-def in_places(
-    packs: Sequence[Pack], results: Sequence[Mapping[str, Array]], size: int
-) -> dict[str, Array]:
-    """What each pack gives for its members, as one array by name in the order of all members."""
-    if len(packs) == 1 and packs[0].group.size == size:
-        return dict(results[0])
-    out: dict[str, Any] = {}
-    for pack, values in zip(packs, results, strict=True):
-        for name, x in values.items():
-            here = out.get(name, np.full(size, np.nan, np.float32))
-            here[list(pack.group.places)] = read(x)
-            out[name] = here
-    return {name: snp.asarray(x) for name, x in out.items()}
