@@ -24,7 +24,6 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import move_axis, move_to_front
 
 __all__ = [
-    "BOUND",
     "AllGather",
     "AllToAll",
     "AxisIndex",
@@ -38,7 +37,7 @@ __all__ = [
     "total_of",
 ]
 
-BOUND: Any = Refused(
+_BOUND: Any = Refused(
     "it works across the examples of a vmap, and outside the vmap that names its axis there are "
     "none; call it inside the function passed to vmap(..., axis_name=...)"
 )
@@ -49,7 +48,7 @@ class Collective(Primitive, abstract=True):
 
     axis: Any
     size: int
-    reference = BOUND
+    reference = _BOUND
 
     @property
     def effects(self) -> frozenset[Any]:

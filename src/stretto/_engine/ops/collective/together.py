@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.effects import NamedAxis
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import Primitive, Refused
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.collective.primitives import BOUND, total_of
+from stretto._engine.ops.collective.primitives import total_of
 
 __all__ = ["TotalsTogether"]
 
@@ -23,7 +23,9 @@ class TotalsTogether(Primitive):
 
     axes: tuple[tuple[Any, int], ...]
     multiple = True
-    reference = BOUND
+    reference = Refused(
+        "it works across the examples of a vmap; call it inside the vmap of its axes"
+    )
 
     @property
     def names(self) -> tuple[Any, ...]:
