@@ -32,7 +32,5 @@ def test_lines_of_programs_on_several_devices():
     x = st.device_put(np.ones((64, 64), np.float32), NamedSharding(mesh(x=4), P("x")))
     every = instructions_of(st.jit(f).lower(x, x).compile()._executable)
     first = f.__code__.co_firstlineno
-    lines = [(i.file, i.line - first) for i in every if i.opcode == "all-gather"]
-    assert lines
-    assert set(lines) <= {(__file__, 1), (__file__, 2)}
-    assert (__file__, 1) in lines
+    (line,) = [(i.file, i.line - first) for i in every if i.opcode == "dot"]
+    assert line == (__file__, 1)

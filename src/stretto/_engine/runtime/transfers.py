@@ -47,14 +47,35 @@ class Transfer(NamedTuple):
 def transfers_of(executable: Executable) -> list[Transfer]:
     """The collectives of a program, in the order of its text; each once, also in a loop."""
     by_number = {i.number: i for i in instructions_of(executable)}
+    readers: dict[int, list[Instruction]] = {}
+    for instruction in by_number.values():
+        for operand in instruction.operands:
+            readers.setdefault(operand, []).append(instruction)
     found = []
     for instruction in by_number.values():
         kind = instruction.opcode.removesuffix("-start")
         if kind in _KINDS:
             size = _size(instruction.shape, last=instruction.opcode != kind)
             argument = _argument(instruction, by_number) if instruction.is_main else None
-            found.append(Transfer(kind, size, instruction.file, instruction.line, argument))
+            place = _place(instruction, readers)
+            found.append(Transfer(kind, size, place.file, place.line, argument))
     return found
+
+
+def _place(instruction: Instruction, readers: dict[int, list[Instruction]]) -> Instruction:
+    """The instruction itself, or the first that reads its result and has a line.
+
+    From jaxlib 0.12 on, what the partitioner puts in has the name of what it moves, and no line.
+    """
+    waiting, seen = [instruction], {instruction.number}
+    for one in waiting:
+        if one.file:
+            return one
+        for reader in readers.get(one.number, ()):
+            if reader.number not in seen:
+                seen.add(reader.number)
+                waiting.append(reader)
+    return instruction
 
 
 def _argument(instruction: Instruction, by_number: dict[int, Instruction]) -> int | None:
