@@ -158,9 +158,7 @@ def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: ShardingLike | No
     >>> st.lax.empty((2,), float)
     Array([0., 0.], dtype=float32)
     """
-    if out_sharding is not None:
-        return laid_out(empty(shape, dtype), out_sharding, "empty")
-    return _filled("empty", shape, 0, dtype)
+    return laid_out(_filled("empty", shape, 0, dtype), out_sharding, "empty")
 
 
 def shape_as_value(shape: Sequence[int]) -> Array:

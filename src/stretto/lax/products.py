@@ -89,15 +89,6 @@ def dot(
     >>> st.lax.dot(st.numpy.ones((2, 3)), st.numpy.ones(3))
     Array([3., 3.], dtype=float32)
     """
-    if out_sharding is not None:
-        result = dot(
-            lhs,
-            rhs,
-            dimension_numbers=dimension_numbers,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
-        return laid_out(result, out_sharding, "dot")
     x, y = promote_dtypes("dot", lhs, rhs)
     if dimension_numbers is None:
         if not (0 < x.ndim <= 2 and 0 < y.ndim <= 2):
@@ -106,7 +97,8 @@ def dot(
                 f"{x.type} and {y.type}; use dot_general or numpy.matmul"
             )
         dimension_numbers = (((x.ndim - 1,), (0,)), ((), ()))
-    return contracted("dot", x, y, dimension_numbers, precision, preferred_element_type)
+    result = contracted("dot", x, y, dimension_numbers, precision, preferred_element_type)
+    return laid_out(result, out_sharding, "dot")
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
@@ -191,7 +183,7 @@ def ragged_dot(
     Array([ 1., 10., 10.,  0.], dtype=float32)
     """
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
-    return _ragged(
+    product = _ragged(
         "ragged_dot",
         lhs,
         rhs,
@@ -200,8 +192,8 @@ def ragged_dot(
         precision,
         preferred_element_type,
         group_offset,
-        out_sharding,
     )
+    return laid_out(product, out_sharding, "ragged_dot")
 
 
 def ragged_dot_general(
@@ -249,7 +241,7 @@ def ragged_dot_general(
     >>> st.lax.ragged_dot_general(snp.ones(5), snp.ones(5), snp.array([2, 3]), numbers)
     Array([2., 3.], dtype=float32)
     """
-    return _ragged(
+    product = _ragged(
         "ragged_dot_general",
         lhs,
         rhs,
@@ -258,8 +250,8 @@ def ragged_dot_general(
         precision,
         preferred_element_type,
         group_offset,
-        out_sharding,
     )
+    return laid_out(product, out_sharding, "ragged_dot_general")
 
 
 def _ragged(
@@ -271,21 +263,7 @@ def _ragged(
     precision: PrecisionLike,
     preferred_element_type: DTypeLike | None,
     group_offset: None,
-    out_sharding: ShardingLike | None,
 ) -> Array:
-    if out_sharding is not None:
-        result = _ragged(
-            caller,
-            lhs,
-            rhs,
-            group_sizes,
-            ragged_dot_dimension_numbers,
-            precision,
-            preferred_element_type,
-            group_offset,
-            None,
-        )
-        return laid_out(result, out_sharding, caller)
     if group_offset is not None:
         raise NotImplementedError(
             f"{caller}: group_offset must be None; slice rhs and group_sizes for some groups only"

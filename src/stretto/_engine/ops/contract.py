@@ -322,13 +322,11 @@ def dot_general(
     >>> st.lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
     (4, 2, 5)
     """
-    if out_sharding is not None:
-        result = dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
-        return laid_out(result, out_sharding, "dot_general")
     left, right = promote_dtypes("dot_general", lhs, rhs)
-    return contracted(
+    result = contracted(
         "dot_general", left, right, dimension_numbers, precision, preferred_element_type
     )
+    return laid_out(result, out_sharding, "dot_general")
 
 
 def _axis_pairs(dimension_numbers: Any, caller: str) -> tuple[Any, Any]:

@@ -346,13 +346,11 @@ def runner(
 ) -> Callable[[Sequence[Array]], list[Array]]:
     """``run_on`` for arrays that have these shardings, each the very object; None for none."""
     ins = executable.placement.ins
-    results = list(zip(executable.out_types, executable.outs, strict=True))
     if any([has != wanted for has, wanted in zip(there, ins, strict=True)]):
         return functools.partial(run_on, executable)
 
     def run(args: Sequence[Array]) -> list[Array]:
-        buffers = executable([x.to_give() for x in args])
-        return [of_parts(t, b, s) for b, (t, s) in zip(buffers, results, strict=True)]
+        return results_of(executable, executable([x.to_give() for x in args]))
 
     return run
 

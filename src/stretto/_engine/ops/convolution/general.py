@@ -395,22 +395,7 @@ def conv_general_dilated(
     >>> st.lax.conv_general_dilated(image, kernel, (2, 2), "SAME").shape
     (1, 16, 4, 4)
     """
-    if out_sharding is not None:
-        result = conv_general_dilated(
-            lhs,
-            rhs,
-            window_strides,
-            padding,
-            lhs_dilation,
-            rhs_dilation,
-            dimension_numbers,
-            feature_group_count,
-            batch_group_count,
-            precision,
-            preferred_element_type,
-        )
-        return laid_out(result, out_sharding, "conv_general_dilated")
-    return convolved(
+    result = convolved(
         "conv_general_dilated",
         lhs,
         rhs,
@@ -424,6 +409,7 @@ def conv_general_dilated(
         precision,
         preferred_element_type,
     )
+    return laid_out(result, out_sharding, "conv_general_dilated")
 
 
 def convolved(
