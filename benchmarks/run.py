@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,7 +66,10 @@ class Run:
 
 
 def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Console) -> Run:
-    """Measure the workloads, in turns between the frameworks."""
+    """Measure the workloads, in turns between the frameworks.
+
+    An interruption ends it after the last whole row, and what was measured is kept.
+    """
     seconds = options.seconds[options.mode]
     done = Run(
         {
@@ -108,7 +112,8 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
             name: {key: worker.about[key] for key in ("versions", "python", "settings")}
             for name, worker in workers.items()
         }
-        with console.status("", refresh_per_second=1) as status:
+        with console.status("", refresh_per_second=1) as status, suppress(KeyboardInterrupt):
+            done.about["interrupted"] = True
             for workload in workloads:
                 start_of_row = time.perf_counter()
                 row = measure(
@@ -127,6 +132,7 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
                 console.print(f"{workload.name}: {row.seconds:.0f} s", style="dim")
                 done.rows.append(row)
                 done.failures += row.failures
+            done.about["interrupted"] = False
     return done
 
 
@@ -204,6 +210,8 @@ def end(done: Run, options: argparse.Namespace, console: Console) -> int:
         Console(stderr=True).print(
             message, style="red", markup=False, highlight=False, soft_wrap=True
         )
+    if done.about["interrupted"]:
+        return 128 + signal.SIGINT
     return 1 if done.failures else 0
 
 
@@ -220,6 +228,9 @@ def _print_circumstances(done: Run, console: Console) -> None:
     if load and load[0] > about["cores"] / 2:
         busy = f"The machine was busy when this began (load {load[0]:.1f}): mind the spread."
         console.print(busy, style="yellow", soft_wrap=True)
+    if done.about["interrupted"]:
+        rows = f"Interrupted: {len(done.rows)} rows were measured."
+        console.print(rows, style="yellow", soft_wrap=True)
     if rounds is not None and 0 < rounds < 5:
         console.print("Fewer than 5 rounds: no measurement.", style="yellow", soft_wrap=True)
 
