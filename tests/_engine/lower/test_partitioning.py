@@ -1,7 +1,7 @@
 """Meshes and shardings as a text says them."""
 
 from stretto import NamedSharding, P
-from stretto._engine.lower.partitioning import Meshes
+from stretto._engine.lower.partitioning import Meshes, by_batch
 from stretto.sharding import Mesh
 from tests._engine.core.test_mesh import places
 
@@ -18,3 +18,14 @@ def test_shardings():
         r'sdy.mesh @mesh_0 = <["x"=2, "a \22y\22"=3]>',
         'sdy.mesh @mesh_1 = <["axis_0"=6]>',
     ]
+
+
+def test_rules_of_what_is_done_by_batch():
+    rule = by_batch([(8, 5, 5), (8, 5, 2)], [(8, 5, 2), (8,)], 1)
+    assert rule == (
+        "#sdy.op_sharding_rule<([i, j, k], [i, l, m])->([i, n, o], [i]) "
+        "{i=8, j=5, k=5, l=5, m=2, n=5, o=2} need_replication={j, k, l, m, n, o}, custom>"
+    )
+    many = by_batch([(2,) * 20], [(2,) * 20], 20)
+    assert many.startswith("#sdy.op_sharding_rule<([i, j,") and "z, z_1, z_2])->" in many
+    assert "need_replication" not in many

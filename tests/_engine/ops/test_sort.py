@@ -1,5 +1,7 @@
 """Sorting and the k greatest: the laws, and NumPy."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+import stretto
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
 from stretto._engine.core.config import enable_x64
@@ -14,6 +17,7 @@ from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import Sort, TopK, argsort, sort, sort_operands, stable_order, top_k
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
+from tests.meshes import mesh
 
 BOTH = pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn)
@@ -214,3 +218,18 @@ def test_the_greatest_along_any_axis():
     assert (values.tolist(), places.tolist()) == ([[7, 5, 8], [4, 3, 6]], [[2, 0, 2], [1, 1, 1]])
     with pytest.raises(ValueError, match="top_k: axis 2 is out of bounds"):
         top_k(x, 2, axis=2)
+
+
+@pytest.mark.devices
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint16, bool, np.float16])
+def test_top_k_where_rows_are_split_needs_no_collective(dtype):
+    x = np.random.default_rng(0).integers(-3, 4, (16, 9)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[::2, :4] = np.nan, -np.inf, 0.0, -0.0
+    split = stretto.device_put(x, stretto.NamedSharding(mesh(x=8), stretto.P("x")))
+    f = jit(lambda x: top_k(x, 5))
+    assert not re.search(r"all-gather|all-to-all|all-reduce", f.lower(split).compile().as_text())
+    for out, whole in zip(f(split), f(x), strict=True):
+        np.testing.assert_array_equal(out, whole)
+    across = stretto.device_put(x, stretto.NamedSharding(mesh(x=8), stretto.P("x"))).T
+    np.testing.assert_array_equal(f(across)[1], f(x.T)[1])

@@ -55,6 +55,18 @@ class Collectives(Writer):
             return []
         return [f"sdy.sharding = {self._meshes.sharding(sharding, type.ndim)}"]
 
+    def by_batch(
+        self, operands: Sequence[Operand], outs: Sequence[ArrayType], batch_axes: int
+    ) -> str:
+        """The attributes by which a call is done part by part, if there are parts."""
+        if not self.partitioned:
+            return ""
+        rule = partitioning.by_batch(
+            [x.type.shape for x in operands], [t.shape for t in outs], batch_axes
+        )
+        count = f'mhlo.frontend_attributes = {{num_batch_dims = "{batch_axes}"}}'
+        return f", {count}, sdy.sharding_rule = {rule}"
+
     def manual(
         self,
         operands: Sequence[Operand],

@@ -11,7 +11,7 @@ from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, axes_of
 from stretto._engine.core.shardings import NamedSharding, Sharding
 from stretto._engine.lower.text import escaped
 
-__all__ = ["Meshes"]
+__all__ = ["Meshes", "by_batch"]
 
 
 class Meshes:
@@ -60,3 +60,33 @@ def _axes(mesh: Mesh) -> dict[object, str]:
         name: f'"{escaped(name) if isinstance(name, str) else f"axis_{k}"}"'
         for k, name in enumerate(mesh.axis_names)
     }
+
+
+def by_batch(
+    operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]], batch_axes: int
+) -> str:
+    """The rule by which shardings go through an operation on each element of the first axes.
+
+    The shapes of operands and results begin with the same ``batch_axes``; along all further axes
+    each device needs the whole.
+    """
+    sizes = list((*operands, *results)[0][:batch_axes])
+
+    def factors(shape: Sequence[int]) -> str:
+        numbers = [*range(batch_axes)]
+        for size in shape[batch_axes:]:
+            numbers.append(len(sizes))
+            sizes.append(size)
+        return f"[{', '.join(map(_factor, numbers))}]"
+
+    taken, given = [", ".join(map(factors, shapes)) for shapes in (operands, results)]
+    of_sizes = ", ".join([f"{_factor(k)}={size}" for k, size in enumerate(sizes)])
+    whole = ", ".join(map(_factor, range(batch_axes, len(sizes))))
+    needed = f" need_replication={{{whole}}}" if whole else ""
+    return f"#sdy.op_sharding_rule<({taken})->({given}) {{{of_sizes}}}{needed}, custom>"
+
+
+def _factor(k: int) -> str:
+    """The name of a factor, as Shardy writes it: i to z, then z_1, z_2 and so on."""
+    letters = "ijklmnopqrstuvwxyz"
+    return letters[k] if k < len(letters) else f"z_{k - len(letters) + 1}"

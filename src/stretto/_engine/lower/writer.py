@@ -132,12 +132,15 @@ class Writer:
         layouts: Sequence[Sequence[Sequence[int]]],
         aliases: Mapping[int, int] = MappingProxyType({}),
         side_effect: bool = False,
+        batch_axes: int = 0,
     ) -> list[Operand]:
         """Write a call of a registered function, by XLA's typed foreign function interface.
 
         ``config`` holds its attributes in MLIR syntax, ``layouts`` the axes of each operand and
         result, the fastest varying first, and ``aliases`` maps results to operands whose memory
-        they may use. With a ``side_effect`` the call stays even if nothing reads its results.
+        they may use. With a ``side_effect`` the call stays even if nothing reads its results. Along
+        so many first ``batch_axes`` it does the same for each element, so that parts of its
+        operands have parts of its results.
         """
         orders = [
             ", ".join(f"dense<{list(axes)}> : tensor<{len(axes)}xindex>" for axes in group)
@@ -156,8 +159,15 @@ class Writer:
             f'call_target_name = "{target}", api_version = 4 : i32, '
             f"backend_config = {{{settings}}}, operand_layouts = [{orders[0]}], "
             f"result_layouts = [{orders[1]}], output_operand_aliases = [{shared}]"
-            + (", has_side_effect = true" if side_effect else ""),
+            + (", has_side_effect = true" if side_effect else "")
+            + (self.by_batch(operands, outs, batch_axes) if batch_axes else ""),
         )
+
+    def by_batch(
+        self, operands: Sequence[Operand], outs: Sequence[ArrayType], batch_axes: int
+    ) -> str:
+        """The attributes by which a call is done part by part, if there are parts."""
+        return ""
 
     def region(
         self,

@@ -23,7 +23,7 @@ from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, check_axes, move_axis, move_to_front
 from stretto._engine.ops.reducing.reduce import widened
-from stretto._engine.ops.shape import rev, slice_
+from stretto._engine.ops.shape import rev, slice_, slice_in_dim
 from stretto._engine.ops.sign_bits import has_negative_zero
 from stretto._engine.ops.sort_lowering import canonical_key, lower_sort, order_by_value
 from stretto._engine.ops.thresholds import TOP_K
@@ -199,14 +199,25 @@ class TopK(Primitive):
         return types[0].size >= TOP_K
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """CHLO ``top_k`` of keys in which bits compare as numbers do."""
+        """CHLO ``top_k`` of keys in which bits compare as numbers do.
+
+        For several devices a sort: ``top_k`` brings the whole array to all of them.
+        """
         values, indices = b.outs
         if not values.size:
             return [b.splat(0, values), b.splat(0, indices)]
-        key = canonical_key(b, x)
-        outs = (array_type(values.shape, key.type.dtype), indices)
-        _, order = b.emit_many("top_k", (key,), outs, f"k = {self.k} : i64", dialect="chlo")
+        if b.partitioned:
+            order = b.inline(self._by_sorting, x)
+        else:
+            key = canonical_key(b, x)
+            outs = (array_type(values.shape, key.type.dtype), indices)
+            _, order = b.emit_many("top_k", (key,), outs, f"k = {self.k} : i64", dialect="chlo")
         return [b.inline(lambda v, i: _along(v, i, v.ndim - 1), x, order), order]
+
+    def _by_sorting(self, x: Any) -> Any:
+        """The indices of the k greatest."""
+        falling = argsort(x, descending=True)
+        return convert(slice_in_dim(falling, 0, self.k, 1, x.ndim - 1), _INT32)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The tangents at the indices."""

@@ -191,6 +191,7 @@ class Runtime:
             for name, function in functions.registrations().items():
                 if name.startswith(("lapack_", "tridiagonal_")) and name.endswith("_ffi"):
                     self.xla_client.register_custom_call_target(name, function, "cpu", 1)
+                    self.jax.register_custom_call_as_batch_partitionable(name)
             self._lapack = True
 
     def parse(self, text: str) -> Any:

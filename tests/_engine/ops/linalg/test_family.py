@@ -1,5 +1,6 @@
 """What factorisations share: types that LAPACK takes, empty matrices, failure, many matrices."""
 
+import re
 import subprocess
 import sys
 
@@ -8,10 +9,12 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto import P, scipy
 from stretto._engine.core import tree
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.linalg.family import check_matrix, subset_of
 from stretto.lax import linalg
+from tests.meshes import mesh
 
 FUNCTIONS = {
     "cholesky": linalg.cholesky,
@@ -164,3 +167,47 @@ def test_a_subset_that_does_not_fit_is_named(subset):
         subset_of("svd", subset, 3)
     with pytest.raises(TypeError, match=r"^svd: subset_by_index must be a sequence of integers"):
         subset_of("svd", 3, 3)
+
+
+def _of_matrices(**functions):
+    return pytest.mark.parametrize("f", functions.values(), ids=functions)
+
+
+@pytest.mark.devices
+@_of_matrices(
+    cholesky=snp.linalg.cholesky,
+    det=snp.linalg.det,
+    eig=snp.linalg.eig,
+    eigh=snp.linalg.eigh,
+    expm=scipy.linalg.expm,
+    inv=snp.linalg.inv,
+    pinv=snp.linalg.pinv,
+    qr=snp.linalg.qr,
+    schur=st.vmap(st.vmap(scipy.linalg.schur)),
+    solve=lambda a: snp.linalg.solve(a, a[..., :2]),
+    sylvester=st.vmap(st.vmap(lambda a: scipy.linalg.solve_sylvester(a, a, a))),
+    svd=snp.linalg.svd,
+    tridiagonal=lambda a: st.lax.linalg.tridiagonal_solve(
+        a[..., 0, :] * snp.arange(5).clip(0, 1), a[..., 1, :] + 9, a[..., 2, :], a
+    ),
+    derivative=st.grad(lambda a: snp.linalg.cholesky(a).sum()),
+)
+@pytest.mark.parametrize("spec", [P("x"), P("x", "y"), P(("y", "x")), P(None, "y")])
+def test_each_device_has_its_matrices_alone(f, spec):
+    half = np.random.default_rng(0).normal(size=(8, 4, 5, 5))
+    a = snp.array(half @ half.swapaxes(-1, -2) + 5 * np.eye(5), "float32")
+    x = st.device_put(a, st.NamedSharding(mesh(x=4, y=2), spec))
+    text = st.jit(f).lower(x).compile().as_text()
+    assert not re.search("all-gather|all-to-all|collective-permute|all-reduce", text)
+    for out, whole in zip(st.tree.leaves(st.jit(f)(x)), st.tree.leaves(st.jit(f)(a)), strict=True):
+        np.testing.assert_array_equal(out, whole)
+
+
+@pytest.mark.devices
+def test_matrices_that_are_split_themselves_are_brought_together():
+    half = np.random.default_rng(0).normal(size=(8, 4, 4))
+    a = snp.array(half @ half.swapaxes(-1, -2) + 5 * np.eye(4), "float32")
+    for spec in (P(None, "x"), P("y", None, "x"), P(None, "y", "x")):
+        x = st.device_put(a, st.NamedSharding(mesh(x=4, y=2), spec))
+        chol = st.jit(snp.linalg.cholesky)
+        np.testing.assert_array_equal(chol(x), chol(a))

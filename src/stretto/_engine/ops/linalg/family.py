@@ -171,6 +171,7 @@ def lapack(
         {name: _attribute(value) for name, value in (config or {}).items()},
         ([layout(x.type) for x in operands], [layout(t) for t in outs]),
         aliases or {},
+        batch_axes=outer,
     )
 
 
