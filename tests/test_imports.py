@@ -23,8 +23,12 @@ PACKAGES = (
     "stretto.scipy",
     "stretto.scipy.stats",
     "stretto.tree",
+    "stretto.torch",
 )
 """Those with imports on demand."""
+
+NEED_PYTORCH = ("capture", "crossing")
+"""Modules of ``stretto.torch`` that import PyTorch, which need not be there."""
 
 ELSEWHERE = (
     "asyncio",
@@ -202,7 +206,7 @@ def test_a_name_is_what_its_module_says_whatever_is_loaded(package):
     """No module of the package hides a function of the same name."""
     module = importlib.import_module(package)
     for info in pkgutil.iter_modules(module.__path__):
-        if info.name not in ("cli", "demo"):
+        if info.name not in ("cli", "demo", *NEED_PYTORCH):
             importlib.import_module(f"{package}.{info.name}")
     for home, names in table_of(package).items():
         for name in names:
@@ -230,6 +234,7 @@ import stretto as st
 from stretto._engine.core.interpreter import Tracer
 
 names = [m.name for m in pkgutil.walk_packages(st.__path__, "stretto.") if ".demo" not in m.name]
+names = [name for name in names if name.split(".")[-1] not in ("capture", "crossing")]
 
 def load(x):
     for name in names:

@@ -29,6 +29,8 @@ class LazyModule:
         self.__dict__["_name"] = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):  # what tools ask of any object
+            raise AttributeError(attribute)
         value = getattr(importlib.import_module(self._name), attribute)
         self.__dict__[attribute] = value
         return value

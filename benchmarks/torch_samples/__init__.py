@@ -1,0 +1,1 @@
+"""PyTorch's own samples of each operation, through the table of ``stretto.torch``."""

@@ -1,0 +1,437 @@
+"""A PyTorch module, exported by PyTorch itself, as a graph and a signature.
+
+``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
+what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
+this module, ``crossing`` and ``back`` import PyTorch. Next, read ``graph``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import operator
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch  # pyright: ignore[reportMissingImports]
+from torch.export import Dim, ExportedProgram, default_decompositions, export  # pyright: ignore[reportMissingImports]
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind  # pyright: ignore[reportMissingImports]
+from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
+
+from stretto.torch.crossing import to_numpy
+from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.signature import Argument, Signature
+from stretto.torch.structure import LEAF, Structure
+
+__all__ = ["Captured", "capture", "read"]
+
+WHOLE = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "celu",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d.input",
+    "conv_transpose3d.input",
+    "cross_entropy_loss",
+    "cumsum",
+    "detach",
+    "einsum",
+    "elu",
+    "embedding",
+    "gelu",
+    "glu",
+    "grid_sampler",
+    "group_norm",
+    "gru.input",
+    "hardsigmoid",
+    "hardswish",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax.int",
+    "logsumexp",
+    "lstm.input",
+    "matmul",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "mish",
+    "one_hot",
+    "pad",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "prelu",
+    "rms_norm",
+    "rnn_relu.input",
+    "rnn_tanh.input",
+    "scaled_dot_product_attention",
+    "selu",
+    "silu",
+    "softmax.int",
+    "softplus",
+    "upsample_bicubic2d.vec",
+    "upsample_bilinear2d.vec",
+    "upsample_linear1d.vec",
+    "upsample_nearest1d.vec",
+    "upsample_nearest2d.vec",
+    "upsample_nearest3d.vec",
+    "upsample_trilinear3d.vec",
+]
+"""The operations of PyTorch that are not decomposed: all overloads of each."""
+
+_NO_GRADIENT = torch.ops.higher_order.wrap_with_set_grad_enabled
+
+_CHECKS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range"}
+"""Operations that check what PyTorch assumed of its example, and have no result."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Captured:
+    """An exported program.
+
+    Args:
+        graph: what it computes.
+        signature: how it is called.
+        constants: the arrays that are neither parameters nor buffers, by name.
+    """
+
+    graph: Graph
+    signature: Signature
+    constants: dict[str, np.ndarray]
+
+
+def capture(
+    module: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    train: bool,
+    dynamic_batch: bool,
+) -> Captured:
+    """Export a module in train or evaluation mode; the module stays as it is.
+
+    Raises what ``torch.export`` raises where it cannot, with a note.
+    """
+    with _in_mode(module, train), warnings.catch_warnings(action="ignore"):
+        exported = _exported(module, args, kwargs, dynamic_batch)
+    return read(exported, inspect.signature(module.forward))
+
+
+@contextmanager
+def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
+    modes = [(part, part.training) for part in module.modules()]
+    module.train(train)
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def _exported(
+    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_batch: bool
+) -> ExportedProgram:
+    first = None
+    if dynamic_batch:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+        shapes = {name: pytree.tree_map(_any_batch, value) for name, value in bound.items()}
+        try:
+            return export(module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False)
+        except Exception as error:
+            first = error
+    try:
+        return export(module, tuple(args), dict(kwargs), strict=False)
+    except Exception as error:
+        error.add_note(
+            f"from_torch: PyTorch cannot export this {type(module).__name__}: what it computes "
+            f"must not depend on the values of tensors, but by torch.cond and the like. "
+            f"torch.export.export(module, args, kwargs, strict=False) shows the same."
+        )
+        raise error from first
+
+
+def _any_batch(leaf: Any) -> Any:
+    """The exporter's word for an axis 0 of any size."""
+    several = isinstance(leaf, torch.Tensor) and leaf.ndim > 0 and leaf.shape[0] > 1
+    return {0: Dim.AUTO} if several else None
+
+
+def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> Captured:
+    """The graph, signature and constants of an exported program.
+
+    ``called`` is the signature of the module's ``forward``, where it is known.
+    """
+    _stop_gradients(exported.graph_module)
+    with warnings.catch_warnings(action="ignore"):  # PyTorch's, about its own internals
+        program = exported.run_decompositions(_decompositions())
+    signature = program.graph_signature
+    inputs, leaves, constants = [], [], {}
+    for spec in signature.input_specs:
+        if spec.kind is InputKind.USER_INPUT:
+            constant = isinstance(spec.arg, ConstantArgument)
+            leaves.append((spec.arg.value,) if constant else ())
+            inputs.append(None if constant else ("argument", spec.arg.name))
+        elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
+            inputs.append((spec.kind.name.lower(), spec.target))
+        elif spec.kind is InputKind.CONSTANT_TENSOR:
+            inputs.append(("constant", spec.target))
+            constants[spec.target] = to_numpy(program.constants[spec.target])
+        else:
+            raise NotImplementedError(
+                f"from_torch: the module holds {spec.target}, which is no tensor: {spec.kind.name}"
+            )
+    outputs = []
+    for spec in signature.output_specs:
+        if spec.kind is OutputKind.BUFFER_MUTATION:
+            outputs.append(("buffer", spec.target))
+        elif spec.kind is OutputKind.USER_OUTPUT:
+            outputs.append(("result", ""))
+        elif spec.kind is OutputKind.USER_INPUT_MUTATION:
+            outputs.append(None)  # arrays never change: what is written into an argument is lost
+        else:
+            raise NotImplementedError(
+                f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
+            )
+    graph = _Reader(program.graph_module).graph(inputs, outputs)
+    return Captured(graph, _signature_of(program, leaves, called), constants)
+
+
+def _decompositions() -> dict[Any, Any]:
+    """PyTorch's own, without those of what has a function here."""
+    table = default_decompositions()
+    for name in WHOLE:
+        packet, _, overload = name.partition(".")
+        operation = getattr(torch.ops.aten, packet)
+        for each in [overload] if overload else operation.overloads():
+            table.pop(getattr(operation, each), None)
+    return table
+
+
+def _stop_gradients(module: torch.fx.GraphModule) -> None:
+    """Detach what is computed without gradients: decompositions would forget that it was."""
+    for part in module.modules():
+        if isinstance(part, torch.fx.GraphModule):
+            for node in part.graph.find_nodes(op="call_function", target=_NO_GRADIENT):
+                if not node.args[0]:
+                    for result in [user for user in node.users if user.target is operator.getitem]:
+                        _detach(part.graph, result)
+            part.recompile()
+
+
+def _detach(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex()):
+        with graph.inserting_after(node):
+            detached = graph.call_function(torch.ops.aten.detach.default, (node,))
+        detached.meta.update(node.meta)
+        node.replace_all_uses_with(detached, lambda user: user is not detached)
+
+
+# Graphs
+
+
+class _Reader:
+    """Reads one graph, and the graphs that it calls."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        self._module = module
+        self._numbers: dict[torch.fx.Node, int] = {}
+        self._subgraphs: dict[str, int] = {}
+        self._graphs: list[Graph] = []
+
+    def graph(
+        self,
+        inputs: Iterable[tuple[str, str] | None] | None = None,
+        outputs: Iterable[tuple[str, str] | None] | None = None,
+    ) -> Graph:
+        """The graph; ``inputs`` and ``outputs`` are kinds and names, None for what is left out."""
+        nodes = list(self._module.graph.nodes)
+        placeholders = [node for node in nodes if node.op == "placeholder"]
+        named = inputs or [("argument", node.name) for node in placeholders]
+        taken = []
+        for about, node in zip(named, placeholders, strict=True):
+            if about is not None:
+                self._numbers[node] = len(taken)
+                taken.append(Input(*about, _type_of(node.meta.get("val"))))
+        (last,) = [node for node in nodes if node.op == "output"]
+        needed = _needed(nodes, last)
+        made = []
+        for node in nodes:
+            if node.op == "call_function" and node in needed:
+                made.append(self._node(node))
+                self._numbers[node] = len(taken) + len(made) - 1
+        results = last.args[0]
+        given = outputs or [("result", "")] * len(results)
+        returned = [
+            Output(*about, self._value(value))
+            for about, value in zip(given, results, strict=True)
+            if about is not None
+        ]
+        return Graph(tuple(taken), tuple(made), tuple(returned), tuple(self._graphs))
+
+    def _node(self, node: torch.fx.Node) -> Node:
+        kwargs = {name: self._value(value) for name, value in node.kwargs.items()}
+        return Node(
+            _name_of(node.target),
+            tuple([self._value(value) for value in node.args]),
+            tuple(sorted([(n, v) for n, v in kwargs.items() if v is not None])),
+            _types_of(node.meta.get("val")),
+            _place_of(node),
+        )
+
+    def _value(self, value: Any) -> Any:
+        """An argument as plain data; devices, layouts and formats of memory mean nothing here."""
+        match value:
+            case torch.fx.Node():
+                return self._called(value) if value.op == "get_attr" else Ref(self._numbers[value])
+            case bool() | int() | float() | complex() | str() | None:
+                return value
+            case tuple() | list():
+                return tuple([self._value(part) for part in value])
+            case torch.dtype():
+                return DType(_dtype_name(value))
+            case torch.device() | torch.layout() | torch.memory_format():
+                return None
+        raise NotImplementedError(f"from_torch: an argument of a {type(value).__name__}: {value}")
+
+    def _called(self, node: torch.fx.Node) -> Subgraph:
+        name = str(node.target)
+        if name not in self._subgraphs:
+            part = getattr(self._module, name)
+            self._subgraphs[name] = len(self._graphs)
+            self._graphs.append(_Reader(part).graph())
+        return Subgraph(self._subgraphs[name])
+
+
+def _needed(nodes: Sequence[torch.fx.Node], last: torch.fx.Node) -> set[torch.fx.Node]:
+    """The nodes that the outputs need."""
+    needed = set(last.all_input_nodes)
+    for node in reversed(nodes):
+        if node in needed and getattr(node.target, "_opname", "") not in _CHECKS:
+            needed.update(node.all_input_nodes)
+    return needed
+
+
+def _name_of(target: Any) -> str:
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target)
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return target.name()
+    return f"{target.__module__.removeprefix('_')}.{target.__name__}"
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _types_of(value: Any) -> tuple[TensorType | None, ...]:
+    parts = value if isinstance(value, (tuple, list)) else (value,)
+    return tuple([_type_of(part) for part in parts])
+
+
+def _type_of(value: Any) -> TensorType | None:
+    if not isinstance(value, torch.Tensor):
+        return None
+    return TensorType(_dtype_name(value.dtype), tuple([_size_of(n) for n in value.shape]))
+
+
+def _size_of(n: Any) -> int | str | None:
+    if isinstance(n, int):
+        return n
+    expression = n.node.expr
+    if expression.is_Integer:
+        return int(expression)
+    return str(expression) if expression.is_Symbol else None
+
+
+def _place_of(node: torch.fx.Node) -> str:
+    """The module, and the line in it, that a node comes from."""
+    stack = list(node.meta.get("nn_module_stack", {}).values())
+    path, kind = stack[-1] if stack else ("", "")
+    lines = (node.meta.get("stack_trace") or "").strip().splitlines()
+    files = [line.strip() for line in lines if line.strip().startswith("File ")]
+    where = files[-1].removeprefix("File ") if files else ""
+    name = kind if isinstance(kind, str) else kind.__qualname__
+    module = f"{path or 'the module'} ({name.rpartition('.')[2]})" if name else path
+    return ", ".join([part for part in (module, where) if part])
+
+
+# Signatures
+
+
+def _signature_of(
+    program: ExportedProgram,
+    leaves: Sequence[tuple[Any, ...]],
+    called: inspect.Signature | None,
+) -> Signature:
+    names, rest, defaults = _parameters(called)
+    args, kwargs = [_structure_of(spec) for spec in _children(program.call_spec.in_spec)]
+    remaining = iter(leaves)
+    arguments = []
+    if not names and not rest:
+        names = tuple([f"argument_{k}" for k in range(len(args.children))])
+    for k, nested in enumerate(args.children):
+        name = names[k] if k < len(names) else f"{rest}[{k - len(names)}]"
+        arguments.append((name, nested))
+    arguments += [
+        (str(name), nested) for name, nested in zip(kwargs.keys, kwargs.children, strict=True)
+    ]
+    read_ = [
+        Argument(name, nested, tuple([next(remaining) for _ in range(nested.size)]))
+        for name, nested in arguments
+    ]
+    results = _structure_of(program.call_spec.out_spec)
+    return Signature(names, rest, defaults, tuple(read_), results)
+
+
+def _parameters(
+    called: inspect.Signature | None,
+) -> tuple[tuple[str, ...], str, tuple[tuple[str, Any], ...]]:
+    names, rest, defaults = [], "", []
+    for parameter in called.parameters.values() if called else ():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            rest = parameter.name
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+        if isinstance(parameter.default, (bool, int, float, str, type(None))):
+            defaults.append((parameter.name, parameter.default))
+    return tuple(names), rest, tuple(defaults)
+
+
+def _children(spec: pytree.TreeSpec) -> Sequence[pytree.TreeSpec]:
+    return [] if spec.is_leaf() else list(spec.children())
+
+
+def _structure_of(spec: pytree.TreeSpec) -> Structure:
+    """A nesting of PyTorch's as plain data."""
+    if spec.is_leaf():
+        return LEAF
+    children = tuple([_structure_of(part) for part in _children(spec)])
+    kind, context = spec.type, spec.context
+    if kind in (tuple, list):
+        return Structure(kind.__name__, children=children)
+    if issubclass(kind, dict) and not hasattr(kind, "to_tuple"):
+        keys = (
+            context[1]
+            if isinstance(context, (tuple, list)) and kind.__name__ == "defaultdict"
+            else context
+        )
+        return Structure("dict", keys=tuple(keys), children=children)
+    fields = getattr(context, "_fields", context)  # a named tuple's context is its class
+    named = context if isinstance(context, type) else kind
+    if isinstance(fields, (tuple, list)) and len(fields) == len(children):
+        return Structure("named", named.__name__, tuple(map(str, fields)), children)
+    raise NotImplementedError(
+        f"from_torch: an argument or a result is a {kind.__name__}, and it is not known what its "
+        f"parts are called; wrap the module in one that takes and gives tuples and dictionaries"
+    )

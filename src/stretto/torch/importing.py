@@ -1,0 +1,152 @@
+"""``from_torch``: PyTorch's modules as modules here.
+
+Next, read ``capture``.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto._engine.core.config import config
+from stretto._engine.core.lazy import LazyModule
+from stretto.torch.module import Held, ImportedModule, assembled
+from stretto.torch.program import Program
+
+if TYPE_CHECKING:  # these import PyTorch
+    import torch  # pyright: ignore[reportMissingImports]
+
+    from stretto.torch import capture, crossing
+else:
+    capture = LazyModule("stretto.torch.capture")
+    crossing = LazyModule("stretto.torch.crossing")
+
+__all__ = ["from_torch"]
+
+
+def from_torch(
+    module: torch.nn.Module | torch.export.ExportedProgram,
+    example_args: Any = (),
+    example_kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_batch: bool = True,
+    train: bool = False,
+) -> ImportedModule:
+    """Make a module here of a PyTorch module, with its weights.
+
+    PyTorch exports it once (``torch.export``), and from there on it runs here, in every
+    transformation; PyTorch is not needed again. Weights are copied: training one does not change
+    the other.
+
+    Args:
+        module: the PyTorch module, on the CPU or not; or an ``ExportedProgram``, which knows its
+            own arguments.
+        example_args: a tuple of arguments of the module, as PyTorch takes them; or the only one.
+            Their shapes and dtypes matter, and the values of what is no tensor.
+        example_kwargs: those by name.
+        dynamic_batch: let axis 0 of arguments have any size, where the module allows it and the
+            example has a size of two or more.
+        train: import the program of train mode, too, so that ``.train()`` may be called.
+
+    Returns:
+        The module, in evaluation mode. Its arrays have the names of ``module.state_dict()``.
+
+    Raises:
+        NotImplementedError: the module has operations that have no function here; all are named.
+        TypeError: it is no PyTorch module.
+
+    PyTorch's own errors are raised where it cannot export the module.
+
+    >>> import stretto as st
+    >>> st.from_torch(lambda x: x)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    TypeError: from_torch: expected a torch.nn.Module, got a function...
+    """
+    if not _is_torch(module, "nn.Module") and not _is_torch(module, "export.ExportedProgram"):
+        raise TypeError(
+            f"from_torch: expected a torch.nn.Module, got a {type(module).__name__}; put a "
+            f"function of PyTorch in the forward of a module"
+        )
+    args = tuple(example_args) if isinstance(example_args, (tuple, list)) else (example_args,)
+    kwargs = dict(example_kwargs or {})
+    if _is_torch(module, "export.ExportedProgram"):
+        exported: Any = module
+        whole, kind = _filled(exported), "ExportedProgram"
+        programs = [_program(capture.read(exported)), None]
+    else:
+        whole, kind = module, type(module).__name__
+        programs = [
+            _program(capture.capture(module, args, kwargs, train=mode, dynamic_batch=dynamic_batch))
+            if mode in ((False, True) if train else (False,))
+            else None
+            for mode in (False, True)
+        ]
+    for program in programs:
+        if program is not None:
+            program.check(f"from_torch: {kind}")
+    return _module_of(whole, kind, *programs)
+
+
+def _is_torch(x: Any, name: str) -> bool:
+    """Whether it is an object of this class of PyTorch's, if that is loaded at all."""
+    found: Any = sys.modules.get("torch")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is not None and isinstance(x, found)
+
+
+def _filled(exported: Any) -> Any:
+    return exported.module()
+
+
+def _program(captured: Any) -> Program:
+    return Program(captured.graph, captured.signature, captured.constants)
+
+
+def _module_of(
+    module: Any, kind: str, evaluation: Program | None, training: Program | None
+) -> ImportedModule:
+    """The module with the arrays of PyTorch's."""
+    used = {
+        x.name
+        for program in (evaluation, training)
+        if program
+        for x in program.graph.inputs
+        if x.kind in ("parameter", "buffer")
+    }
+    ties, seen = [], {}
+    arrays: dict[str, Held] = {}
+    saved = set(module.state_dict())
+    for name, tensor in module.named_parameters(remove_duplicate=False):
+        first = seen.setdefault(_storage(tensor), name)
+        if first != name:
+            ties.append((name, first))
+        else:
+            role = "parameter" if tensor.requires_grad else "buffer"
+            arrays[name] = Held(role, crossing.to_numpy(tensor))
+    for name, tensor in module.named_buffers(remove_duplicate=False):
+        if name in used or name in saved:
+            arrays[name] = Held("buffer", crossing.to_numpy(tensor), name in saved)
+    _warn_of_64_bits(kind, [held.array for held in arrays.values()])
+    kinds = {path: type(part).__name__ for path, part in module.named_modules() if path}
+    return assembled(kind, evaluation, training, tuple(ties), arrays, kinds)
+
+
+def _storage(tensor: Any) -> tuple[Any, ...]:
+    """What two names of one parameter have in common."""
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+
+
+def _warn_of_64_bits(kind: str, arrays: Sequence[np.ndarray]) -> None:
+    wide = [a for a in arrays if a.dtype in (np.float64, np.complex128)]
+    if wide and not config.enable_x64:
+        warnings.warn(
+            f"from_torch: {kind} has {len(wide)} arrays of {wide[0].dtype}, which become those of "
+            f"half the precision while 64-bit types are off; set stretto.config.enable_x64 = True "
+            f"first to keep them",
+            stacklevel=4,
+        )

@@ -1,0 +1,100 @@
+"""What runs a graph: each operation by the function that the table has for it.
+
+Sizes are those of the arguments at hand, so a graph is interpreted anew for each signature, and
+transformations see nothing but ordinary operations. Every result is brought to the dtype that
+PyTorch found, and its known sizes are checked. Next, read ``table``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import canonical_dtype, named_dtype
+from stretto._engine.ops.convert import convert
+from stretto.torch.graph import DType, Graph, Node, Ref, Subgraph, TensorType
+from stretto.torch.table import TABLE
+
+__all__ = ["check", "run"]
+
+
+def check(graph: Graph, caller: str) -> None:
+    """Raise ``NotImplementedError`` if an operation has no function here; it names all of them."""
+    missing: dict[str, str] = {}
+    for node in graph.walk():
+        if node.op not in TABLE:
+            missing.setdefault(node.op, node.place)
+    if missing:
+        listed = "; ".join([f"{op}, in {place}" for op, place in missing.items()])
+        raise NotImplementedError(
+            f"{caller}: {len(missing)} of PyTorch's operations in this module have no function "
+            f"here: {listed}. docs/pytorch-operations.md lists those that have"
+        )
+
+
+def run(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+    """The values of a graph's outputs for these of its inputs.
+
+    Raises:
+        RuntimeError: a result has not the shape that PyTorch found.
+    """
+    values = [*inputs]
+    for node, free in zip(graph.nodes, graph.last_uses, strict=True):
+        try:
+            result = _applied(graph, node, values)
+        except Exception as error:
+            error.add_note(f"This was {node.op} in {node.place} of an imported PyTorch module.")
+            raise
+        values.append(result)
+        for index in free:
+            values[index] = None
+    return [_resolved(graph, output.value, values) for output in graph.outputs]
+
+
+def _applied(graph: Graph, node: Node, values: Sequence[Any]) -> Any:
+    args = [_resolved(graph, x, values) for x in node.args]
+    kwargs = {name: _resolved(graph, x, values) for name, x in node.kwargs}
+    result = TABLE[node.op](*args, **kwargs)
+    if isinstance(result, (tuple, list)):
+        typed = zip(result, node.types, strict=True)
+        return tuple([_checked(node, part, wanted) for part, wanted in typed])
+    return _checked(node, result, node.types[0] if node.types else None)
+
+
+def _resolved(graph: Graph, x: Any, values: Sequence[Any]) -> Any:
+    match x:
+        case Ref():
+            return values[x.index]
+        case tuple():
+            return tuple([_resolved(graph, part, values) for part in x])
+        case DType():
+            return dtype_of(x.name)
+        case Subgraph():
+            called = graph.subgraphs[x.index]
+            return lambda *inputs: run(called, inputs)
+    return x
+
+
+def dtype_of(name: str) -> np.dtype:
+    """The dtype of this name, or the one that stands for it where 64-bit types are off."""
+    return canonical_dtype(named_dtype(name))
+
+
+def _checked(node: Node, value: Any, wanted: TensorType | None) -> Any:
+    """A result in the dtype that PyTorch found for it, if it is a tensor's."""
+    if wanted is None or value is None:
+        return value
+    array = value if isinstance(value, Value) else as_value(value, node.op)
+    shape = array.shape
+    if len(shape) != len(wanted.shape) or any(
+        [isinstance(n, int) and n != m for n, m in zip(wanted.shape, shape, strict=True)]
+    ):
+        raise RuntimeError(
+            f"{node.op}: the result should have the shape {wanted.shape}, and has {shape}: this is "
+            f"a fault of the table"
+        )
+    dtype = dtype_of(wanted.dtype)
+    return array if array.dtype == dtype else convert(array, dtype)

@@ -1,0 +1,325 @@
+"""Normalisation, pooling, resizing, recurrent networks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import stretto.numpy as snp
+from stretto import lax
+from stretto.nn import functional as F
+
+__all__ = ["TABLE"]
+
+
+# Normalisation. PyTorch gives the statistics beside the result, for its backward pass.
+
+
+def _along_channels(x: Any, value: Any) -> Any:
+    return value.reshape((-1,) + (1,) * (x.ndim - 2))
+
+
+def _batch_norm(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Any, Any, Any, Any, Any]:
+    """The result, the batch's mean and inverse deviation, and the next running statistics."""
+    if not training:
+        out = F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
+        empty = snp.zeros(0, x.dtype)
+        return out, empty, empty, running_mean, running_var
+    mean, variance = F.batch_statistics(x)
+    out = F.batch_norm(x, mean, variance, weight, bias, eps=eps)
+    count = x.size // x.shape[1]
+    inverse = 1 / snp.sqrt(variance + eps)
+    if running_mean is None:
+        return out, mean, inverse, None, None
+    still = lax.stop_gradient((mean, variance * (count / max(count - 1, 1))))
+    moved = [
+        old + momentum * (new.astype(old.dtype) - old)
+        for old, new in zip((running_mean, running_var), still, strict=True)
+    ]
+    return out, mean, inverse, *moved
+
+
+def _batch_norm_in_evaluation(
+    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
+) -> Any:
+    return _batch_norm(x, weight, bias, mean, variance, False, momentum, eps)[:3]
+
+
+def _batch_norm_without_statistics(
+    x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    return _batch_norm(x, weight, bias, None, None, True, momentum, eps)[:3]
+
+
+def _native_layer_norm(x: Any, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    mean = snp.mean(x, axes, keepdims=True)
+    inverse = 1 / snp.sqrt(snp.var(x, axes, keepdims=True) + eps)
+    return F.layer_norm(x, tuple(shape), weight, bias, eps), mean, inverse
+
+
+def _layer_norm(
+    x: Any,
+    shape: Sequence[int],
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Any:
+    return F.layer_norm(x, tuple(shape), weight, bias, eps)
+
+
+def _native_group_norm(
+    x: Any, weight: Any, bias: Any, n: int, channels: int, size: int, groups: int, eps: float
+) -> Any:
+    rows = x.reshape((n, groups, channels // groups * size))
+    mean = snp.mean(rows, -1)
+    inverse = 1 / snp.sqrt(snp.var(rows, -1) + eps)
+    return F.group_norm(x, groups, weight, bias, eps), mean, inverse
+
+
+def _group_norm(
+    x: Any,
+    groups: int,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Any:
+    return F.group_norm(x, groups, weight, bias, eps)
+
+
+def _rms_norm(x: Any, shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
+    return F.rms_norm(x, tuple(shape), weight, eps)
+
+
+# Pooling: PyTorch's empty stride is the size of the window.
+
+
+def _pooled(pool: Callable[..., Any]) -> Callable[..., Any]:
+    def pooled(x: Any, kernel_size: Sequence[int], stride: Sequence[int] = (), *more: Any) -> Any:
+        n = len(kernel_size)
+        sizes = [
+            tuple(part) * n if isinstance(part, tuple) and len(part) == 1 else part
+            for part in (kernel_size, stride or kernel_size, *more)
+        ]
+        return pool(x, *sizes)
+
+    return pooled
+
+
+def _with_places(pool: Callable[..., Any]) -> Callable[..., Any]:
+    pooled = _pooled(lambda *args: pool(*args, return_indices=True))
+
+    def both(
+        x: Any,
+        kernel_size: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+        ceil_mode: bool = False,
+    ) -> Any:
+        return pooled(x, kernel_size, stride, padding, dilation, ceil_mode)
+
+    return both
+
+
+def _adaptive(pool: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, output_size: pool(x, tuple(output_size))
+
+
+def _adaptive_with_places(pool: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, output_size: pool(x, tuple(output_size), return_indices=True)
+
+
+# Resizing
+
+
+def _resized(mode: str, aligns: bool) -> Callable[..., Any]:
+    def resized(x: Any, output_size: Sequence[int] | None, *more: Any) -> Any:
+        corners, factors = more if aligns else (None, *more)
+        if output_size is not None:
+            return F.interpolate(x, tuple(output_size), mode=mode, align_corners=corners)
+        return F.interpolate(x, scale_factor=tuple(factors), mode=mode, align_corners=corners)
+
+    return resized
+
+
+def _unnormalised(grid: Any, size: int, align_corners: bool) -> Any:
+    """From -1 to 1 to the indices of elements."""
+    if align_corners:
+        return (grid + 1) / 2 * (size - 1)
+    return ((grid + 1) * size - 1) / 2
+
+
+def _reflected(place: Any, size: int, align_corners: bool) -> Any:
+    low, span = (0.0, size - 1) if align_corners else (-0.5, size)
+    if span == 0:
+        return snp.zeros_like(place)
+    distance = snp.abs(place - low)
+    turns, rest = snp.floor(distance / span), snp.fmod(distance, span)
+    return snp.where(turns % 2 == 0, rest, span - rest) + low
+
+
+def _grid_sampled(x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
+    """Elements at places between others: linear (0) or nearest (1), in two or three dimensions.
+
+    Outside there are zeros (0), the border (1), or reflections (2).
+    """
+    if interpolation == 2:
+        return _bicubic(x, grid, padding, align_corners)
+    sizes = x.shape[2:]
+    places = [
+        _padded(_unnormalised(grid[..., -1 - k], n, align_corners), n, padding, align_corners)
+        for k, n in enumerate(sizes)
+    ]
+    if interpolation == 1:
+        return _elements(x, [snp.round(place) for place in places])
+    low = [snp.floor(place) for place in places]
+    out = 0
+    for corner in itertools.product((0, 1), repeat=len(sizes)):
+        weight: Any = 1
+        for side, place, start in zip(corner, places, low, strict=True):
+            weight = weight * (place - start if side else 1 - (place - start))
+        at = [start + side for start, side in zip(low, corner, strict=True)]
+        out = out + _elements(x, at) * weight[:, None]
+    return out
+
+
+def _padded(place: Any, size: int, padding: int, align_corners: bool) -> Any:
+    if padding == 0:
+        return place
+    if padding == 2:
+        place = _reflected(place, size, align_corners)
+    return snp.clip(place, 0, size - 1)
+
+
+def _elements(x: Any, at: Sequence[Any]) -> Any:
+    """The elements at whole places, as floats; zeros outside."""
+    batch = snp.arange(x.shape[0]).reshape((-1,) + (1,) * (at[0].ndim - 1))
+    inside: Any = True
+    index = []
+    for place, n in zip(at, x.shape[2:], strict=True):
+        inside = inside & (place >= 0) & (place <= n - 1)
+        index.append(snp.clip(snp.nan_to_num(place), 0, n - 1).astype(snp.int32))
+    found = snp.moveaxis(snp.moveaxis(x, 1, -1)[(batch, *index)], -1, 1)
+    return snp.where(inside[:, None], found, 0)
+
+
+def _bicubic(x: Any, grid: Any, padding: int, align_corners: bool) -> Any:
+    height, width = x.shape[2:]
+    across = _unnormalised(grid[..., 0], width, align_corners)
+    down = _unnormalised(grid[..., 1], height, align_corners)
+    left, top = snp.floor(across), snp.floor(down)
+    out = 0
+    for j, row in enumerate(_cubic(down - top)):
+        for i, column in enumerate(_cubic(across - left)):
+            at = [
+                _padded(top + (j - 1), height, padding, align_corners),
+                _padded(left + (i - 1), width, padding, align_corners),
+            ]
+            out = out + _elements(x, at) * (row * column)[:, None]
+    return out
+
+
+def _cubic(t: Any, a: float = -0.75) -> list[Any]:
+    """The weights of the four elements around a place, by Keys's convolution."""
+
+    def near(x: Any) -> Any:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Any) -> Any:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """Bags that begin at ``offsets``: their sums (0), means (1) or maxima (2)."""
+    starts = offsets[:-1] if include_last_offset else offsets
+    bag = snp.sum(snp.arange(indices.shape[0])[:, None] >= starts[None, :], -1) - 1
+    rows = weight[indices]
+    counts = indices != padding_idx if padding_idx >= 0 else snp.ones(indices.shape, bool)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    shape = (starts.shape[0], weight.shape[1])
+    many = snp.zeros(shape[0], snp.int32).at[bag].add(counts.astype(snp.int32))
+    if mode == 2:
+        rows = snp.where(counts[:, None], rows, -snp.inf)
+        out = snp.full(shape, -snp.inf, weight.dtype).at[bag].max(rows)
+        out = snp.where((many > 0)[:, None], out, 0)
+    else:
+        out = snp.zeros(shape, weight.dtype).at[bag].add(snp.where(counts[:, None], rows, 0))
+        out = out / snp.maximum(many, 1)[:, None] if mode == 1 else out
+    return out, bag, many, many
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten._native_batch_norm_legit.no_stats": _batch_norm_without_statistics,
+    "aten._native_batch_norm_legit_functional.default": _batch_norm,
+    "aten._native_batch_norm_legit_no_training.default": _batch_norm_in_evaluation,
+    "aten.group_norm.default": _group_norm,
+    "aten.layer_norm.default": _layer_norm,
+    "aten.native_group_norm.default": _native_group_norm,
+    "aten.native_layer_norm.default": _native_layer_norm,
+    "aten.rms_norm.default": _rms_norm,
+    **{
+        f"aten.{kind}_pool{n}d.default": _pooled(getattr(F, f"{kind}_pool{n}d"))
+        for kind in ("avg", "max")
+        for n in (1, 2, 3)
+    },
+    **{
+        f"aten.max_pool{n}d_with_indices.default": _with_places(getattr(F, f"max_pool{n}d"))
+        for n in (2, 3)
+    },
+    **{
+        f"aten.adaptive_avg_pool{n}d.default": _adaptive(getattr(F, f"adaptive_avg_pool{n}d"))
+        for n in (1, 2, 3)
+    },
+    "aten._adaptive_avg_pool2d.default": _adaptive(F.adaptive_avg_pool2d),
+    "aten._adaptive_avg_pool3d.default": _adaptive(F.adaptive_avg_pool3d),
+    **{
+        f"aten.adaptive_max_pool{n}d.default": _adaptive_with_places(
+            getattr(F, f"adaptive_max_pool{n}d")
+        )
+        for n in (1, 2, 3)
+    },
+    "aten.upsample_bicubic2d.vec": _resized("bicubic", True),
+    "aten.upsample_bilinear2d.vec": _resized("bilinear", True),
+    "aten.upsample_linear1d.vec": _resized("linear", True),
+    "aten.upsample_nearest1d.vec": _resized("nearest", False),
+    "aten.upsample_nearest2d.vec": _resized("nearest", False),
+    "aten.upsample_nearest3d.vec": _resized("nearest", False),
+    "aten.upsample_trilinear3d.vec": _resized("trilinear", True),
+    "aten.grid_sampler.default": _grid_sampled,
+    "aten.grid_sampler_2d.default": _grid_sampled,
+    "aten.grid_sampler_3d.default": _grid_sampled,
+    "aten.im2col.default": F.unfold,
+    "aten.col2im.default": F.fold,
+    "aten._embedding_bag.default": _embedding_bag,
+    "aten._embedding_bag_forward_only.default": _embedding_bag,
+    "aten.gru.input": F.gru,
+    "aten.lstm.input": F.lstm,
+    "aten.rnn_relu.input": F.rnn_relu,
+    "aten.rnn_tanh.input": F.rnn_tanh,
+}

@@ -1,0 +1,145 @@
+"""Factorisations, solutions of equations, and Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import stretto.numpy as snp
+from stretto import lax
+from stretto.scipy.linalg import expm
+
+__all__ = ["TABLE"]
+
+
+def _cholesky(a: Any, *, upper: bool = False, check_errors: bool = False) -> tuple[Any, Any]:
+    factor = snp.linalg.cholesky(a, upper=upper)
+    return factor, snp.zeros(a.shape[:-2], snp.int32)
+
+
+def _solved(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+    """The solution, the factors, pivots and LAPACK's report."""
+    vector = b.ndim == a.ndim - 1
+    right = b[..., None] if vector else b
+    if left:
+        x = snp.linalg.solve(a, right)
+    else:
+        x = snp.swapaxes(
+            snp.linalg.solve(snp.swapaxes(a, -1, -2), snp.swapaxes(right, -1, -2)), -1, -2
+        )
+    return x[..., 0] if vector else x, *_factored(a)
+
+
+def _factored(a: Any, *, pivot: bool = True, check_errors: bool = False) -> tuple[Any, Any, Any]:
+    """The factors, pivots from one, and LAPACK's report."""
+    lu, pivots, _ = lax.linalg.lu(a)
+    return lu, pivots + 1, snp.zeros(a.shape[:-2], snp.int32)
+
+
+def _solved_by_factor(b: Any, factor: Any, upper: bool = False) -> Any:
+    half = snp.swapaxes(factor.conj(), -1, -2) if upper else factor
+    first = lax.linalg.triangular_solve(half, b, left_side=True, lower=True)
+    return lax.linalg.triangular_solve(
+        half, first, left_side=True, lower=True, transpose_a=True, conjugate_a=True
+    )
+
+
+def _inverse_by_factor(factor: Any, upper: bool = False) -> Any:
+    one = snp.broadcast_to(snp.eye(factor.shape[-1], dtype=factor.dtype), factor.shape)
+    return _solved_by_factor(one, factor, upper)
+
+
+def _triangle_solved(
+    a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Any:
+    return lax.linalg.triangular_solve(
+        a, b, left_side=left, lower=not upper, unit_diagonal=unitriangular
+    )
+
+
+def _inverse(a: Any, *, check_errors: bool = False) -> tuple[Any, Any]:
+    return snp.linalg.inv(a), snp.zeros(a.shape[:-2], snp.int32)
+
+
+def _determinant(a: Any) -> tuple[Any, Any, Any]:
+    lu, pivots, _ = lax.linalg.lu(a)
+    return snp.linalg.det(a), lu, pivots + 1
+
+
+def _log_determinant(a: Any) -> tuple[Any, Any, Any, Any]:
+    sign, logarithm = snp.linalg.slogdet(a)
+    lu, pivots, _ = lax.linalg.lu(a)
+    return sign, logarithm, lu, pivots + 1
+
+
+def _symmetric_eigen(a: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, ...]:
+    if not compute_v:
+        values = snp.linalg.eigvalsh(a, UPLO, symmetrize_input=False)
+        return values, snp.zeros(0, a.dtype)
+    return tuple(snp.linalg.eigh(a, UPLO, symmetrize_input=False))
+
+
+def _singular(
+    a: Any, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
+) -> tuple[Any, ...]:
+    if not compute_uv:
+        empty = snp.zeros(0, a.dtype)
+        return empty, snp.linalg.svdvals(a), empty
+    return tuple(snp.linalg.svd(a, full_matrices=full_matrices))
+
+
+def _qr(a: Any, mode: str = "reduced") -> tuple[Any, ...]:
+    if mode == "r":
+        return snp.zeros(0, a.dtype), snp.linalg.qr(a, "r")
+    return tuple(snp.linalg.qr(a, mode))
+
+
+_SCALES: tuple[Callable[[int], float], ...] = (lambda n: 1.0, lambda n: n**-0.5, lambda n: 1.0 / n)
+"""PyTorch's numbers for the normalisation of a Fourier transform."""
+
+
+def _points(x: Any, dim: Sequence[int]) -> int:
+    count = 1
+    for axis in dim:
+        count *= x.shape[axis]
+    return count
+
+
+def _complex(x: Any, dim: Sequence[int], normalization: int, forward: bool) -> Any:
+    n = _points(x, dim)
+    transform = snp.fft.fftn if forward else snp.fft.ifftn
+    return transform(x, axes=tuple(dim)) * (_SCALES[normalization](n) * (1 if forward else n))
+
+
+def _of_real(x: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
+    transform = snp.fft.rfftn if onesided else snp.fft.fftn
+    return transform(x, axes=tuple(dim)) * _SCALES[normalization](_points(x, dim))
+
+
+def _to_real(x: Any, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
+    others = dim[:-1]
+    sizes = [*[x.shape[axis] for axis in others], last_dim_size]
+    n = _points(x, others) * last_dim_size
+    return snp.fft.irfftn(x, sizes, tuple(dim)) * (_SCALES[normalization](n) * n)
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten._fft_c2c.default": _complex,
+    "aten._fft_c2r.default": _to_real,
+    "aten._fft_r2c.default": _of_real,
+    "aten._linalg_det.default": _determinant,
+    "aten._linalg_eigh.default": _symmetric_eigen,
+    "aten._linalg_slogdet.default": _log_determinant,
+    "aten._linalg_solve_ex.default": _solved,
+    "aten._linalg_svd.default": _singular,
+    "aten.cholesky_inverse.default": _inverse_by_factor,
+    "aten.cholesky_solve.default": _solved_by_factor,
+    "aten.linalg_cholesky_ex.default": _cholesky,
+    "aten.linalg_eig.default": lambda a: tuple(snp.linalg.eig(a)),
+    "aten.linalg_lu_factor_ex.default": _factored,
+    "aten.linalg_matrix_exp.default": expm,
+    "aten.linalg_cross.default": lambda x, y, *, dim=-1: snp.cross(x, y, axis=dim),
+    "aten.linalg_inv_ex.default": _inverse,
+    "aten.linalg_qr.default": _qr,
+    "aten.linalg_solve_triangular.default": _triangle_solved,
+}

@@ -1,0 +1,286 @@
+"""Sums and other reductions, running ones, sorting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import stretto.numpy as snp
+from stretto import lax
+from stretto.scipy.special import logsumexp
+
+__all__ = ["TABLE"]
+
+_Dims = int | Sequence[int] | None
+
+
+def _axes(dim: _Dims) -> Any:
+    """The axes in NumPy's form: no axes at all are all of them."""
+    if dim is None or isinstance(dim, int):
+        return dim
+    return tuple(dim) or None
+
+
+def _over(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction of PyTorch's form, over axes and with a dtype to compute in."""
+
+    def reduced(x: Any, dim: _Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        x = x if dtype is None else x.astype(dtype)
+        return function(x, axis=_axes(dim) if x.ndim else None, keepdims=keepdim and x.ndim > 0)
+
+    return reduced
+
+
+def _variance(
+    x: Any, dim: _Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> Any:
+    correction = 1 if correction is None else correction
+    return snp.var(x, _axes(dim) if x.ndim else None, correction=correction, keepdims=keepdim)
+
+
+def _unbiased(x: Any, dim: _Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+    return _variance(x, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+def _variance_and_mean(
+    x: Any, dim: _Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Any, Any]:
+    mean = snp.mean(x, _axes(dim) if x.ndim else None, keepdims=keepdim)
+    return _variance(x, dim, correction=correction, keepdim=keepdim), mean
+
+
+def _place(function: Callable[..., Any]) -> Callable[..., Any]:
+    def reduced(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        if not x.ndim:
+            return snp.zeros((), snp.int32)
+        return function(x, axis=dim, keepdims=keepdim)
+
+    return reduced
+
+
+def _extreme(values: Callable[..., Any], places: Callable[..., Any]) -> Callable[..., Any]:
+    """The extreme elements along an axis, and where they are."""
+
+    def reduced(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
+        if not x.ndim:
+            return x, snp.zeros((), snp.int32)
+        place = places(x, axis=dim, keepdims=True)
+        value = snp.take_along_axis(x, place, dim)
+        return (value, place) if keepdim else (snp.squeeze(value, dim), snp.squeeze(place, dim))
+
+    return reduced
+
+
+def _norm(
+    x: Any,
+    ord: float = 2,
+    dim: _Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Any:
+    x = x if dtype is None else x.astype(dtype)
+    size, axis = snp.abs(x), _axes(dim) if x.ndim else None
+    over = {"axis": axis, "keepdims": keepdim and x.ndim > 0}
+    if ord == 0:
+        return snp.sum(size != 0, **over)
+    if ord == math.inf:
+        return snp.max(size, **over)
+    if ord == -math.inf:
+        return snp.min(size, **over)
+    if ord == 1:
+        return snp.sum(size, **over)
+    if ord == 2:
+        return _root(snp.sum(size * size, **over))
+    return snp.sum(size**ord, **over) ** (1 / ord)
+
+
+def _two(p: float | None) -> float:
+    return 2 if p is None else p
+
+
+def _root(x: Any) -> Any:
+    """The square root, with a derivative of 0 at 0, as PyTorch's norm has."""
+    return snp.where(x == 0, 0, snp.sqrt(snp.where(x == 0, 1, x)))
+
+
+def _running(function: Callable[..., Any]) -> Callable[..., Any]:
+    def along(x: Any, dim: int, *, dtype: Any = None) -> Any:
+        x = x if dtype is None else x.astype(dtype)
+        return function(x, axis=dim) if x.ndim else x
+
+    return along
+
+
+def _running_extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The extreme so far along an axis, and the last place at which it was met."""
+
+    def along(x: Any, dim: int) -> tuple[Any, Any]:
+        if not x.ndim:
+            return x, snp.zeros((), snp.int32)
+        axis = dim % x.ndim
+        values = function(x, axis=axis)
+        met = (x == values) | (snp.isnan(x) if x.dtype.kind == "f" else False)
+        shape = [-1 if k == axis else 1 for k in range(x.ndim)]
+        places = snp.arange(x.shape[axis]).reshape(shape)
+        return values, lax.cummax(snp.where(met, places, 0), axis=axis)
+
+    return along
+
+
+def _sorted(
+    x: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None
+) -> tuple[Any, Any]:
+    if not x.ndim:
+        return x, snp.zeros((), snp.int32)
+    order = snp.argsort(x, dim, descending=descending)
+    return snp.take_along_axis(x, order, dim), order
+
+
+def _sorted_stably(
+    x: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> tuple[Any, Any]:
+    return _sorted(x, dim, descending)
+
+
+def _top(
+    x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Any, Any]:
+    values, order = _sorted(x, dim, largest) if not (largest and x.ndim) else (None, None)
+    if values is None or order is None:
+        return lax.top_k(x, k, axis=dim)
+    if not x.ndim:
+        return values, order
+    return lax.slice_in_dim(values, 0, k, axis=dim), lax.slice_in_dim(order, 0, k, axis=dim)
+
+
+def _kth(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
+    values, order = _sorted(x, dim)
+    if not x.ndim:
+        return values, order
+    parts = [lax.slice_in_dim(part, k - 1, k, axis=dim) for part in (values, order)]
+    return tuple(parts if keepdim else [snp.squeeze(part, dim) for part in parts])
+
+
+def _median_along(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
+    """The lower of the two in the middle; NaN if there is one."""
+    if not x.ndim:
+        return x, snp.zeros((), snp.int32)
+    values, places = _kth(x, (x.shape[dim] + 1) // 2, dim, True)
+    if x.dtype.kind == "f":
+        missing = snp.isnan(x)
+        first = snp.argmax(missing, axis=dim, keepdims=True)
+        any_ = snp.any(missing, axis=dim, keepdims=True)
+        values = snp.where(any_, snp.nan, values)
+        places = snp.where(any_, first, places)
+    parts = values, places
+    return parts if keepdim else tuple([snp.squeeze(part, dim) for part in parts])
+
+
+def _any_or_all(function: Callable[..., Any]) -> Callable[..., Any]:
+    def reduced(x: Any, dim: _Dims = None, keepdim: bool = False) -> Any:
+        return function(x, axis=_axes(dim) if x.ndim else None, keepdims=keepdim and x.ndim > 0)
+
+    return reduced
+
+
+def _count(x: Any, dim: _Dims = None) -> Any:
+    return snp.sum(x != 0, _axes(dim) if x.ndim else None)
+
+
+def _histogram(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """Counts of equal bins; with both bounds 0, from the least to the greatest element."""
+    low, high = (snp.min(x), snp.max(x)) if min == max == 0 else (min, max)
+    same = snp.equal(low, high)
+    low, high = snp.where(same, low - 1, low), snp.where(same, high + 1, high)
+    place = snp.floor((x - low) * bins / (high - low)).astype(snp.int32)
+    place = snp.where(x == high, bins - 1, place)
+    inside = (x >= low) & (x <= high)
+    counts = snp.zeros(bins, snp.int32).at[snp.where(inside, place, 0)]
+    return counts.add(inside.astype(snp.int32))
+
+
+def _bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    return snp.searchsorted(boundaries, x, side="right" if right else "left")
+
+
+def _searchsorted(
+    sequence: Any,
+    x: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    if sorter is not None:
+        sequence = snp.take_along_axis(sequence, sorter, -1)
+    side = side or ("right" if right else "left")
+    if sequence.ndim == 1:
+        return snp.searchsorted(sequence, x, side=side)
+    below = snp.less_equal if side == "right" else snp.less
+    return snp.sum(below(sequence[..., None, :], x[..., None]), -1)
+
+
+def _families(names: str, function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return {f"aten.{name}": function for name in names.split()}
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    **_families("all.default all.dim all.dims", _any_or_all(snp.all)),
+    **_families("amax.default", _over(snp.max)),
+    **_families("amin.default", _over(snp.min)),
+    **_families("any.default any.dim any.dims", _any_or_all(snp.any)),
+    **_families("argmax.default", _place(snp.argmax)),
+    **_families("argmin.default", _place(snp.argmin)),
+    "aten.argsort.default": lambda x, dim=-1, descending=False: _sorted(x, dim, descending)[1],
+    "aten.aminmax.default": lambda x, *, dim=None, keepdim=False: (
+        _over(snp.min)(x, dim, keepdim),
+        _over(snp.max)(x, dim, keepdim),
+    ),
+    "aten.bucketize.Tensor": _bucketize,
+    **_families("count_nonzero.default count_nonzero.dim_IntList", _count),
+    "aten.cummax.default": _running_extreme(lax.cummax),
+    "aten.cummin.default": _running_extreme(lax.cummin),
+    "aten.cumprod.default": _running(snp.cumprod),
+    "aten.cumsum.default": _running(snp.cumsum),
+    "aten.histc.default": _histogram,
+    "aten.kthvalue.default": _kth,
+    "aten.linalg_vector_norm.default": _norm,
+    "aten.logcumsumexp.default": _running(lax.cumlogsumexp),
+    "aten.logsumexp.default": lambda x, dim, keepdim=False: logsumexp(
+        x, axis=_axes(dim) if x.ndim else None, keepdims=keepdim and x.ndim > 0
+    ),
+    "aten.max.default": snp.max,
+    "aten.max.dim": _extreme(snp.max, snp.argmax),
+    **_families("mean.default mean.dim", _over(snp.mean)),
+    "aten.median.default": lambda x: _median_along(x.reshape(-1), 0)[0],
+    "aten.median.dim": _median_along,
+    "aten.min.default": snp.min,
+    "aten.min.dim": _extreme(snp.min, snp.argmin),
+    "aten.nanmedian.default": lambda x: snp.nanquantile(x, 0.5, method="lower"),
+    "aten.nansum.default": _over(snp.nansum),
+    "aten.norm.ScalarOpt_dim": lambda x, p, dim, keepdim=False: _norm(x, _two(p), dim, keepdim),
+    "aten.norm.Scalar": lambda x, p=2: _norm(x, _two(p)),
+    "aten.dist.default": lambda x, y, p=2: _norm(x - y, p),
+    "aten.isin.Tensor_Tensor": lambda x, among, *, assume_unique=False, invert=False: snp.isin(
+        x, among, invert=invert
+    ),
+    **_families("prod.default prod.dim_int", _over(snp.prod)),
+    **_families("searchsorted.Tensor searchsorted.Scalar", _searchsorted),
+    "aten.sort.default": _sorted,
+    "aten.sort.stable": _sorted_stably,
+    "aten.std.correction": lambda x, dim=None, **how: snp.sqrt(_variance(x, dim, **how)),
+    "aten.std.dim": lambda *args, **how: snp.sqrt(_unbiased(*args, **how)),
+    "aten.std_mean.correction": lambda x, dim=None, **how: (
+        snp.sqrt(_variance(x, dim, **how)),
+        _variance_and_mean(x, dim, **how)[1],
+    ),
+    **_families("sum.default sum.dim_IntList", _over(snp.sum)),
+    "aten.topk.default": _top,
+    "aten.trace.default": snp.trace,
+    "aten.var.correction": _variance,
+    "aten.var.dim": _unbiased,
+    "aten.var_mean.correction": _variance_and_mean,
+}
