@@ -1,0 +1,36 @@
+"""Writes ``pytorch-operations.md``: which of PyTorch's operations have a function here.
+
+Run ``python docs/make_pytorch_operations.py``; a test fails while the file says something else.
+"""
+
+import importlib
+import inspect
+import pathlib
+
+from stretto.torch import table
+
+TARGET = pathlib.Path(__file__).parent / "pytorch-operations.md"
+
+HEAD = """\
+# PyTorch's operations here
+
+Written by `docs/make_pytorch_operations.py` from the table itself, and tested to be up to date.
+`stretto.from_torch` has PyTorch export a module, and runs what it exports: these operations, by
+PyTorch's own names. One that is not here is named with its place in the module when that is
+imported. `python -m benchmarks.torch_samples` compares values and gradients with PyTorch's.
+"""
+
+
+def page() -> str:
+    """The page."""
+    lines = [HEAD]
+    for path in sorted(pathlib.Path(inspect.getfile(table)).parent.glob("[!_]*.py")):
+        family = importlib.import_module(f"{table.__name__}.{path.stem}")
+        title = (inspect.getdoc(family) or "").splitlines()[0]
+        names = ", ".join([f"`{name.removeprefix('aten.')}`" for name in sorted(family.TABLE)])
+        lines.append(f"\n## {title.removesuffix('.')}\n\n{names}\n")
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), "utf-8")
