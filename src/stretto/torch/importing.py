@@ -18,8 +18,6 @@ from stretto.torch.module import Held, ImportedModule, assembled
 from stretto.torch.program import Program
 
 if TYPE_CHECKING:  # these import PyTorch
-    import torch  # pyright: ignore[reportMissingImports]
-
     from stretto.torch import capture, crossing
 else:
     capture = LazyModule("stretto.torch.capture")
@@ -29,7 +27,7 @@ __all__ = ["from_torch"]
 
 
 def from_torch(
-    module: torch.nn.Module | torch.export.ExportedProgram,
+    module: Any,
     example_args: Any = (),
     example_kwargs: Mapping[str, Any] | None = None,
     *,
