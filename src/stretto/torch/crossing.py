@@ -1,7 +1,6 @@
-"""Tensors of PyTorch as arrays, and arrays as tensors, by DLPack.
+"""Tensors of PyTorch as NumPy's arrays: copies, as PyTorch may write to its own later.
 
-What PyTorch may write to later is copied when it comes in, as arrays never change. Next, read
-``capture``.
+Next, read ``capture``.
 """
 
 from __future__ import annotations

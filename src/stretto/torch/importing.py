@@ -73,16 +73,17 @@ def from_torch(
     kwargs = dict(example_kwargs or {})
     if _is_torch(module, "export.ExportedProgram"):
         exported: Any = module
-        whole, kind = _filled(exported), "ExportedProgram"
+        whole, kind = exported.module(), "ExportedProgram"
         programs = [_program(capture.read(exported)), None]
     else:
         whole, kind = module, type(module).__name__
-        programs = [
-            _program(capture.capture(module, args, kwargs, train=mode, dynamic_batch=dynamic_batch))
-            if mode in ((False, True) if train else (False,))
-            else None
-            for mode in (False, True)
-        ]
+
+        def captured(mode: bool) -> Program:
+            return _program(
+                capture.capture(module, args, kwargs, train=mode, dynamic_batch=dynamic_batch)
+            )
+
+        programs = [captured(False), captured(True) if train else None]
     for program in programs:
         if program is not None:
             program.check(f"from_torch: {kind}")
@@ -95,10 +96,6 @@ def _is_torch(x: Any, name: str) -> bool:
     for part in name.split("."):
         found = getattr(found, part, None)
     return found is not None and isinstance(x, found)
-
-
-def _filled(exported: Any) -> Any:
-    return exported.module()
 
 
 def _program(captured: Any) -> Program:

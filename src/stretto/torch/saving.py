@@ -75,11 +75,12 @@ def load(path: str | os.PathLike[str]) -> ImportedModule:
         NotImplementedError: it has operations that this version has no function for.
         ValueError: it is another file, or damaged.
 
-    >>> import stretto as st
-    >>> st.save("/tmp/other.safetensors", {"a": st.numpy.ones(2)})
-    >>> st.torch.load("/tmp/other.safetensors")
+    >>> import os, tempfile, stretto as st
+    >>> path = os.path.join(tempfile.mkdtemp(), "other.safetensors")
+    >>> st.save(path, {"a": st.numpy.ones(2)})
+    >>> st.torch.load(path)
     Traceback (most recent call last):
-    ValueError: /tmp/other.safetensors: no imported module was saved in this file; ...
+    ValueError: ...other.safetensors: no imported module was saved in this file; ...
     """
     where = os.fspath(path)
     text = files.load_header(path).metadata.get(_KEY)

@@ -16,10 +16,6 @@ __all__ = ["TABLE"]
 # Normalisation. PyTorch gives the statistics beside the result, for its backward pass.
 
 
-def _along_channels(x: Any, value: Any) -> Any:
-    return value.reshape((-1,) + (1,) * (x.ndim - 2))
-
-
 def _batch_norm(
     x: Any,
     weight: Any,

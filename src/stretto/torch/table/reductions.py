@@ -50,6 +50,11 @@ def _variance_and_mean(
     return _variance(x, dim, correction=correction, keepdim=keepdim), mean
 
 
+def _deviation_and_mean(x: Any, dim: _Dims = None, **how: Any) -> tuple[Any, Any]:
+    variance, mean = _variance_and_mean(x, dim, **how)
+    return snp.sqrt(variance), mean
+
+
 def _place(function: Callable[..., Any]) -> Callable[..., Any]:
     def reduced(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         if not x.ndim:
@@ -147,9 +152,9 @@ def _sorted_stably(
 def _top(
     x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Any, Any]:
-    values, order = _sorted(x, dim, largest) if not (largest and x.ndim) else (None, None)
-    if values is None or order is None:
+    if largest and x.ndim:
         return lax.top_k(x, k, axis=dim)
+    values, order = _sorted(x, dim)
     if not x.ndim:
         return values, order
     return lax.slice_in_dim(values, 0, k, axis=dim), lax.slice_in_dim(order, 0, k, axis=dim)
@@ -176,13 +181,6 @@ def _median_along(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
         places = snp.where(any_, first, places)
     parts = values, places
     return parts if keepdim else tuple([snp.squeeze(part, dim) for part in parts])
-
-
-def _any_or_all(function: Callable[..., Any]) -> Callable[..., Any]:
-    def reduced(x: Any, dim: _Dims = None, keepdim: bool = False) -> Any:
-        return function(x, axis=_axes(dim) if x.ndim else None, keepdims=keepdim and x.ndim > 0)
-
-    return reduced
 
 
 def _count(x: Any, dim: _Dims = None) -> Any:
@@ -228,12 +226,12 @@ def _families(names: str, function: Callable[..., Any]) -> dict[str, Callable[..
 
 
 TABLE: dict[str, Callable[..., Any]] = {
-    **_families("all.default all.dim all.dims", _any_or_all(snp.all)),
-    **_families("amax.default", _over(snp.max)),
-    **_families("amin.default", _over(snp.min)),
-    **_families("any.default any.dim any.dims", _any_or_all(snp.any)),
-    **_families("argmax.default", _place(snp.argmax)),
-    **_families("argmin.default", _place(snp.argmin)),
+    **_families("all.default all.dim all.dims", _over(snp.all)),
+    "aten.amax.default": _over(snp.max),
+    "aten.amin.default": _over(snp.min),
+    **_families("any.default any.dim any.dims", _over(snp.any)),
+    "aten.argmax.default": _place(snp.argmax),
+    "aten.argmin.default": _place(snp.argmin),
     "aten.argsort.default": lambda x, dim=-1, descending=False: _sorted(x, dim, descending)[1],
     "aten.aminmax.default": lambda x, *, dim=None, keepdim=False: (
         _over(snp.min)(x, dim, keepdim),
@@ -249,9 +247,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.kthvalue.default": _kth,
     "aten.linalg_vector_norm.default": _norm,
     "aten.logcumsumexp.default": _running(lax.cumlogsumexp),
-    "aten.logsumexp.default": lambda x, dim, keepdim=False: logsumexp(
-        x, axis=_axes(dim) if x.ndim else None, keepdims=keepdim and x.ndim > 0
-    ),
+    "aten.logsumexp.default": _over(logsumexp),
     "aten.max.default": snp.max,
     "aten.max.dim": _extreme(snp.max, snp.argmax),
     **_families("mean.default mean.dim", _over(snp.mean)),
@@ -273,10 +269,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.sort.stable": _sorted_stably,
     "aten.std.correction": lambda x, dim=None, **how: snp.sqrt(_variance(x, dim, **how)),
     "aten.std.dim": lambda *args, **how: snp.sqrt(_unbiased(*args, **how)),
-    "aten.std_mean.correction": lambda x, dim=None, **how: (
-        snp.sqrt(_variance(x, dim, **how)),
-        _variance_and_mean(x, dim, **how)[1],
-    ),
+    "aten.std_mean.correction": _deviation_and_mean,
     **_families("sum.default sum.dim_IntList", _over(snp.sum)),
     "aten.topk.default": _top,
     "aten.trace.default": snp.trace,
