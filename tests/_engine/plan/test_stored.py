@@ -193,3 +193,12 @@ def test_random_programs_keep_their_values(steps):
     check(changed)
     for got, want in zip(evaluate(changed, [x, y]), evaluate(program, [x, y]), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_what_is_compared_is_stored_but_not_the_comparison():
+    def f(x, y):
+        below = x + y <= 0
+        return snp.where(below, 0, y).sum(), snp.where(below, x, 0).max(0)
+
+    text = str(program_of(f, X, Y))
+    assert re.findall(r":(\S+) = optimization_barrier", text) == [f"f32[{N},{N}]"]

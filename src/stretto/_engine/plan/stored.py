@@ -126,7 +126,7 @@ def _shared(program: Program) -> set[Atom]:
             read_by = readers.get(value, ())
             if value in outputs:
                 continue
-            if len(read_by) < 2 or not isinstance(primitive, Elementwise | Call):
+            if len(read_by) < 2 or not _storable(primitive, value):
                 if _fused(primitive):
                     kernels = read_by
             else:
@@ -137,6 +137,14 @@ def _shared(program: Program) -> set[Atom]:
                 if len(known) < 2 and known != kernels:
                     readers[a] = (*known, *[k for k in kernels if k not in known])
     return shared
+
+
+def _storable(primitive: Any, value: Atom) -> bool:
+    """Whether it may be stored for the kernels that read it, at a gain.
+
+    A kernel that reads truth values is not vectorised, whereas one that compares again is.
+    """
+    return isinstance(primitive, Elementwise | Call) and value.type.dtype != bool
 
 
 def _sources(operands: Iterable[Atom], made_of: dict[Atom, tuple[Var, ...]]) -> list[Var]:
