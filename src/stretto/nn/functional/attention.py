@@ -36,15 +36,20 @@ def causal(queries: int, keys: int) -> Array:
 
 
 def _exponentials(scores: Array, mask: Array | None) -> tuple[Array, Array]:
-    """Unnormalised weights of keys, and their sums over the last axis; 1 for a sum of 0."""
+    """Unnormalised weights of keys, and their sums over the last axis; 1 for a sum of 0.
+
+    A sum is 0 where a query may attend to nothing, for the largest exponential is 1 elsewhere. To
+    add the 1 there, rather than to choose by the sum, leaves exponentials, sum and product with
+    the values one kernel of XLA's.
+    """
     if mask is not None:
         boolean = mask.dtype == snp.bool_
         scores = snp.where(mask, scores, -math.inf) if boolean else scores + mask
     lowest = None if scores.shape[-1] else -math.inf
     top = stop_gradient(snp.max(scores, -1, keepdims=True, initial=lowest))
-    weights = snp.exp(scores - snp.where(snp.isneginf(top), 0.0, top))
-    total = snp.sum(weights, -1, keepdims=True)
-    return weights, snp.where(snp.equal(total, 0), 1.0, total)
+    nothing = snp.isneginf(top)
+    weights = snp.exp(scores - snp.where(nothing, 0.0, top))
+    return weights, snp.sum(weights, -1, keepdims=True) + convert(nothing, weights.dtype)
 
 
 def attend(
