@@ -391,10 +391,16 @@ def group_norm(
         _placed(caller, name, value, (channels,), x, 1)
         for name, value in (("weight", weight), ("bias", bias))
     )
-    grouped = reshape(convert(x, widened(x.dtype)), (batch, groups, channels // groups, *spatial))
+    spread = (groups, channels // groups)
+    factor, shift = (
+        param if param is None else reshape(param, (*spread, *(1,) * len(spatial)))
+        for param in (factor, shift)
+    )
+    grouped = reshape(convert(x, widened(x.dtype)), (batch, *spread, *spatial))
     centered, variance = _moments(grouped, tuple(range(2, grouped.ndim)))
-    out = reshape(centered * rsqrt(variance + eps), x.shape)
-    return _scaled(out, factor, shift, x.dtype)
+    root = rsqrt(variance + eps)
+    out = centered * (root if factor is None else root * factor)
+    return reshape(_scaled(out, None, shift, x.dtype), x.shape)
 
 
 # Over neighbouring channels, and of vectors
