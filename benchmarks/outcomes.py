@@ -16,7 +16,7 @@ from benchmarks.catalogue import WORKLOADS
 from benchmarks.measure import OURS, Row
 from benchmarks.workloads import Goal, Workload
 
-__all__ = ["Outcome", "Report", "outcomes", "rows_of"]
+__all__ = ["Outcome", "Report", "outcomes", "rows_of", "spread"]
 
 Report: TypeAlias = Mapping[str, Any]
 
@@ -25,8 +25,7 @@ Report: TypeAlias = Mapping[str, Any]
 class Outcome:
     """A goal, and the ratio that was measured.
 
-    Of one run these are the median of its rounds and the quartiles; of several, the median of the
-    runs' medians, and the least and the greatest of them.
+    ``low`` and ``high`` say how far it differs: see ``spread``.
     """
 
     workload: Workload
@@ -52,16 +51,26 @@ def outcomes(
             rounds = [
                 table[workload.name].ratios(goal.peer) for table in tables if workload.name in table
             ]
-            measured = [ratios for ratios in rounds if ratios]
-            if len(measured) == 1:
-                low, ratio, high = np.quantile(measured[0], [0.25, 0.5, 0.75]).tolist()
-            elif measured:
-                medians = [median(ratios) for ratios in measured]
-                low, ratio, high = min(medians), median(medians), max(medians)
-            else:
-                continue
-            results.append(Outcome(workload, goal, low, ratio, high))
+            measured = spread(rounds)
+            if measured is not None:
+                results.append(Outcome(workload, goal, *measured))
     return results
+
+
+def spread(rounds: Sequence[Sequence[float]]) -> tuple[float, float, float] | None:
+    """The middle of the ratios of each run's rounds, between two that say how far they differ.
+
+    Of one run these are the quartiles of its rounds; of several, the least and the greatest of
+    their medians. None if there are no ratios.
+    """
+    measured = [ratios for ratios in rounds if ratios]
+    if not measured:
+        return None
+    if len(measured) == 1:
+        low, ratio, high = np.quantile(measured[0], [0.25, 0.5, 0.75]).tolist()
+        return low, ratio, high
+    medians = [median(ratios) for ratios in measured]
+    return min(medians), median(medians), max(medians)
 
 
 def rows_of(run: Report, workloads: Mapping[str, Workload] = WORKLOADS) -> dict[str, Row]:

@@ -20,10 +20,10 @@ from typing import Any
 from benchmarks import counts, picture
 from benchmarks.catalogue import WORKLOADS
 from benchmarks.layers.catalogue import TASKS
-from benchmarks.layers.report import MARKS, ratio_of, summary_of
+from benchmarks.layers.report import MARKS, summary_of
 from benchmarks.measure import OURS, Row
 from benchmarks.networks import table as networks
-from benchmarks.outcomes import Outcome, Report, outcomes, rows_of
+from benchmarks.outcomes import Outcome, Report, outcomes, rows_of, spread
 from benchmarks.process import ROOT
 from benchmarks.report import as_ratio, as_time, peak_flops
 from benchmarks.report_ensembles import as_memory
@@ -137,18 +137,18 @@ def sections_of_models(runs: Sequence[Report]) -> dict[str, str]:
 def sections_of_layers(runs: Sequence[Report]) -> dict[str, str]:
     """What goes between the markers of the layers: how many are slow, and which; nothing if no run.
 
-    A row's ratio is that to the faster peer, and the median of the runs.
+    A row's ratio is that to the faster peer; ``spread`` says of which rounds or runs.
     """
     if not runs:
         return {}
     workloads = {name: task.workload for name, task in TASKS.items()}
     tables = [rows_of(run, workloads) for run in runs]
-    measured: dict[str, list[float]] = {}
+    measured: dict[str, tuple[float, float, float]] = {}
     for name in workloads:
-        ratios = [ratio_of(table[name]) for table in tables if name in table]
-        if known := [ratio for ratio in ratios if ratio is not None]:
-            measured[name] = known
-    middle = {name: median(ratios) for name, ratios in measured.items()}
+        ratios = spread([table[name].ratios("fastest") for table in tables if name in table])
+        if ratios is not None:
+            measured[name] = ratios
+    middle = {name: ratio for name, (_, ratio, _) in measured.items()}
     lines = [f"- {line}." for line in summary_of(middle)]
     slow = [name for name in middle if middle[name] > MARKS[0][0]]
     headings = ["", "inputs", *LAYERS.values(), "ratio"]
@@ -157,9 +157,8 @@ def sections_of_layers(runs: Sequence[Report]) -> dict[str, str]:
         title, _, inputs = workloads[name].title.partition(", ")
         times = [_median_time([table.get(name) for table in tables], one) for one in LAYERS]
         shown = ["" if time is None else as_time(time, workloads[name].unit) for time in times]
-        low, high = min(measured[name]), max(measured[name])
-        ratio = f"{as_ratio(middle[name])} ({as_ratio(low)} to {as_ratio(high)})"
-        cells.append([f"{title}, {name.rpartition('-')[2]}", inputs, *shown, ratio])
+        title = f"{title}, {name.rpartition('-')[2]}"
+        cells.append([title, inputs, *shown, _ratio(*measured[name])])
     summary = [] if len(runs) >= RUNS else [f"**Not final: there should be {RUNS} runs.**", ""]
     texts = [*summary, *lines, "", *(f"| {' | '.join(one)} |" for one in cells)]
     return {"layers-runs": _about(runs), "layers": "\n".join(texts)}
@@ -238,7 +237,8 @@ def _table(
             text = "" if time is None else as_time(time, workload.unit)
             cells.append(f"**{text}**" if name == fastest else text)
         goals = [one for one in results if one.workload.name == workload.name]
-        cells += [" / ".join(map(_ratio, goals)), " / ".join(map(_goal, goals))]
+        ratios = [_ratio(one.low, one.ratio, one.high) for one in goals]
+        cells += [" / ".join(ratios), " / ".join(map(_goal, goals))]
         if counts_flops:
             cells.append(_of_peak(workload, rows, peaks))
         if shows_memory:
@@ -257,8 +257,8 @@ def _median_time(rows: Sequence[Row | None], name: str) -> float | None:
     return median(times) if times else None
 
 
-def _ratio(one: Outcome) -> str:
-    return f"{as_ratio(one.ratio)} ({as_ratio(one.low)} to {as_ratio(one.high)})"
+def _ratio(low: float, ratio: float, high: float) -> str:
+    return f"{as_ratio(ratio)} ({as_ratio(low)} to {as_ratio(high)})"
 
 
 def _goal(one: Outcome) -> str:

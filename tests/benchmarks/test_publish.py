@@ -10,7 +10,7 @@ import pytest
 from benchmarks import picture, publish
 from benchmarks.catalogue import WORKLOADS
 from benchmarks.layers.catalogue import TASKS
-from benchmarks.outcomes import outcomes
+from benchmarks.outcomes import outcomes, spread
 from benchmarks.publish import (
     PAGE,
     filled,
@@ -133,7 +133,14 @@ def test_tables_of_layers():
     assert f"| {title}, forward | {inputs} |" in line
     assert line.endswith("| 2.00 (2.00 to 2.40) |")
     assert "Not final" not in text
-    assert "Not final" in sections_of_layers([run(**rows)])["layers"]
+    alone = sections_of_layers([run(**rows)])["layers"]
+    assert "Not final" in alone
+
+
+def test_the_spread_of_one_run_is_of_its_rounds():
+    assert spread([]) is spread([[]]) is None
+    assert spread([[1.0, 2.0, 3.0, 4.0, 5.0]]) == (2.0, 3.0, 4.0)
+    assert spread([[1.0, 9.0, 3.0], [2.0], []]) == (2.0, 2.5, 3.0)
 
 
 def test_what_is_not_final_says_so():
