@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402 (only where PyTorch is)
 
-from stretto.torch.capture import capture  # noqa: E402
+from stretto.torch.capture import capture, read  # noqa: E402
 from stretto.torch.graph import TensorType  # noqa: E402
 
 
@@ -60,3 +60,18 @@ def test_constants():
     found = capture(Adds(), (torch.ones(2),), {}, train=False, dynamic_batch=False)
     (constant,) = found.constants.values()
     np.testing.assert_array_equal(constant, [1, 2])
+
+
+def test_an_exported_program_stays_as_it_is():
+    class Stops(nn.Module):
+        def forward(self, x):
+            with torch.no_grad():
+                still = 2 * x
+            return still * x
+
+    exported = torch.export.export(Stops(), (torch.ones(2),), strict=False)
+    before = str(exported)
+    operations = [node.op for node in read(exported).graph.nodes]
+    assert "aten.detach.default" in operations
+    assert str(exported) == before
+    assert [node.op for node in read(exported).graph.nodes] == operations

@@ -7,6 +7,7 @@ this module and ``crossing`` import PyTorch. Next, read ``graph``.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import operator
@@ -171,7 +172,7 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
 
     ``called`` is the signature of the module's ``forward``, where it is known.
     """
-    _stop_gradients(exported.graph_module)
+    exported = _with_gradients_stopped(exported)
     with warnings.catch_warnings(action="ignore"):  # PyTorch's, about its own internals
         program = exported.run_decompositions(_decompositions())
     signature = program.graph_signature
@@ -217,8 +218,14 @@ def _decompositions() -> dict[Any, Any]:
     return table
 
 
-def _stop_gradients(module: torch.fx.GraphModule) -> None:
-    """Detach what is computed without gradients: decompositions would forget that it was."""
+def _with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
+    """A copy, in which what is computed without gradients is detached.
+
+    Decompositions would forget that it was.
+    """
+    module = copy.deepcopy(exported.graph_module)
+    exported = copy.copy(exported)
+    exported._graph_module = module
     for part in module.modules():
         if isinstance(part, torch.fx.GraphModule):
             for node in part.graph.find_nodes(op="call_function", target=_NO_GRADIENT):
@@ -226,6 +233,7 @@ def _stop_gradients(module: torch.fx.GraphModule) -> None:
                     for result in [user for user in node.users if user.target is operator.getitem]:
                         _detach(part.graph, result)
             part.recompile()
+    return exported
 
 
 def _detach(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
