@@ -300,10 +300,10 @@ def test_through_transformations():
         return (m(x) ** 2).sum()
 
     by_array = st.grad(loss)(model.one.weight, model, X)
-    by_module = st.grad(lambda m, x: (m(x) ** 2).sum(), allow_int=True)(model, X)
+    by_module = st.grad(lambda m, x: (m(x) ** 2).sum())(model, X)
     assert isinstance(by_module, Pair) and not by_module.training
     np.testing.assert_allclose(by_module.one.weight, by_array, rtol=1e-5)
-    jitted = st.jit(st.grad(lambda m, x: (m(x) ** 2).sum(), allow_int=True))(model, X)
+    jitted = st.jit(st.grad(lambda m, x: (m(x) ** 2).sum()))(model, X)
     np.testing.assert_allclose(jitted.one.weight, by_array, rtol=1e-5)
 
     def step(m, _):
@@ -346,12 +346,31 @@ def test_stack_call_and_unstack():
         same(back, m)
     same(st.take(stacked, -1), members[-1])
     gradient = st.jit(
-        st.vmap(st.grad(lambda m: (m(X) ** 2).sum(), allow_int=True))
+        st.vmap(st.grad(lambda m: (m(X) ** 2).sum()))
     )(stacked)  # fmt: skip
-    one = st.grad(lambda m: (m(X) ** 2).sum(), allow_int=True)(members[2])
+    one = st.grad(lambda m: (m(X) ** 2).sum())(members[2])
     np.testing.assert_allclose(gradient.one.weight[2], one.one.weight, rtol=1e-4)
     mean = st.tree.mean([m.one for m in members])
     np.testing.assert_allclose(mean.weight, np.mean([m.one.weight for m in members], 0), rtol=1e-5)
+
+
+def test_integers_among_buffers_do_not_stop_derivatives():
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    x = np.arange(12, dtype=np.float32).reshape(4, 3) ** 2
+
+    def loss(model):
+        return (nn.stateful_call(model, x)[0] ** 3).sum()
+
+    slopes = st.grad(loss)(model)
+    assert slopes[1].num_batches_tracked.dtype == st.float0
+    expected = st.grad(loss, allow_int=True)(model)
+    np.testing.assert_array_equal(slopes[0].weight, expected[0].weight)
+    assert st.jacrev(loss)(model)[1].num_batches_tracked.dtype == st.float0
+    both = st.Ensemble([model, model.clone()])
+    slopes = st.grad(lambda both: (both.stateful_call(x)[0] ** 3).sum())(both)
+    assert slopes.state_dict()[0]["1.num_batches_tracked"].dtype == st.float0
+    with pytest.raises(TypeError, match=r"steps must be of a floating dtype, got int32\[\]"):
+        st.grad(lambda model, steps: loss(model), (0, 1))(model, 3)
 
 
 def test_construction_inside_vmap_and_jit():

@@ -74,7 +74,7 @@ def test_in_every_transformation():
         out, after = nn.stateful_call(module, x)
         return (out**2).sum(), after
 
-    slopes, after = st.grad(loss, has_aux=True, allow_int=True)(Mean(), x)
+    slopes, after = st.grad(loss, has_aux=True)(Mean(), x)
     assert float(after.mean) == 4 and float(slopes.scale) == 40
 
     members = st.stack([Mean() for _ in range(2)])

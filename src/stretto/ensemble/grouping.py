@@ -107,14 +107,9 @@ def _group(
 
 def _buffers(numbered: Tree) -> set[int]:
     """Which leaves of a member are buffers."""
-    places: set[int] = set()
-    for node in tree.leaves(numbered, lambda x: isinstance(x, Module)):
-        if isinstance(node, Module):
-            for module in node.modules():
-                for name, role in module._roles.items():
-                    if role == "buffer":
-                        places.update(tree.leaves(module.__dict__[name]))
-    return places
+    nodes = tree.leaves(numbered, lambda x: isinstance(x, Module))
+    places: Any = [i for node in nodes if isinstance(node, Module) for i in node.buffers()]
+    return set(places)
 
 
 def _names(group: Group) -> list[list[str]]:

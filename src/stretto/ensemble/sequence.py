@@ -47,6 +47,11 @@ class MemberSequence(Generic[M_co]):
         ensemble._layout, ensemble._arrays = layout, arrays
         return ensemble
 
+    def _undifferentiated(self) -> Iterator[Any]:
+        """The leaves that derivatives by an ensemble leave out, where they have none."""
+        for group, arrays in zip(self._layout.groups, self._arrays, strict=True):
+            yield from [x for x, t in zip(arrays, group.trained, strict=True) if not t]
+
     def __len__(self) -> int:
         return sum(g.size for g in self._layout.groups)
 

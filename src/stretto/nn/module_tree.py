@@ -123,6 +123,10 @@ class ModuleTree:
         """
         return (x for _, x in self.named_buffers(recurse=recurse))
 
+    def _undifferentiated(self) -> Iterator[Array]:
+        """The leaves that derivatives by a module leave out, where they have none."""
+        return self.buffers()
+
     def get_submodule(self, target: str) -> Module:
         """Find a module inside this one by its dotted name.
 

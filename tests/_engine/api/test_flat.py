@@ -110,3 +110,25 @@ def test_cotangents_go_back_to_all_inputs():
     back = pull_back(linear, [as_value(1.0), as_value(1.0)])
     assert float(back[0]) == 24.0
     assert back[1] is None and (back[2] is None or float(back[2]) == 0)
+
+
+def test_integers_that_their_node_leaves_out_are_no_error():
+    class Counted:
+        def __init__(self, count, value):
+            self.count, self.value = count, value
+
+        def _undifferentiated(self):
+            return [self.count]
+
+    tree.register_attributes(
+        Counted,
+        lambda x: ([x.count, x.value], None, ("count", "value")),
+        lambda _, children: Counted(*children),
+    )
+    args = (1.0, {"a": Counted(1, 2.0), "b": 3.0}, 4)
+    chosen(lambda *args: args[0], args, {}, (0, 1), "grad").check(False, False)
+    for wrong in (args, (1.0, Counted(1, 2), 0.0)):
+        of_chosen = chosen(lambda *args: args[0], wrong, {}, (0, 1, 2), "grad")
+        with pytest.raises(TypeError, match=r"grad: args\[[12]\]\S* must be of a floating dtype"):
+            of_chosen.check(False, False)
+        of_chosen.check(False, True)

@@ -280,6 +280,7 @@ def value_and_grad(
         has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
         holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
         allow_int: whether integers may be differentiated by; their gradients are float0 zeros.
+            A module's buffers always may.
 
     Returns:
         A function of the same arguments that returns (value, gradient), with ``has_aux``
@@ -356,6 +357,7 @@ def grad(
         has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
         holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
         allow_int: whether integers may be differentiated by; their gradients are float0 zeros.
+            A module's buffers always may.
 
     Returns:
         A function of the same arguments that returns the gradient, as ``value_and_grad`` does;

@@ -167,6 +167,7 @@ def jacfwd(
         has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
         holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
         allow_int: whether integers may be differentiated by; their derivatives are float0 zeros.
+            A module's buffers always may.
         chunk_size: how many elements at a time, in less memory; all at once by default.
 
     Returns:
@@ -208,6 +209,7 @@ def jacrev(
         has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
         holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
         allow_int: whether integers may be differentiated by; their derivatives are float0 zeros.
+            A module's buffers always may.
         chunk_size: how many elements at a time, in less memory; all at once by default.
 
     Returns:
