@@ -55,7 +55,7 @@ def test_transformations():
     def loss(net, x):
         return (net(x)["y"] ** 2).sum()
 
-    slope = st.grad(loss, allow_int=True)(net, X)
+    slope = st.grad(loss)(net, X)
     np.testing.assert_allclose(
         slope.state_dict()["layer.bias"], 2 * expected(net).sum(0), rtol=1e-5
     )
@@ -74,8 +74,14 @@ def test_an_ensemble():
     stacked = st.tree.stack(nets)
     assert stacked.layer.weight.shape == (3, 2, 3)
     y = snp.zeros((4, 2))
+
+    def loss(member, x, y):
+        return ((member(x)["y"] - y) ** 2).mean()
+
+    with pytest.raises(ValueError, match=r"evaluation mode; .*from_torch\(\.\.\., train=True\)"):
+        ensemble.fit(loss, (X, y), st.optim.sgd(0.05), epochs=1)
     fitted = ensemble.train().fit(
-        lambda member, x, y: ((member(x)["y"] - y) ** 2).mean(),
+        loss,
         (X, y),
         st.optim.sgd(0.05),
         epochs=3,

@@ -201,7 +201,8 @@ class Trainer:
         modes = modes_of(group)
         if modes and not any(modes):
             raise ValueError(
-                f"fit: member {group.places[0]} is in evaluation mode; call ensemble.train() first"
+                f"fit: member {group.places[0]} is in evaluation mode; call ensemble.train() first "
+                f"(members that come from PyTorch need from_torch(..., train=True) for that)"
             )
 
     def _begin(
