@@ -27,7 +27,7 @@ PACKAGES = (
 )
 """Those with imports on demand."""
 
-NEED_PYTORCH = ("capture", "crossing")
+NEED_PYTORCH = ("capture", "crossing", "likeness")
 """Modules of ``stretto.torch`` that import PyTorch, which need not be there."""
 
 ELSEWHERE = (
@@ -234,7 +234,7 @@ import stretto as st
 from stretto._engine.core.interpreter import Tracer
 
 names = [m.name for m in pkgutil.walk_packages(st.__path__, "stretto.") if ".demo" not in m.name]
-names = [name for name in names if name.split(".")[-1] not in ("capture", "crossing")]
+names = [name for name in names if name.split(".")[-1] not in ("capture", "crossing", "likeness")]
 
 def load(x):
     for name in names:

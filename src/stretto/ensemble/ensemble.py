@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # loaded when an ensemble is first explained, saved, loaded o
     from stretto.ensemble import explaining, files
     from stretto.ensemble.explaining import Explanation
     from stretto.ensemble.over_mesh import shard as _shard
+    from stretto.ensemble.pytorch import from_torch as _from_torch
     from stretto.ensemble.training.fit import fit as _fit
 
     class _Options(TypedDict, total=False):
@@ -203,6 +204,11 @@ class Ensemble(MemberSequence[M_co]):
         make: Any = cls
         parts = (stacked,) if apply is None else (apply, stacked)
         return make(*parts, stacked=True, **options)
+
+    if TYPE_CHECKING:
+        from_torch = staticmethod(_from_torch)
+    else:
+        from_torch = LazyMethod("stretto.ensemble.pytorch", "from_torch")
 
     def __add__(self, other: Ensemble[N]) -> Ensemble[M_co | N]:
         """The members of one ensemble, then those of the other."""

@@ -1,9 +1,10 @@
 """Trained PyTorch modules, here: ``from_torch``.
 
-``importing`` makes a module of PyTorch's · ``capture`` has PyTorch export it, and alone of these,
-with ``crossing``, imports PyTorch · ``graph``, ``structure``, ``signature``, ``program``: the
-export as plain data · ``run`` interprets it with the functions of ``table``, a file a family ·
-``module``: the module that holds its arrays · ``saving``: files of those.
+``importing`` makes modules of PyTorch's · ``capture`` has PyTorch export one, and ``likeness`` says
+which need no export of their own; these and ``crossing`` alone import PyTorch · ``graph``,
+``structure``, ``signature``, ``program``: the export as plain data · ``run`` interprets it with the
+functions of ``table``, a file a family · ``module``: the module that holds its arrays ·
+``saving``: files of those.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

@@ -2,7 +2,7 @@
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
 what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module and ``crossing`` import PyTorch. Next, read ``graph``.
+this module, ``crossing`` and ``likeness`` import PyTorch. Next, read ``graph``.
 """
 
 from __future__ import annotations

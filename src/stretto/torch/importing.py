@@ -1,6 +1,6 @@
 """``from_torch``: PyTorch's modules as modules here.
 
-Next, read ``capture``.
+Next, read ``capture``, and ``likeness`` for several modules.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import numpy as np
 
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.position import user_stack_level
 from stretto.torch.module import Held, ImportedModule, assembled
 from stretto.torch.program import Program
 
 if TYPE_CHECKING:  # these import PyTorch
-    from stretto.torch import capture, crossing
+    from stretto.torch import capture, crossing, likeness
 else:
     capture = LazyModule("stretto.torch.capture")
     crossing = LazyModule("stretto.torch.crossing")
+    likeness = LazyModule("stretto.torch.likeness")
 
-__all__ = ["from_torch"]
+__all__ = ["from_torch", "imported"]
 
 
 def from_torch(
@@ -64,30 +66,64 @@ def from_torch(
     Traceback (most recent call last):
     TypeError: from_torch: expected a torch.nn.Module, got a function...
     """
-    if not _is_torch(module, "nn.Module") and not _is_torch(module, "export.ExportedProgram"):
-        raise TypeError(
-            f"from_torch: expected a torch.nn.Module, got a {type(module).__name__}; put a "
-            f"function of PyTorch in the forward of a module"
-        )
+    options: Any = {"dynamic_batch": dynamic_batch, "train": train}
+    (made,) = imported("from_torch", [module], example_args, example_kwargs, **options)
+    return made
+
+
+def imported(
+    caller: str,
+    modules: Sequence[Any],
+    example_args: Any,
+    example_kwargs: Mapping[str, Any] | None,
+    *,
+    dynamic_batch: bool,
+    train: bool,
+) -> list[ImportedModule]:
+    """Modules here of PyTorch's, as ``from_torch`` makes one; those that are alike share programs.
+
+    Raises as ``from_torch`` does.
+    """
+    for i, module in enumerate(modules):
+        if not _is_torch(module, "nn.Module") and not _is_torch(module, "export.ExportedProgram"):
+            which = f" as member {i}" if len(modules) > 1 else ""
+            raise TypeError(
+                f"{caller}: expected a torch.nn.Module, got a {type(module).__name__}{which}; put "
+                f"a function of PyTorch in the forward of a module"
+            )
     args = tuple(example_args) if isinstance(example_args, (tuple, list)) else (example_args,)
     kwargs = dict(example_kwargs or {})
-    if _is_torch(module, "export.ExportedProgram"):
-        exported: Any = module
-        whole, kind = exported.module(), "ExportedProgram"
-        programs = [_program(capture.read(exported)), None]
-    else:
+    programs: dict[Any, tuple[Program | None, ...]] = {}
+    made = []
+    for module, like in zip(modules, _likenesses(modules), strict=True):
         whole, kind = module, type(module).__name__
+        if like not in programs:
+            if _is_torch(module, "export.ExportedProgram"):
+                found = [capture.read(module)]
+            else:
+                found = [
+                    capture.capture(module, args, kwargs, train=mode, dynamic_batch=dynamic_batch)
+                    for mode in ([False, True] if train else [False])
+                ]
+            own = [Program(each.graph, each.signature, each.constants) for each in found]
+            for program in own:
+                program.check(f"{caller}: {kind}")
+            programs[like] = (*own, None)[:2]
+        if _is_torch(module, "export.ExportedProgram"):
+            whole = module.module()
+        made.append(_module_of(caller, whole, kind, *programs[like]))
+    return made
 
-        def captured(mode: bool) -> Program:
-            return _program(
-                capture.capture(module, args, kwargs, train=mode, dynamic_batch=dynamic_batch)
-            )
 
-        programs = [captured(False), captured(True) if train else None]
-    for program in programs:
-        if program is not None:
-            program.check(f"from_torch: {kind}")
-    return _module_of(whole, kind, *programs)
+def _likenesses(modules: Sequence[Any]) -> list[Any]:
+    """What is equal for modules of one program, found before an export may change what they hold.
+
+    An exported program is like no other.
+    """
+    if len(modules) == 1:
+        return [None]
+    alike = likeness.Likeness()
+    return [alike.of(x) if _is_torch(x, "nn.Module") else object() for x in modules]
 
 
 def _is_torch(x: Any, name: str) -> bool:
@@ -98,12 +134,8 @@ def _is_torch(x: Any, name: str) -> bool:
     return found is not None and isinstance(x, found)
 
 
-def _program(captured: Any) -> Program:
-    return Program(captured.graph, captured.signature, captured.constants)
-
-
 def _module_of(
-    module: Any, kind: str, evaluation: Program | None, training: Program | None
+    caller: str, module: Any, kind: str, evaluation: Program | None, training: Program | None
 ) -> ImportedModule:
     """The module with the arrays of PyTorch's."""
     used = {
@@ -126,7 +158,7 @@ def _module_of(
     for name, tensor in module.named_buffers(remove_duplicate=False):
         if name in used or name in saved:
             arrays[name] = Held("buffer", crossing.to_numpy(tensor), name in saved)
-    _warn_of_64_bits(kind, [held.array for held in arrays.values()])
+    _warn_of_64_bits(f"{caller}: {kind}", [held.array for held in arrays.values()])
     kinds = {path: type(part).__name__ for path, part in module.named_modules() if path}
     return assembled(kind, evaluation, training, tuple(ties), arrays, kinds)
 
@@ -136,12 +168,12 @@ def _storage(tensor: Any) -> tuple[Any, ...]:
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
 
 
-def _warn_of_64_bits(kind: str, arrays: Sequence[np.ndarray]) -> None:
+def _warn_of_64_bits(whose: str, arrays: Sequence[np.ndarray]) -> None:
     wide = [a for a in arrays if a.dtype in (np.float64, np.complex128)]
     if wide and not config.enable_x64:
         warnings.warn(
-            f"from_torch: {kind} has {len(wide)} arrays of {wide[0].dtype}, which become those of "
+            f"{whose} has {len(wide)} arrays of {wide[0].dtype}, which become those of "
             f"half the precision while 64-bit types are off; set stretto.config.enable_x64 = True "
             f"first to keep them",
-            stacklevel=4,
+            stacklevel=user_stack_level(),
         )

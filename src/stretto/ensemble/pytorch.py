@@ -1,0 +1,77 @@
+"""``Ensemble.from_torch``: PyTorch's modules as the members of an ensemble.
+
+Before this, read ``ensemble`` and ``stretto.torch.importing``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stretto._engine.core.typing import Tree
+from stretto.ensemble.ensemble import Ensemble
+from stretto.torch.importing import imported
+from stretto.torch.module import ImportedModule
+
+__all__ = ["from_torch"]
+
+
+def from_torch(
+    modules: Iterable[Any],
+    example_args: Tree = (),
+    example_kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_batch: bool = True,
+    train: bool = False,
+    **options: Any,
+) -> Ensemble[ImportedModule]:
+    """Make an ensemble of PyTorch modules, of one architecture or of several.
+
+    Exporting takes seconds, so modules that are alike are exported once: those of one class whose
+    states are equal but for the values of parameters and buffers. All that they hold counts: inner
+    modules and their classes, settings, hooks, other tensors, names, shapes, dtypes, and which of
+    these are one object. Where that is not certain, as with a function that each made for itself, a
+    module is exported by itself; its program may still turn out to be equal. Members of equal
+    programs form a group and run as one.
+
+    Args:
+        modules: the PyTorch modules, or ``ExportedProgram``s.
+        example_args: arguments that all of them take, as in ``stretto.from_torch``.
+        example_kwargs: those by name.
+        dynamic_batch: let axis 0 of arguments have any size, where a module allows it.
+        train: import the programs of train mode, too, which ``fit`` needs.
+        **options: as for ``Ensemble``.
+
+    Returns:
+        The ensemble, in evaluation mode.
+
+    Raises:
+        NotImplementedError: a module has operations that have no function here.
+        TypeError: one is no PyTorch module, or ``modules`` is a module and not a list of them.
+        ValueError: there are none.
+
+    PyTorch's own errors are raised where it cannot export a module.
+
+    >>> import stretto as st
+    >>> st.Ensemble.from_torch([len, abs])
+    Traceback (most recent call last):
+    TypeError: Ensemble.from_torch: expected a torch.nn.Module, got a builtin_function...
+    """
+    if callable(modules) or not isinstance(modules, Iterable):
+        raise TypeError(
+            f"Ensemble.from_torch: expected a list of PyTorch modules, got a "
+            f"{type(modules).__name__}; put one module in a list, and give list(modules) of a "
+            f"ModuleList"
+        )
+    listed = list(modules)
+    if not listed:
+        raise ValueError("Ensemble.from_torch: expected at least one module, got none")
+    made = imported(
+        "Ensemble.from_torch",
+        listed,
+        example_args,
+        example_kwargs,
+        dynamic_batch=dynamic_batch,
+        train=train,
+    )
+    return Ensemble(made, **options)

@@ -1,0 +1,187 @@
+"""Ensembles of PyTorch modules: values, groups, training, scores, merging, functions of arrays."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+
+
+def test_what_is_no_list_of_modules():
+    for wrong in (len, 3, st.nn.Linear(2, 2)):
+        with pytest.raises(TypeError, match=r"from_torch: expected a list of PyTorch modules, got"):
+            st.Ensemble.from_torch(wrong)
+    with pytest.raises(ValueError, match="expected at least one module, got none"):
+        st.Ensemble.from_torch([])
+    with pytest.raises(TypeError, match=r"expected a torch.nn.Module, got a \w+ as member 0"):
+        st.Ensemble.from_torch([len, 3])
+
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402 (only where PyTorch is)
+
+from stretto.torch.importing import capture  # noqa: E402
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(12, 6, 8)).astype(np.float32)
+Y = RNG.integers(0, 3, 12).astype(np.int32)
+
+
+class Convolutional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv1d(6, 4, 3), nn.BatchNorm1d(4), nn.ReLU(inplace=True))
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.body(x).mean(-1))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(8, 5, batch_first=True)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class Attending(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(self.encoder(x).mean(1))
+
+
+def perceptron():
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(48, 8),
+        nn.BatchNorm1d(8),
+        nn.Tanh(),
+        nn.Dropout(0.2),
+        nn.Linear(8, 3),
+    )
+
+
+@pytest.fixture(scope="module")
+def modules():
+    torch.manual_seed(0)
+    made = [perceptron(), Convolutional(), Attending(), Recurrent(), perceptron()]
+    for module in made:  # running statistics other than the first
+        module(torch.from_numpy(X) * 2 + 1)
+        module.eval()
+    return made
+
+
+@pytest.fixture(scope="module")
+def imported(modules):
+    return st.Ensemble.from_torch(modules, torch.from_numpy(X), train=True)
+
+
+def theirs(modules, x=X):
+    with torch.no_grad():
+        return np.stack([module(torch.from_numpy(x)).numpy() for module in modules])
+
+
+def cross_entropy(member, x, y):
+    return st.nn.functional.cross_entropy(member(x), y)
+
+
+def test_each_member_gives_what_pytorch_gives(modules, imported):
+    assert [len(group) for group in imported.groups] == [2, 1, 1, 1]
+    np.testing.assert_allclose(imported(X), theirs(modules), rtol=2e-5, atol=2e-6)
+    np.testing.assert_allclose(imported(X[:5]), theirs(modules, X[:5]), rtol=2e-5, atol=2e-6)
+    for member, module in zip(imported, modules, strict=True):
+        assert set(member.state_dict()) == set(module.state_dict())
+    assert not any(module.training for module in modules)
+    probabilities = st.nn.softmax(imported(X))
+    mean = st.ensemble.mean(probabilities)
+    np.testing.assert_allclose(
+        mean, torch.softmax(torch.from_numpy(theirs(modules)), -1).mean(0), rtol=1e-5
+    )
+    assert 0 <= float(st.ensemble.accuracy(mean, Y)) <= 1 < float(st.ensemble.nll(mean, Y)) + 1
+
+
+def test_training(imported):
+    ensemble = imported[:]
+    before = ensemble.state_dict()[0]
+    fitted = ensemble.train().fit(
+        cross_entropy,
+        (X, Y),
+        st.optim.adam(1e-2),
+        epochs=30,
+        batch_size=6,
+        key=st.random.key(0),
+        metrics={"accuracy": lambda member, x, y: (member(x).argmax(-1) == y).mean()},
+        validation=(X, Y),
+    )
+    losses = fitted.history["loss"]
+    assert (losses[-1] < 0.7 * losses[0]).all()
+    after = ensemble.state_dict()[0]
+    assert int(after["2.num_batches_tracked"][0]) == int(before["2.num_batches_tracked"][0]) + 60
+    assert not np.allclose(after["2.running_mean"], before["2.running_mean"])
+    ensemble.eval()
+    np.testing.assert_array_equal(ensemble(X), ensemble(X))
+    accuracy = [(np.asarray(out).argmax(-1) == Y).mean() for out in ensemble(X)]
+    np.testing.assert_allclose(fitted.history["validation_accuracy"][-1], accuracy, rtol=1e-6)
+
+
+def test_one_export_serves_all_of_an_architecture(monkeypatch):
+    counted = []
+
+    def counting(*args, **kwargs):
+        counted.append(args[0])
+        return capture_one(*args, **kwargs)
+
+    capture_one = capture.capture
+    monkeypatch.setitem(capture.__dict__, "capture", counting)
+    twins = [perceptron().eval() for _ in range(4)]
+    own = perceptron().eval()
+    own.note = lambda: None  # which changes nothing, but who knows
+    other = perceptron().eval()
+    other[4].p = other[2].eps = 0.5
+    alike = st.Ensemble.from_torch([*twins, own, other], torch.from_numpy(X))
+    assert counted == [twins[0], own, other]
+    assert [len(group) for group in alike.groups] == [5, 1]
+    np.testing.assert_allclose(alike(X), theirs([*twins, own, other]), rtol=2e-5, atol=2e-6)
+
+
+def test_options_and_exported_programs():
+    modules = [nn.Linear(8, 2) for _ in range(3)]
+    x = torch.from_numpy(X[0])
+    programs = [torch.export.export(module, (x,)) for module in modules]
+    ensemble = st.Ensemble.from_torch(programs, frozen="bias", chunk_size=2)
+    assert len(ensemble.groups) == 1 and list(ensemble.trainable()[0]) == ["weight"]
+    with torch.no_grad():
+        expected = [module(x).numpy() for module in modules]
+    np.testing.assert_allclose(ensemble(X[0]), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_ties_and_what_is_trained():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = nn.Embedding(5, 4)
+            self.head = nn.Linear(4, 5)
+            self.head.weight = self.embed.weight
+
+        def forward(self, ids):
+            return self.head(self.embed(ids))
+
+    modules = [Tied() for _ in range(3)]
+    modules[0].head.bias.requires_grad_(False)
+    ids = torch.tensor([[1, 2], [3, 4]])
+    ensemble = st.Ensemble.from_torch(modules, ids, train=True)
+    assert [len(group) for group in ensemble.groups] == [1, 2]
+    assert [list(names) for names in ensemble.trainable()] == [
+        ["embed.weight"],
+        ["embed.weight", "head.bias"],
+    ]
+    with torch.no_grad():
+        expected = [module(ids).numpy() for module in modules]
+    np.testing.assert_allclose(ensemble(ids.numpy()), expected, rtol=1e-5, atol=1e-6)
