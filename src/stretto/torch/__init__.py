@@ -1,10 +1,10 @@
-"""Trained PyTorch modules, here: ``from_torch``.
+"""Trained PyTorch modules, here: ``from_torch``; their weights: ``from_state_dict``.
 
 ``importing`` makes modules of PyTorch's · ``capture`` has PyTorch export one, and ``likeness`` says
 which need no export of their own; these and ``crossing`` alone import PyTorch · ``graph``,
 ``structure``, ``signature``, ``program``: the export as plain data · ``run`` interprets it with the
 functions of ``table``, a file a family · ``module``: the module that holds its arrays ·
-``saving``: files of those.
+``saving``: files of those · ``weights``: state dictionaries alone.
 """
 
 from stretto._engine.core.lazy import imports_on_demand
@@ -13,3 +13,7 @@ with imports_on_demand(__name__):
     from stretto.torch.importing import from_torch as from_torch
     from stretto.torch.module import ImportedModule as ImportedModule, Part as Part
     from stretto.torch.saving import load as load, save as save
+    from stretto.torch.weights import (
+        from_state_dict as from_state_dict,
+        to_state_dict as to_state_dict,
+    )

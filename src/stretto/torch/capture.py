@@ -186,7 +186,7 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
             inputs.append((spec.kind.name.lower(), spec.target))
         elif spec.kind is InputKind.CONSTANT_TENSOR:
             inputs.append(("constant", spec.target))
-            constants[spec.target] = to_numpy(program.constants[spec.target])
+            constants[spec.target] = to_numpy(program.constants[spec.target], "from_torch")
         else:
             raise NotImplementedError(
                 f"from_torch: the module holds {spec.target}, which is no tensor: {spec.kind.name}"

@@ -5,18 +5,13 @@ Next, read ``capture``, and ``likeness`` for several modules.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from stretto._engine.core.config import config
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.position import user_stack_level
 from stretto.torch.module import Held, ImportedModule, assembled
 from stretto.torch.program import Program
+from stretto.torch.weights import is_torch, warn_of_64_bits
 
 if TYPE_CHECKING:  # these import PyTorch
     from stretto.torch import capture, crossing, likeness
@@ -85,7 +80,7 @@ def imported(
     Raises as ``from_torch`` does.
     """
     for i, module in enumerate(modules):
-        if not _is_torch(module, "nn.Module") and not _is_torch(module, "export.ExportedProgram"):
+        if not is_torch(module, "nn.Module") and not is_torch(module, "export.ExportedProgram"):
             which = f" as member {i}" if len(modules) > 1 else ""
             raise TypeError(
                 f"{caller}: expected a torch.nn.Module, got a {type(module).__name__}{which}; put "
@@ -98,7 +93,7 @@ def imported(
     for module, like in zip(modules, _likenesses(modules), strict=True):
         whole, kind = module, type(module).__name__
         if like not in programs:
-            if _is_torch(module, "export.ExportedProgram"):
+            if is_torch(module, "export.ExportedProgram"):
                 found = [capture.read(module)]
             else:
                 found = [
@@ -109,7 +104,7 @@ def imported(
             for program in own:
                 program.check(f"{caller}: {kind}")
             programs[like] = (*own, None)[:2]
-        if _is_torch(module, "export.ExportedProgram"):
+        if is_torch(module, "export.ExportedProgram"):
             whole = module.module()
         made.append(_module_of(caller, whole, kind, *programs[like]))
     return made
@@ -123,15 +118,7 @@ def _likenesses(modules: Sequence[Any]) -> list[Any]:
     if len(modules) == 1:
         return [None]
     alike = likeness.Likeness()
-    return [alike.of(x) if _is_torch(x, "nn.Module") else object() for x in modules]
-
-
-def _is_torch(x: Any, name: str) -> bool:
-    """Whether it is an object of this class of PyTorch's, if that is loaded at all."""
-    found: Any = sys.modules.get("torch")
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found is not None and isinstance(x, found)
+    return [alike.of(x) if is_torch(x, "nn.Module") else object() for x in modules]
 
 
 def _module_of(
@@ -154,11 +141,11 @@ def _module_of(
             ties.append((name, first))
         else:
             role = "parameter" if tensor.requires_grad else "buffer"
-            arrays[name] = Held(role, crossing.to_numpy(tensor))
+            arrays[name] = Held(role, crossing.to_numpy(tensor, caller))
     for name, tensor in module.named_buffers(remove_duplicate=False):
         if name in used or name in saved:
-            arrays[name] = Held("buffer", crossing.to_numpy(tensor), name in saved)
-    _warn_of_64_bits(f"{caller}: {kind}", [held.array for held in arrays.values()])
+            arrays[name] = Held("buffer", crossing.to_numpy(tensor, caller), name in saved)
+    warn_of_64_bits(f"{caller}: {kind}", [held.array for held in arrays.values()])
     kinds = {path: type(part).__name__ for path, part in module.named_modules() if path}
     return assembled(kind, evaluation, training, tuple(ties), arrays, kinds)
 
@@ -166,14 +153,3 @@ def _module_of(
 def _storage(tensor: Any) -> tuple[Any, ...]:
     """What two names of one parameter have in common."""
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
-
-
-def _warn_of_64_bits(whose: str, arrays: Sequence[np.ndarray]) -> None:
-    wide = [a for a in arrays if a.dtype in (np.float64, np.complex128)]
-    if wide and not config.enable_x64:
-        warnings.warn(
-            f"{whose} has {len(wide)} arrays of {wide[0].dtype}, which become those of "
-            f"half the precision while 64-bit types are off; set stretto.config.enable_x64 = True "
-            f"first to keep them",
-            stacklevel=user_stack_level(),
-        )

@@ -90,4 +90,4 @@ def _type_of(x: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _elements(x: torch.Tensor) -> bytes:
-    return to_numpy(x).tobytes()
+    return to_numpy(x, "likeness").tobytes()

@@ -1,0 +1,154 @@
+"""``from_state_dict`` and ``to_state_dict``: weights alone, PyTorch's here and ours there.
+
+Layers of ``nn`` have PyTorch's names, shapes and layouts, so that names need no translation. Next,
+read ``crossing``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto import files
+from stretto._engine.core.config import config
+from stretto._engine.core.files import checked_path
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.position import user_stack_level
+from stretto._engine.core.typing import Array, ArrayLike
+
+if TYPE_CHECKING:  # it imports PyTorch
+    from stretto.torch import crossing
+else:
+    crossing = LazyModule("stretto.torch.crossing")
+
+__all__ = ["from_state_dict", "is_torch", "to_state_dict", "warn_of_64_bits"]
+
+
+def from_state_dict(source: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Array]:
+    """Read the weights of a PyTorch module, for ``load_state_dict`` of a module here.
+
+    Layers of ``stretto.nn`` call their arrays as PyTorch's do and keep them in the same layout
+    (``weight``, ``running_mean``, ``weight_ih_l0``, ``in_proj_weight``), so a module made of them
+    under the same names takes the dictionary as it is. ``load_state_dict`` assigns all arrays or
+    none, and lists names that are missing or unexpected and shapes that differ.
+
+    Args:
+        source: what ``state_dict()`` of the PyTorch module gives; or a file: one of
+            ``torch.save(module.state_dict(), path)``, from which PyTorch reads tensors and plain
+            containers and unpickles nothing else, or, if its name ends so, a ``.safetensors``
+            file, which is read without PyTorch.
+
+    Returns:
+        Copies of the arrays by name, in the same dtypes; those of 64 bits become those of 32 while
+            ``enable_x64`` is off, with a warning where floats lose digits.
+
+    Raises:
+        TypeError: it is neither a path nor a dictionary of tensors and arrays by name.
+        ValueError: the file is damaged, or holds more than tensors.
+        OverflowError: integers of 64 bits do not fit into 32.
+        OSError: there is no such file, or it is a folder or the like.
+
+    >>> import numpy as np, stretto as st
+    >>> weights = {"weight": np.ones((1, 2), np.float32), "bias": np.zeros(1, np.float32)}
+    >>> weights = st.torch.from_state_dict(weights)
+    >>> st.nn.Linear(2, 1).load_state_dict(weights)
+    LoadedKeys(missing_keys=[], unexpected_keys=[])
+    """
+    caller = "torch.from_state_dict"
+    if isinstance(source, Mapping):
+        found: Any = source
+    else:
+        path = checked_path(source, caller)
+        is_ours = path.endswith(".safetensors")
+        found = files.load(path) if is_ours else crossing.read(path, caller)
+        caller = f"{caller}: {path}"
+    if not isinstance(found, Mapping):
+        raise TypeError(
+            f"{caller}: expected a dictionary of tensors by name, got a {type(found).__name__}"
+        )
+    held = {name: _held(caller, name, value) for name, value in found.items()}
+    warn_of_64_bits(caller, [x for x in held.values() if isinstance(x, np.ndarray)])
+    return {name: _as_array(caller, name, x) for name, x in held.items()}
+
+
+def _held(caller: str, name: object, value: Any) -> Any:
+    """An entry as an array, ours or NumPy's."""
+    if isinstance(name, str):
+        if is_torch(value, "Tensor"):
+            return crossing.to_numpy(value, f"{caller}: {name}")
+        if isinstance(value, Value):
+            return value
+        if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
+            return np.asarray(value)
+    raise TypeError(
+        f"{caller}: expected tensors by name, got a {type(value).__name__} under {name!r}; of a "
+        f"checkpoint with other entries give the dictionary that has the tensors alone, such as "
+        f'torch.load(path, weights_only=True)["model"]'
+    )
+
+
+def _as_array(caller: str, name: str, x: Any) -> Array:
+    array = as_value(x, caller, name)
+    if x.dtype.kind in "iu" and array.dtype != x.dtype and not np.array_equal(array, x):
+        raise OverflowError(
+            f"{caller}: {name} has integers of {x.dtype} that do not fit into {array.dtype}; set "
+            f"stretto.config.enable_x64 = True first"
+        )
+    return array
+
+
+def to_state_dict(arrays: Mapping[str, ArrayLike]) -> dict[str, Any]:
+    """Make PyTorch's tensors of arrays by name, for ``load_state_dict`` of a PyTorch module.
+
+    Args:
+        arrays: what ``state_dict()`` of a module gives here; or any arrays by name.
+
+    Returns:
+        Tensors by name, on the CPU: copies, bit for bit. One array under two names is one tensor.
+
+    Raises:
+        TypeError: it is not a dictionary of arrays, or PyTorch has no such dtype.
+
+    >>> import stretto as st
+    >>> st.torch.to_state_dict(st.nn.Linear(2, 1))
+    Traceback (most recent call last):
+    TypeError: torch.to_state_dict: expected a dictionary of arrays by name, got a Linear; give...
+    """
+    caller = "torch.to_state_dict"
+    if not isinstance(arrays, Mapping):
+        raise TypeError(
+            f"{caller}: expected a dictionary of arrays by name, got a {type(arrays).__name__}; "
+            f"give the state_dict() of a module"
+        )
+    made: dict[int, tuple[Any, Any]] = {}
+    for name, x in arrays.items():
+        if id(x) not in made:
+            array = x if isinstance(x, np.ndarray) else np.asarray(as_value(x, caller, str(name)))
+            made[id(x)] = x, crossing.to_torch(array, f"{caller}: {name}")
+    return {name: made[id(x)][1] for name, x in arrays.items()}
+
+
+def is_torch(x: Any, name: str) -> bool:
+    """Whether it is an object of this class of PyTorch's, if that is loaded at all."""
+    found: Any = sys.modules.get("torch")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is not None and isinstance(x, found)
+
+
+def warn_of_64_bits(whose: str, arrays: Sequence[np.ndarray]) -> None:
+    """Warn where floats of 64 bits lose digits, as 64-bit types are off."""
+    wide = [a for a in arrays if a.dtype in (np.float64, np.complex128)]
+    if wide and not config.enable_x64:
+        warnings.warn(
+            f"{whose} has {len(wide)} arrays of {wide[0].dtype}, which become those of half the "
+            f"precision while 64-bit types are off; set stretto.config.enable_x64 = True first to "
+            f"keep them",
+            stacklevel=user_stack_level(),
+        )
