@@ -223,6 +223,23 @@ def test_to_dtype():
         model.to(int)
 
 
+def test_devices_are_not_arguments():
+    layer = nn.Linear(2, 3)
+    with pytest.raises(TypeError, match=r"Linear\.to: .*'cuda'.*`model = st\.device_put\(model, "):
+        layer.to("cuda")
+    with pytest.raises(TypeError, match=r"^Linear: there is no argument device; .*st\.device_put"):
+        nn.Linear(2, 3, device="cuda")
+    moved = st.device_put(layer, st.devices()[0])
+    assert isinstance(moved, nn.Linear) and moved.weight.device == st.devices()[0]
+
+    class Own(nn.Module):
+        def __init__(self, device):
+            super().__init__()
+            self.device = device
+
+    assert Own(device="here").device == "here"
+
+
 # Copies
 
 

@@ -243,3 +243,10 @@ def test_keywords_of_numpys_and_jaxs_methods():
         x.view(type=np.ndarray)
     with pytest.raises(TypeError, match="unexpected keyword"):
         x.compress(x > 2, places=1)
+
+
+def test_flatten_from_an_axis_on():
+    x = snp.ones((2, 3, 4))
+    with pytest.raises(ValueError, match=r"got 1; .*x\.flatten\(1\) is (.*)$") as error:
+        x.flatten(1)
+    assert eval(str(error.value).split(" is ")[1], {"x": x}).shape == (2, 12)

@@ -40,6 +40,10 @@ def test_messages():
     cases = [
         (lambda: snp.ones(3, snp.int8).view(snp.int32), ValueError, "no whole number of elements"),
         (lambda: snp.array(1.0).view(snp.int8), ValueError, "no whole number of elements"),
+        (lambda: snp.ones(3).view(-1), TypeError, r"got -1; for a shape use x\.reshape\(-1\)$"),
+        (lambda: snp.ones(6).view(2, 3), TypeError, r"got 2; for a shape use x\.reshape\(2, 3\)$"),
+        (lambda: snp.ones(6).view((2, 3)), TypeError, r"use x\.reshape\(\(2, 3\)\)$"),
+        (lambda: snp.ones(6).view(1, 2, 3, 1), TypeError, r"use x\.reshape\(1, 2, 3, 1\)$"),
         (lambda: snp.ones(3).byteswap(True), TypeError, "inplace=True cannot be"),
         (lambda: st.jit(lambda x: x.tobytes())(snp.ones(3)), st.errors.TracedValueError, "traced"),
     ]

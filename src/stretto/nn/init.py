@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.lazy import LazyModule, no_attribute
 from stretto._engine.core.types import scalar_dtype
 from stretto._engine.core.typing import Array, DTypeLike, Key
 from stretto._engine.ops.comparison import full, lt, where
@@ -487,3 +487,7 @@ def dirac(shape: Sequence[int], groups: int = 1, dtype: DTypeLike | None = None)
         for i in range(min(each, inputs)):
             out[(g * each + i, i, *middle)] = 1
     return as_value(out.astype(_dtype(dtype)))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = no_attribute(__name__)

@@ -8,13 +8,16 @@ dictionaries, updates of buffers) and ``containers``.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.boundary import bounded
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.migration import MODULES, explain_keyword
 from stretto._engine.core.types import as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
@@ -80,6 +83,14 @@ class Module(ModuleTree):
         super().__init_subclass__(**kwargs)
         tree.register_attributes(cls, flatten, unflatten)
 
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Module:
+            """Refuse PyTorch's argument ``device`` in words."""
+            if "device" in kwargs:
+                _refuse_device(cls)
+            return super().__new__(cls)
+
     def __init__(self) -> None:
         self.__dict__["_roles"] = {}
         self.__dict__["_unsaved"] = frozenset()
@@ -113,7 +124,11 @@ class Module(ModuleTree):
         Returns:
             What ``forward`` returns.
         """
-        return self.forward(*args, **kwargs)
+        try:
+            return self.forward(*args, **kwargs)
+        except TypeError as error:
+            explain_keyword(error)
+            raise
 
     # Attributes
 
@@ -196,9 +211,8 @@ class Module(ModuleTree):
         roles = self.__dict__.get("_roles")
         if roles is None:
             raise self._too_early(name)
-        raise AttributeError(
-            f"{type(self).__name__} has no attribute {name!r}; it has: {', '.join(roles)}"
-        )
+        ours = MODULES.get(name, f"it has: {', '.join(roles)}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {ours}")
 
     def _too_early(self, name: str) -> AttributeError:
         name = type(self).__name__ if name in _OWN else f"{type(self).__name__}.{name}"
@@ -335,6 +349,7 @@ class Module(ModuleTree):
         """
         return self.train(False)
 
+    @bounded
     def to(self: _M, dtype: DTypeLike) -> _M:
         """Convert parameters and buffers of floating dtypes; complex ones stay as they are.
 
@@ -347,7 +362,13 @@ class Module(ModuleTree):
         Raises:
             TypeError: ``dtype`` is not floating.
         """
-        dtype = as_dtype(dtype)
+        try:
+            dtype = as_dtype(dtype)
+        except TypeError as error:
+            raise TypeError(
+                f"{type(self).__name__}.to: {error}; for a device use "
+                f"`model = st.device_put(model, device)`"
+            ) from None
         if kind_of(dtype) != "float":
             raise TypeError(f"{type(self).__name__}.to: expected a floating dtype, got {dtype}")
         converted: dict[int, Any] = {}  # an array held in two places stays one
@@ -437,6 +458,16 @@ class Module(ModuleTree):
 
 
 _OWN = ("_roles", "_unsaved", "_layout")
+
+
+def _refuse_device(cls: type[Module]) -> None:
+    """Raise for PyTorch's argument, unless the class has one of that name."""
+    parameters = inspect.signature(cls.__init__).parameters
+    if "device" not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        raise TypeError(
+            f"{cls.__name__}: there is no argument device; arrays are made on the default device, "
+            f"and `model = st.device_put(model, device)` moves a module to another"
+        )
 
 
 def _members(value: Collection[object]) -> Iterable[object]:

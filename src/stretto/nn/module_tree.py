@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from stretto._engine.core.boundary import bounded
 from stretto._engine.core.typing import Array
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class ModuleTree:
                     seen.add(id(value))
                     yield f"{path}.{name}" if path else name, value
 
+    @bounded
     def named_parameters(
         self, prefix: str = "", recurse: bool = True
     ) -> Iterator[tuple[str, Array]]:

@@ -1,6 +1,7 @@
-"""What NumPy's arrays have and ours lack, since these never change and do not expose memory.
+"""What NumPy's arrays, and PyTorch's, have and ours lack, since these never change.
 
-Each error says what to use instead. Next, read ``methods``.
+Each error says what to use instead; for PyTorch's names, ``migration`` in the engine's core has
+the words. Next, read ``methods``.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from stretto._engine.core.migration import ARRAYS
 from stretto._engine.core.typing import Array
 from stretto.numpy.indices import show
 
@@ -38,7 +40,7 @@ _SETTABLE = {
 _MEMORY = {
     "base": "numpy.asarray(x).base",
     "ctypes": "numpy.asarray(x).ctypes",
-    "data": "memoryview(numpy.asarray(x))",
+    "data": "memoryview(numpy.asarray(x)), or x itself in place of PyTorch's",
     "dump": "pickle.dump(x, file)",
     "dumps": "pickle.dumps(x)",
     "flags": "numpy.asarray(x).flags",
@@ -65,20 +67,24 @@ def _setter(name: str, instead: str) -> Callable[[Any, Any], NoReturn]:
     return set_
 
 
-def _absent(name: str, instead: str) -> property:
-    def get(self: Array) -> NoReturn:
-        raise AttributeError(
-            f"{self.__class__.__name__!r} has no attribute {name!r}: use {instead}",
-            name=name,
-            obj=self,
-        )
+def absent(name: str, advice: str) -> property:
+    """A property that cannot be read or written, and says what to do instead."""
 
-    return property(get, doc=f"Raise ``AttributeError``: use ``{instead}``.")
+    def refuse(self: object, value: object = None) -> NoReturn:
+        problem = f"{type(self).__name__!r} has no attribute {name!r}: {advice}"
+        raise AttributeError(problem, name=name, obj=self)
+
+    return property(refuse, refuse, doc=f"Raise ``AttributeError``: {advice}.")
 
 
 def _delete_item(self: Array, index: Index) -> NoReturn:
     at = show(index)
     raise TypeError(f"arrays are immutable: instead of del x[{at}] write x = snp.delete(x, {at})")
+
+
+def _dir(self: object) -> list[str]:
+    """What arrays have, and not what they only answer in words."""
+    return sorted({*object.__dir__(self)} - ARRAYS.keys() - _MEMORY.keys())
 
 
 def refuse_changes(cls: type) -> None:
@@ -92,5 +98,8 @@ def refuse_changes(cls: type) -> None:
     for name, instead in _SETTABLE.items():
         setattr(cls, name, getattr(cls, name).setter(_setter(name, instead)))
     for name, instead in _MEMORY.items():
-        setattr(cls, name, _absent(name, instead))
+        setattr(cls, name, absent(name, f"use {instead}"))
+    for name, advice in ARRAYS.items():
+        setattr(cls, name, absent(name, advice))
+    cls.__dir__ = _dir  # type: ignore[method-assign]
     cls.__delitem__ = _delete_item  # type: ignore[attr-defined]

@@ -133,11 +133,21 @@ def _takes(other: object) -> bool:
     )
 
 
+def _not_taken(name: str, other: object) -> Array:
+    """``NotImplemented``, so that Python asks the other operand; words for PyTorch's tensors."""
+    if other.__class__.__module__.partition(".")[0] == "torch":
+        raise TypeError(
+            f"{name}: one operand is an array and one a PyTorch {type(other).__name__}; use "
+            f"`snp.asarray(tensor)` for an array of its elements"
+        )
+    return NotImplemented  # what type checkers take for any type
+
+
 def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def apply(self: Array, other: ArrayLike) -> Array:
         if isinstance(other, Value) or _takes(other):
             return function(self, other)
-        return NotImplemented
+        return _not_taken(name, other)
 
     apply.__name__ = apply.__qualname__ = f"__{name}__"
     return apply
@@ -145,7 +155,7 @@ def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, 
 
 def _reflected(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def apply(self: Array, other: ArrayLike) -> Array:
-        return function(other, self) if _takes(other) else NotImplemented
+        return function(other, self) if _takes(other) else _not_taken(name, other)
 
     apply.__name__ = apply.__qualname__ = f"__r{name}__"
     return apply
@@ -343,6 +353,11 @@ def _flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike | None
     >>> snp.array([[1, 2], [3, 4]]).flatten()
     Array([1, 2, 3, 4], dtype=int32)
     """
+    if isinstance(order, int):
+        raise ValueError(
+            f"flatten: order must be 'C' or 'F', got {order}; PyTorch's x.flatten({order}) is "
+            f"x.reshape(*x.shape[:{order}], -1)"
+        )
     return manipulation.ravel(self, order, out_sharding=out_sharding)
 
 

@@ -5,7 +5,7 @@ What the methods ``view``, ``byteswap``, ``tobytes`` and ``tofile`` do. Next, re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from stretto.numpy.dtypes import as_dtype
 
 if TYPE_CHECKING:  # few programs write raw arrays
     import os
-    from typing import BinaryIO
+    from typing import BinaryIO, Never
 
     from stretto._engine.core import files
 else:
@@ -35,7 +35,16 @@ _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(bool)
 
 
-def view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
+def _refuse_sizes(*arguments: object) -> None:
+    """Raise for what PyTorch's ``view`` takes: sizes, or a tuple of them."""
+    if isinstance(arguments[0], (int, tuple)):
+        shape = ", ".join(str(x) for x in arguments if x is not None)
+        raise TypeError(
+            f"view: expected a dtype, got {arguments[0]}; for a shape use x.reshape({shape})"
+        )
+
+
+def view(self: Array, dtype: DTypeLike | None = None, type: None = None, *sizes: Never) -> Array:
     """Read the bytes of the elements as elements of another dtype.
 
     Args:
@@ -43,12 +52,14 @@ def view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Arra
         dtype: the dtype to read, which changes the size of the last axis; by default the array's
             own.
         type: must be None: there is one class of arrays.
+        *sizes: must be left out: ``reshape`` takes a shape.
 
     Returns:
         An array of ``dtype``.
 
     Raises:
         NotImplementedError: ``type`` is given.
+        TypeError: sizes are given in place of ``dtype``.
         ValueError: the last axis does not hold a whole number of elements.
 
     As NumPy's ``ndarray.view``.
@@ -57,6 +68,7 @@ def view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Arra
     >>> snp.array([1.0, 2.0]).view(snp.uint16)
     Array([    0, 16256,     0, 16384], dtype=uint16)
     """
+    _refuse_sizes(dtype, type, *sizes)
     if type is not None:
         raise NotImplementedError(f"view: type must be None, got {type}; use numpy.asarray(x)")
     if dtype is None:

@@ -22,23 +22,26 @@ True
 
 # ruff: noqa: F403 (each file's __all__ says what it gives)
 
-from stretto.optim.accumulation import *
-from stretto.optim.adams import *
-from stretto.optim.base import *
-from stretto.optim.clipping import *
-from stretto.optim.combining import *
-from stretto.optim.cycles import *
-from stretto.optim.factored import *
-from stretto.optim.finite import *
-from stretto.optim.hyperparameters import *
-from stretto.optim.leaves import safe_increment as safe_increment
-from stretto.optim.masking import *
-from stretto.optim.members import *
-from stretto.optim.moments import *
-from stretto.optim.momentum import *
-from stretto.optim.norms import *
-from stretto.optim.optimizers import *
-from stretto.optim.rms import *
-from stretto.optim.scaling import *
-from stretto.optim.schedules import *
-from stretto.optim.updating import *
+from stretto._engine.core.lazy import imports_on_demand
+
+with imports_on_demand(__name__):
+    from stretto.optim.accumulation import *
+    from stretto.optim.adams import *
+    from stretto.optim.base import *
+    from stretto.optim.clipping import *
+    from stretto.optim.combining import *
+    from stretto.optim.cycles import *
+    from stretto.optim.factored import *
+    from stretto.optim.finite import *
+    from stretto.optim.hyperparameters import *
+    from stretto.optim.leaves import safe_increment as safe_increment
+    from stretto.optim.masking import *
+    from stretto.optim.members import *
+    from stretto.optim.moments import *
+    from stretto.optim.momentum import *
+    from stretto.optim.norms import *
+    from stretto.optim.optimizers import *
+    from stretto.optim.rms import *
+    from stretto.optim.scaling import *
+    from stretto.optim.schedules import *
+    from stretto.optim.updating import *

@@ -15,8 +15,10 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.migration import OPTIMIZERS
 from stretto._engine.core.types import is_float0
 from stretto._engine.core.typing import Array, Tree
+from stretto.numpy.immutable import absent
 
 __all__ = [
     "EmptyState",
@@ -68,6 +70,10 @@ class GradientTransformationExtraArgs(GradientTransformation):
     All transformations of this package are of this kind; ``init`` is as in
     ``GradientTransformation``.
     """
+
+
+for _name, _advice in OPTIMIZERS.items():
+    setattr(GradientTransformation, _name, absent(_name, _advice))
 
 
 class EmptyState(NamedTuple):

@@ -6,13 +6,15 @@ import pytest
 
 from stretto._engine.core import array_methods, array_updates
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.migration import ARRAYS
 from stretto.numpy.immutable import _MEMORY, _METHODS
 from stretto.numpy.index_updates import At, IndexUpdate
 
 OF_PYTHON = {"__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__slots__"}
 OF_PYTHON |= {"__firstlineno__", "__static_attributes__"}  # from 3.13 on
 OF_VALUE = {"type", "shape", "dtype", "ndim", "size", "weak_type"}
-NOT_SHOWN = {"__array_priority__", "__setitem__", "__delitem__", *_MEMORY, *_METHODS}
+NOT_SHOWN = {"__array_priority__", "__setitem__", "__delitem__", "__dir__"}
+NOT_SHOWN |= {*_MEMORY, *_METHODS, *ARRAYS}
 """What only says in words that arrays do not have it, or is for NumPy."""
 
 

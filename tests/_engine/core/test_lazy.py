@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stretto._engine.core.lazy import LazyMethod, LazyModule, imports_on_demand
+import stretto.nn.init
+from stretto._engine.core.lazy import LazyMethod, LazyModule, imports_on_demand, no_attribute
 
 INIT = """
 from stretto._engine.core.lazy import imports_on_demand
@@ -169,3 +170,12 @@ def test_names_that_are_not_there_say_why(package):
             getattr(package, name)
     with pytest.raises(AttributeError, match=r"no attribute 'cone'$"):
         package.cone  # noqa: B018
+
+
+def test_a_plain_module_says_what_to_write():
+    with pytest.raises(AttributeError, match=r"'ones_': use `model\.weight = nn\.init\.ones\("):
+        stretto.nn.init.ones_  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'stretto\.nn\.init' has no attribute 'twos'$"):
+        stretto.nn.init.twos  # noqa: B018
+    with pytest.raises(AttributeError, match=r"module 'builtins' has no attribute 'cat'$"):
+        no_attribute("builtins")("cat")

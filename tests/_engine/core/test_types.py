@@ -195,6 +195,13 @@ def test_python_s_own_types_mean_the_defaults():
     assert as_dtype("int4") == given("i4")[0]
 
 
+def test_a_size_in_place_of_a_dtype():
+    with pytest.raises(
+        TypeError, match=r"got 3; a shape is one argument, as in snp\.zeros\(\(2, 3\)\)"
+    ):
+        as_dtype(3)
+
+
 def test_canonical_dtype():
     names = ("i64", "u64", "f64", "c128", "f16", "bf16", "bool")
     assert [canonical_dtype(given(n)[0]) for n in names] == [

@@ -24,6 +24,7 @@ from stretto._engine.api.arguments import (
 )
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.core import tree
+from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.types import is_float0
 from stretto._engine.plan.mapped import map_members
@@ -35,6 +36,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@bounded
 def vmap(
     fun: Callable[P, R],
     in_axes: Any = 0,

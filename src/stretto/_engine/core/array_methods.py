@@ -7,7 +7,7 @@ together; nothing imports this module at run time. A test compares the two.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -447,7 +447,7 @@ class ArrayMethods:
         """Write the elements to a file."""
         ...
 
-    def view(self, dtype: DTypeLike | None = None, type: None = None) -> Array:
+    def view(self, dtype: DTypeLike | None = None, type: None = None, *sizes: Never) -> Array:
         """The bytes of the elements as elements of ``dtype``."""
         ...
 

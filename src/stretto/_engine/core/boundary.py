@@ -11,14 +11,17 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from stretto._engine.core.config import config
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import PACKAGE
 
 __all__ = ["boundary", "bounded", "hide_frames", "reraise_foreign"]
+
+migration = LazyModule("stretto._engine.core.migration")  # for errors alone
 
 _NOTE = (
     "(The frames inside stretto are left out of this traceback; "
@@ -46,7 +49,10 @@ def hide_frames(error: BaseException) -> None:
     """Remove this package's frames from the tracebacks of the error and of its causes.
 
     For an ``except`` clause that ends with ``raise``: the frame of that function is removed, too.
+    A ``TypeError`` for a keyword of PyTorch's is told its name here.
     """
+    if isinstance(error, TypeError):
+        migration.explain_keyword(error)
     if config.traceback_filtering == "off" or not isinstance(error, Exception):
         return
     hidden = [_trim(e) for e in _chain(error)]
@@ -104,7 +110,10 @@ class _Boundary:
 boundary = _Boundary()
 
 
-def bounded(fun: Callable[..., Any]) -> Callable[..., Any]:
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def bounded(fun: F) -> F:
     """The function, whose errors leave it without this package's frames."""
 
     @functools.wraps(fun)
@@ -115,4 +124,4 @@ def bounded(fun: Callable[..., Any]) -> Callable[..., Any]:
             hide_frames(error)
             raise
 
-    return call
+    return call  # type: ignore[return-value]

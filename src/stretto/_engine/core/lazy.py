@@ -10,12 +10,12 @@ import builtins
 import importlib
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["LazyMethod", "LazyModule", "imports_on_demand"]
+__all__ = ["LazyMethod", "LazyModule", "imports_on_demand", "no_attribute"]
 
 
 class LazyModule:
@@ -76,7 +76,7 @@ def imports_on_demand(package: str, absent: Mapping[str, str] | None = None) -> 
 
     ``__all__`` and ``dir`` have what the block imports and what the package imported before it, but
     not the modules that it comes from. ``absent`` has names that users of other packages may look
-    for, and what to say of them.
+    for, and what to say of them; ``migration`` has PyTorch's.
 
     >>> import stretto
     >>> "nn" in dir(stretto), "nn" in stretto.__all__, stretto.nn.__name__
@@ -102,10 +102,7 @@ def imports_on_demand(package: str, absent: Mapping[str, str] | None = None) -> 
         if home is None and not name.startswith("_"):
             home = next((x for x in stars if name in importlib.import_module(x).__all__), None)
         if home is None:
-            problem = f"module {package!r} has no attribute {name!r}"
-            if name in reasons:
-                problem += f": {reasons[name]}"
-            raise AttributeError(problem, name=name, obj=module)
+            raise _not_there(module, name, reasons.get(name))
         if home == package:
             value = importlib.import_module(f"{package}.{name}")
         else:
@@ -122,6 +119,32 @@ def imports_on_demand(package: str, absent: Mapping[str, str] | None = None) -> 
 
 
 _MACHINERY = {"imports_on_demand", "__getattr__", "__dir__"}
+
+
+def no_attribute(package: str) -> Callable[[str], NoReturn]:
+    """The ``__getattr__`` of a module whose imports do not wait: it says what to write instead.
+
+    >>> import stretto.nn.init
+    >>> no_attribute("stretto.nn.init")("zeros_")
+    Traceback (most recent call last):
+    AttributeError: module 'stretto.nn.init' has no attribute 'zeros_': use `model...
+    """
+    module = sys.modules[package]
+
+    def get(name: str) -> NoReturn:
+        raise _not_there(module, name, None)
+
+    return get
+
+
+def _not_there(module: ModuleType, name: str, reason: str | None) -> AttributeError:
+    """The error for a name that a module does not have."""
+    reason = reason or _migration.of_package(module.__name__, name)
+    problem = f"module {module.__name__!r} has no attribute {name!r}"
+    return AttributeError(problem + (f": {reason}" if reason else ""), name=name, obj=module)
+
+
+_migration = LazyModule("stretto._engine.core.migration")
 
 _one_at_a_time = threading.RLock()
 

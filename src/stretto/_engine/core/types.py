@@ -187,6 +187,14 @@ def named_dtype(dtype: Any) -> np.dtype:
     try:
         return np.dtype(dtype)
     except TypeError:
+        module, _, name = str(dtype).partition(".")
+        if module == "torch":
+            raise TypeError(f"expected a dtype, got {dtype}; use snp.{name}") from None
+        if isinstance(dtype, int):
+            raise TypeError(
+                f"expected a dtype such as 'float32', got {dtype}; a shape is one argument, as in "
+                f"snp.zeros((2, 3))"
+            ) from None
         raise
     except Exception as error:  # NumPy parses strings as lists of fields, and may raise anything
         raise TypeError(f"expected a dtype such as 'float32', got {dtype!r}") from error

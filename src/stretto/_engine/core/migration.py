@@ -1,0 +1,371 @@
+"""What users of PyTorch type that is called otherwise here, and what to write instead.
+
+Layer 1 (core). The words of errors: ``numpy/immutable`` gives arrays the names of ``ARRAYS``,
+``optim/base`` optimisers those of ``OPTIMIZERS``; ``nn/module`` looks up names in ``MODULES``,
+``lazy`` those of packages, and ``boundary`` keywords. A test runs each entry, beside PyTorch where
+that is installed. Next, read ``lazy``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import sys
+from collections.abc import Mapping
+
+__all__ = [
+    "ARRAYS",
+    "FUNCTIONS",
+    "KEYWORDS",
+    "MODULES",
+    "OPTIMIZERS",
+    "explain_keyword",
+    "of_package",
+]
+
+
+def _by_name(table: Mapping[str, str]) -> dict[str, str]:
+    """The advice for each name; a line of the table may have several.
+
+    An entry is code, or a sentence with code between backticks. ``{name}`` in it is the name,
+    ``{stem}`` the name without its last character, an underscore.
+    """
+    return {
+        name: (entry if "`" in entry else f"use `{entry}`")
+        .replace("{name}", name)
+        .replace("{stem}", name[:-1])
+        for names, entry in table.items()
+        for name in names.split()
+    }
+
+
+_GRADIENT = "use `st.grad(loss)(x)`: a gradient is that of a function, and a value of its own"
+
+ARRAYS = _by_name(
+    {
+        # Names and shapes
+        "numel nelement": "x.size",
+        "dim ndimension": "x.ndim",
+        "element_size": "x.itemsize",
+        "unsqueeze": "snp.expand_dims(x, dim)",
+        "permute": "x.transpose(dims)",
+        "movedim": "snp.moveaxis(x, dim0, dim1)",
+        "swapdims": "x.swapaxes(dim0, dim1)",
+        "t": "x.T",
+        "H": "x.mT.conj()",
+        "expand": "snp.broadcast_to(x, size)",
+        "expand_as": "snp.broadcast_to(x, other.shape)",
+        "reshape_as view_as": "x.reshape(other.shape)",
+        "contiguous": "use `x`: the layout of arrays is not for programs to see",
+        "unbind": "snp.unstack(x, axis=dim)",
+        "split": "snp.split(x, range(split_size, x.shape[dim], split_size), dim)",
+        "chunk": "snp.array_split(x, chunks, dim)",
+        "narrow": "st.lax.dynamic_slice_in_dim(x, start, length, dim)",
+        "tile": "snp.tile(x, dims)",
+        "flip": "snp.flip(x, dims)",
+        "roll": "snp.roll(x, shifts, dims)",
+        "diag tril triu": "snp.{name}(x)",
+        "unflatten": "nn.functional.unflatten(x, dim, sizes)",
+        # Dtypes, devices and memory
+        "to": "use `x.astype(dtype)` for a dtype, `st.device_put(x, device)` for a device",
+        "type_as": "x.astype(other.dtype)",
+        "float": "x.astype(snp.float32)",
+        "double": "x.astype(snp.float64)",
+        "half": "x.astype(snp.float16)",
+        "bfloat16": "x.astype(snp.bfloat16)",
+        "long": "x.astype(snp.int64)",
+        "int": "x.astype(snp.int32)",
+        "short": "x.astype(snp.int16)",
+        "char": "x.astype(snp.int8)",
+        "byte": "x.astype(snp.uint8)",
+        "bool": "x.astype(bool)",
+        "is_floating_point": "snp.issubdtype(x.dtype, snp.floating)",
+        "is_complex": "snp.iscomplexobj(x)",
+        "numpy": "numpy.asarray(x)",
+        "cpu": "use `numpy.asarray(x)` for NumPy's array, `st.device_put(x, st.devices('cpu')[0])` "
+        "for one here",
+        "cuda": "use `st.device_put(x, device)`, with a device of `st.devices()`",
+        "is_cuda get_device": "x.device",
+        "clone": "use `x`: arrays never change, so that none needs a copy",
+        # Gradients
+        "grad grad_fn backward requires_grad requires_grad_ is_leaf retain_grad": _GRADIENT,
+        "detach": "st.lax.stop_gradient(x)",
+        "detach_": "x = st.lax.stop_gradient(x)",
+        # Elements
+        "masked_fill": "snp.where(mask, value, x)",
+        "masked_select": "x[mask]",
+        "where": "snp.where(condition, x, other)",
+        "gather take_along_dim": "snp.take_along_axis(x, index, dim)",
+        "scatter": "snp.put_along_axis(x, index, src, dim, inplace=False)",
+        "index_select": "snp.take(x, indices, dim)",
+        "index_add": "use `x.at[indices].add(source)` for dim 0, `x.at[:, indices]` for dim 1",
+        "index_fill": "use `x.at[indices].set(value)` for dim 0, `x.at[:, indices]` for dim 1",
+        "repeat_interleave": "snp.repeat(x, repeats, dim)",
+        "topk": "st.lax.top_k(x, k)",
+        "new_zeros new_empty": "snp.zeros(size, x.dtype)",
+        "new_ones": "snp.ones(size, x.dtype)",
+        "new_full": "snp.full(size, value, x.dtype)",
+        "new_tensor": "snp.array(data, x.dtype)",
+        "bernoulli": "st.random.bernoulli(key, x)",
+        "multinomial": "st.random.categorical(key, snp.log(x), shape=(samples, *x.shape[:-1]))",
+        # Arithmetic
+        "add": "x + other",
+        "sub subtract": "x - other",
+        "mul multiply": "x * other",
+        "div divide true_divide": "x / other",
+        "pow": "x**exponent",
+        "neg negative": "-x",
+        "eq": "x == other",
+        "ne": "x != other",
+        "lt": "x < other",
+        "le": "x <= other",
+        "gt": "x > other",
+        "ge": "x >= other",
+        "equal": "snp.array_equal(x, other)",
+        "allclose isclose maximum minimum fmod remainder": "snp.{name}(x, other)",
+        "matmul mm bmm": "x @ mat2",
+        "mv": "x @ vec",
+        "clamp": "x.clip(min, max)",
+        "abs exp expm1 log log10 log1p log2 sqrt square reciprocal sign": "snp.{name}(x)",
+        "sin cos tan asin acos atan sinh cosh tanh asinh atanh": "snp.{name}(x)",
+        "floor ceil trunc isnan isinf isfinite logical_not": "snp.{name}(x)",
+        "rsqrt": "st.lax.rsqrt(x)",
+        "erf erfc": "st.special.{name}(x)",
+        "lerp": "x + weight * (end - x)",
+        "sigmoid relu": "nn.functional.{name}(x)",
+        "softmax log_softmax": "nn.functional.{name}(x, dim)",
+        "logsumexp": "nn.logsumexp(x, dim)",
+        # Reductions and matrices
+        "amax": "x.max(dim)",
+        "amin": "x.min(dim)",
+        "norm": "snp.linalg.norm(x)",
+        "median": "snp.median(x)",
+        "quantile": "snp.quantile(x, q)",
+        "unique": "snp.unique(x)",
+        "bincount": "snp.bincount(x)",
+        "count_nonzero": "snp.count_nonzero(x)",
+        "inverse": "snp.linalg.inv(x)",
+        "det": "snp.linalg.det(x)",
+        # In place
+        "zero_": "x = snp.zeros_like(x)",
+        "fill_": "x = snp.full_like(x, value)",
+        "copy_": "x = snp.broadcast_to(other, x.shape).astype(x.dtype)",
+        "normal_": "x = st.random.normal(key, x.shape)",
+        "uniform_": "x = st.random.uniform(key, x.shape)",
+        "transpose_": "x = x.swapaxes(dim0, dim1)",
+        "add_": "x = x + other",
+        "sub_": "x = x - other",
+        "mul_": "x = x * other",
+        "div_": "x = x / other",
+        "pow_": "x = x**exponent",
+        "neg_": "x = -x",
+        "clamp_": "x = x.clip(min, max)",
+        "clip_": "x = x.clip(min, max)",
+        "masked_fill_": "x = snp.where(mask, value, x)",
+        "scatter_": "x = snp.put_along_axis(x, index, src, dim, inplace=False)",
+        "unsqueeze_": "x = snp.expand_dims(x, dim)",
+        "t_": "x = x.T",
+        "abs_ exp_ log_ sqrt_ square_ floor_ ceil_ sin_ cos_ tanh_": "x = snp.{stem}(x)",
+        "sigmoid_ relu_": "x = nn.functional.{stem}(x)",
+        "index_add_": "use `x = x.at[indices].add(source)` for dim 0, `x.at[:, indices]` for dim 1",
+        "index_fill_": "use `x = x.at[indices].set(value)` for dim 0, `x.at[:, indices]` for dim 1",
+    }
+)
+"""By the tensor's attribute or method; ``x`` is the array, other names are PyTorch's arguments."""
+
+MODULES = _by_name(
+    {
+        "zero_grad": "leave it out: `st.grad(loss)(model)` gives new gradients at each call",
+        "cuda cpu": "use `model = st.device_put(model, device)`, with a device of `st.devices()`",
+        "device": "next(model.parameters()).device",
+        "dtype": "next(model.parameters()).dtype",
+        "half": "model.to(snp.float16)",
+        "bfloat16": "model.to(snp.bfloat16)",
+        "float": "model.to(snp.float32)",
+        "double": "model.to(snp.float64)",
+        "type": "model.to(dtype)",
+        "requires_grad_": "use `optim.chain(optimizer, optim.masked(optim.set_to_zero(), frozen))` "
+        "with a tree of booleans, frozen",
+        "compile": "use `st.jit(lambda model, x: model(x))`",
+    }
+)
+"""By the attribute or method of PyTorch's ``nn.Module``."""
+
+_STEP = (
+    "use `updates, state = optimizer.update(grads, state, params)`, then "
+    "`params = optim.apply_updates(params, updates)`"
+)
+
+OPTIMIZERS = _by_name(
+    {
+        "step": _STEP,
+        "zero_grad": "leave it out: `st.grad(loss)(params)` gives new gradients at each call",
+        "param_groups add_param_group": "use `optim.multi_transform` for groups of parameters, "
+        "`optim.inject_hyperparams` to change hyperparameters",
+        "state_dict load_state_dict": "use `state = optimizer.init(params)`, a tree of arrays: "
+        "`st.save` and `st.load` take it",
+    }
+)
+"""By the attribute or method of PyTorch's optimisers."""
+
+_OPTIMIZER = "use `optimizer = optim.{}(lr)`, then `state = optimizer.init(params)`"
+_STOP = "leave it out, or use `st.lax.stop_gradient(x)`: only st.grad and its like take gradients"
+_BATCHES = "use `for i in range(0, len(x), batch_size): batch = x[i : i + batch_size]`"
+
+FUNCTIONS = _by_name(
+    {
+        # Making arrays
+        "Tensor FloatTensor LongTensor": "use `st.Array` for the class, `snp.array(data)` to make "
+        "one",
+        "tensor as_tensor from_numpy": "snp.array(data)",
+        "randn": "use `st.random.normal(key, size)` with `key = st.random.key(seed)`",
+        "rand": "use `st.random.uniform(key, size)` with `key = st.random.key(seed)`",
+        "randint": "use `st.random.randint(key, size, low, high)` with `key = st.random.key(seed)`",
+        "randperm": "use `st.random.permutation(key, n)` with `key = st.random.key(seed)`",
+        "seed Generator": "use `key = st.random.key(seed)`, or `st.random.manual_seed(seed)`",
+        "bernoulli": "st.random.bernoulli(key, x)",
+        "multinomial": "st.random.categorical(key, snp.log(x), shape=(samples, *x.shape[:-1]))",
+        # Functions of arrays
+        "cat": "snp.concatenate(tensors, dim)",
+        "unsqueeze": "snp.expand_dims(x, dim)",
+        "permute": "snp.transpose(x, dims)",
+        "movedim": "snp.moveaxis(x, dim0, dim1)",
+        "numel": "snp.size(x)",
+        "t": "x.T",
+        "unbind": "snp.unstack(x, axis=dim)",
+        "split": "snp.split(x, range(split_size, x.shape[dim], split_size), dim)",
+        "chunk": "snp.array_split(x, chunks, dim)",
+        "flatten": "use `x.ravel()`, or `x.reshape(*x.shape[:start_dim], -1)` from an axis on",
+        "add": "x + other",
+        "sub": "x - other",
+        "mul": "x * other",
+        "div": "x / other",
+        "mm bmm": "x @ mat2",
+        "addmm": "x + mat1 @ mat2",
+        "eq": "x == other",
+        "ne": "x != other",
+        "lt": "x < other",
+        "le": "x <= other",
+        "gt": "x > other",
+        "ge": "x >= other",
+        "clamp": "snp.clip(x, min, max)",
+        "rsqrt": "st.lax.rsqrt(x)",
+        "norm": "snp.linalg.norm(x)",
+        "topk": "st.lax.top_k(x, k)",
+        "gather": "snp.take_along_axis(x, index, dim)",
+        "scatter": "snp.put_along_axis(x, index, src, dim, inplace=False)",
+        "index_select": "snp.take(x, indices, dim)",
+        "masked_select": "x[mask]",
+        "masked_fill": "snp.where(mask, value, x)",
+        "repeat_interleave": "snp.repeat(x, repeats, dim)",
+        "lerp": "x + weight * (end - x)",
+        "std": "snp.std(x, ddof=1)",
+        "var": "snp.var(x, ddof=1)",
+        "float": "snp.float32",
+        # Gradients, compilation, devices, data
+        "no_grad enable_grad set_grad_enabled inference_mode": _STOP,
+        "autograd": "use `st.grad(loss)(x)`, or `st.custom_vjp` for rules of your own",
+        "compile": "st.jit(loss)",
+        "make_functional make_functional_with_buffers": "st.func.functional_call(model, params, x)",
+        "combine_state_for_ensemble": "st.func.stack_module_state(models)",
+        "functionalize": "leave it out: `loss(x)` cannot change its arguments",
+        "device cuda": "st.devices()",
+        "get_default_device": "st.devices()[0]",
+        "set_default_dtype": "use `st.enable_x64` for 64 bits; all else has a dtype argument",
+        "amp autocast": "use `model.to(snp.bfloat16)`",
+        "utils DataLoader TensorDataset": _BATCHES,
+        "DataParallel parallel SyncBatchNorm": "use `st.device_put(x, sharding)` with a sharding "
+        "of `st.make_mesh`",
+        # Optimisers
+        "SGD": _OPTIMIZER.format("sgd"),
+        "Adam": _OPTIMIZER.format("adam"),
+        "AdamW": _OPTIMIZER.format("adamw"),
+        "Adagrad": _OPTIMIZER.format("adagrad"),
+        "RMSprop": _OPTIMIZER.format("rmsprop"),
+        "RAdam": _OPTIMIZER.format("radam"),
+        "NAdam": _OPTIMIZER.format("nadam"),
+        "Adadelta": _OPTIMIZER.format("adadelta"),
+        "Adamax": _OPTIMIZER.format("adamax"),
+        "Optimizer": "optim.GradientTransformation",
+        "lr_scheduler": "use a schedule in place of the rate, as in "
+        "`optim.adam(optim.cosine_decay_schedule(lr, steps))`",
+        "clip_grad_norm_": "optim.clip_by_global_norm(max_norm)",
+        # Initial values
+        "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ normal_ uniform_ "
+        "orthogonal_ trunc_normal_": "model.weight = nn.init.{stem}(key, model.weight.shape)",
+        "zeros_ ones_": "model.weight = nn.init.{stem}(model.weight.shape)",
+    }
+)
+"""By the name that is looked for in any of the packages below."""
+
+_PACKAGES = {
+    "stretto.numpy": "snp",
+    "stretto": "st",
+    "stretto.nn.functional": "nn.functional",
+    "stretto.nn": "nn",
+    "stretto.random": "st.random",
+    "stretto.func": "st.func",
+    "stretto.optim": "optim",
+    "stretto.nn.init": "nn.init",
+    "stretto.linalg": "snp.linalg",
+    "stretto.special": "st.special",
+}
+"""The packages that PyTorch's names are looked for in, with their usual names."""
+
+KEYWORDS = {
+    "dim": "axis",
+    "keepdim": "keepdims",
+    "in_dims": "in_axes",
+    "out_dims": "out_axes",
+    "unbiased": "ddof",
+}
+"""The parameter's name here, by PyTorch's keyword."""
+
+_ASIDE = {
+    "to": "; for a device use `model = st.device_put(model, device)`",
+    "vmap": "; `st.func.vmap` has PyTorch's arguments, randomness among them",
+    "named_parameters": "; modules of this package are called by `st.func.functional_call`",
+}
+"""What else there is to say of a function's keywords."""
+
+
+def of_package(package: str, name: str) -> str | None:
+    """What to write for a name that a package does not have; None where nothing is known.
+
+    Where the table does not have the name, but another package does, that one is named.
+    """
+    if package not in _PACKAGES or name.startswith("_"):
+        return None
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
+    if _is_part(package, name):
+        return None
+    for other, short in _PACKAGES.items():
+        module = importlib.import_module(other)
+        if other != package and name in getattr(module, "__all__", vars(module)):
+            return f"use `{short}.{name}`"
+    return None
+
+
+def _is_part(package: str, name: str) -> bool:
+    """Whether it is a module of the package, which Python asks for before it imports one."""
+    folders = getattr(sys.modules[package], "__path__", ())
+    paths = [os.path.join(folder, name) for folder in folders]
+    return any([os.path.isdir(path) or os.path.isfile(f"{path}.py") for path in paths])
+
+
+def explain_keyword(error: TypeError) -> None:
+    """Add to Python's error of an unknown keyword, if that is PyTorch's, what it is called here."""
+    match = re.fullmatch(r".*?(\w+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
+    if match is None:
+        return
+    name, keyword = match.groups()
+    ours = KEYWORDS.get(keyword)
+    homes = [importlib.import_module(package) for package in ("stretto.numpy", "stretto")]
+    functions = [getattr(home, name) for home in homes if name in home.__all__]
+    if any(ours in inspect.signature(f).parameters for f in functions):
+        error.args = (f"{error}; it is {ours} here{_ASIDE.get(name, '')}",)
+    elif name in _ASIDE:
+        error.args = (f"{error}{_ASIDE[name]}",)
