@@ -1,10 +1,20 @@
 """The worked examples: what they compute is right, and what they say of themselves holds."""
 
 import numpy as np
+import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from examples import gauss_newton, hmc, implicit, maml, ode, rnn
+from examples import (
+    gauss_newton,
+    hmc,
+    implicit,
+    maml,
+    model_ensembling,
+    ode,
+    per_sample_gradients,
+    rnn,
+)
 
 
 def same_trees(got, want, rtol):
@@ -128,3 +138,51 @@ def test_implicit_gradients_are_limits_of_differences():
 def test_implicit_differentiation_lowers_the_validation_loss():
     history, _ = implicit.main()
     assert history[-1] < history[0] - 0.05
+
+
+def test_networks_together_are_those_in_a_loop(monkeypatch):
+    monkeypatch.setattr(model_ensembling.importlib.util, "find_spec", lambda name: None)
+    difference, theirs = model_ensembling.main(3)
+    assert difference < 1e-5 and theirs is None  # logits are of size 0.1, with float32's rounding
+
+
+def test_networks_of_pytorch_together_are_those_of_its_own_vmap():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    originals, models = model_ensembling.from_pytorch(3, width=16)
+    st.random.manual_seed(0)
+    minibatches = model_ensembling.fake_images(3)
+    assert model_ensembling.largest_difference(models, minibatches) < 1e-5
+
+    params, buffers = torch.func.stack_module_state(originals)
+    call = lambda p, b, x: torch.func.functional_call(originals[0], (p, b), (x,))
+    tensors = torch.tensor(np.array(minibatches))
+    with torch.no_grad():
+        own = torch.func.vmap(call)(params, buffers, tensors)
+        shared = torch.func.vmap(call, in_dims=(0, 0, None))(params, buffers, tensors[0])
+    got = model_ensembling.together(models, minibatches)
+    for a, b in zip(got, (own, shared), strict=True):
+        assert a.shape == tuple(b.shape) == (3, 64, 10)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_of_samples_together_are_those_in_a_loop():
+    difference, norms = per_sample_gradients.main(4)
+    assert difference < 1e-4 and norms.shape == (4,) and float(norms.min()) > 1
+
+
+def test_gradients_of_samples_have_the_batchs_as_their_mean():
+    st.random.manual_seed(1)
+    model = per_sample_gradients.SimpleCNN(2)
+    images, targets = per_sample_gradients.fake_batch(3)
+    gradients = per_sample_gradients.together(model, images, targets)
+    params, buffers = per_sample_gradients.arrays_of(model)
+
+    def whole(params):
+        out = st.func.functional_call(model, (params, buffers), (images,))
+        return st.nn.functional.nll_loss(out, targets)
+
+    mean = per_sample_gradients.clipped(gradients, snp.inf)
+    same_trees(mean, st.grad(whole)(params), 1e-4)
+    small = per_sample_gradients.clipped(gradients, 0.1)
+    assert float(st.optim.global_norm(small)) <= 0.1 * (1 + 1e-5)
