@@ -310,5 +310,5 @@ def test_members_that_differ(other, words):
 def test_no_members():
     with pytest.raises(ValueError, match="stack_module_state: expected at least one module"):
         stack_module_state([])
-    with pytest.raises(TypeError, match="expected modules, got dict for member 1"):
+    with pytest.raises(TypeError, match="member 1 must be a module, got dict"):
         stack_module_state([Model(key=KEY), {}])

@@ -51,3 +51,12 @@ def test_axes_are_where_numpy_has_them(name, arguments):
 def test_refusals_name_the_function(call, words):
     with pytest.raises((ValueError, IndexError), match=words):
         call(snp.asarray(X))
+
+
+def test_pytorchs_transpose_of_two_axes():
+    x = snp.ones((2, 3, 4))
+    with pytest.raises(
+        ValueError, match=r"name all 3 axes of .*; to exchange two use (.*)$"
+    ) as error:
+        x.transpose(1, 2)
+    assert eval(str(error.value).split("use ")[1], {"x": x}).shape == (2, 4, 3)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.migration import class_of
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto.nn.module import Module
 from stretto.nn.updating import places, updates_of
@@ -86,7 +87,7 @@ def functional_call(
     Array([11.], dtype=float32)
     """
     if not isinstance(module, Module):
-        raise TypeError(f"functional_call: expected a module, got {type(module).__name__}")
+        raise TypeError(f"functional_call: expected a module, got {class_of(module)}")
     by_name = _merged(parameter_and_buffer_dicts)
     copy = module.clone()
     here = places(copy)
@@ -197,7 +198,7 @@ def stack_module_state(
     for i, member in enumerate(members):
         if not isinstance(member, Module):
             raise TypeError(
-                f"stack_module_state: expected modules, got {type(member).__name__} for member {i}"
+                f"stack_module_state: member {i} must be a module, got {class_of(member)}"
             )
     stacked = places(stack(members))
     names = [[n for n, _ in m.named_parameters()] for m in members]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stretto._engine.core.integers import integer
+from stretto._engine.core.migration import class_of
 from stretto._engine.core.typing import Tree
 from stretto.nn.module import Module
 from stretto.nn.parameter import Parameter
@@ -146,7 +147,7 @@ class ModuleList(_Ordered):
 
     def _value(self, value: Tree) -> Tree:
         if not isinstance(value, Module):
-            raise TypeError(f"{type(self).__name__}: expected modules, got {type(value).__name__}")
+            raise TypeError(f"{type(self).__name__}: expected modules, got {class_of(value)}")
         return value
 
 
@@ -222,7 +223,7 @@ class ModuleDict(Module):
 
     def _value(self, value: Tree) -> Tree:
         if not isinstance(value, Module):
-            raise TypeError(f"{type(self).__name__}: expected modules, got {type(value).__name__}")
+            raise TypeError(f"{type(self).__name__}: expected modules, got {class_of(value)}")
         return value
 
     def __len__(self) -> int:

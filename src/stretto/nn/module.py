@@ -17,7 +17,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.interpreter import Value
-from stretto._engine.core.migration import MODULES, explain_keyword
+from stretto._engine.core.migration import MODULES, class_of, explain_call, is_pytorch
 from stretto._engine.core.types import as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
@@ -127,7 +127,7 @@ class Module(ModuleTree):
         try:
             return self.forward(*args, **kwargs)
         except TypeError as error:
-            explain_keyword(error)
+            explain_call(error)
             raise
 
     # Attributes
@@ -179,6 +179,8 @@ class Module(ModuleTree):
 
     def _check_static(self, name: str, value: object) -> None:
         where = f"{type(self).__name__}.{name}"
+        if is_pytorch(value) and hasattr(value, "state_dict"):
+            raise TypeError(f"{where}: expected a module of stretto.nn, got {class_of(value)}")
         if isinstance(value, (list, tuple, dict, set)):
             leaves = tree.leaves(value)
             if any(isinstance(x, (Value, np.ndarray, Parameter)) for x in leaves) or any(
@@ -277,7 +279,7 @@ class Module(ModuleTree):
         self._free(name)
         if not (module is None or isinstance(module, Module)):
             raise TypeError(
-                f"{type(self).__name__}: {name} must be a module, got {type(module).__name__}"
+                f"{type(self).__name__}: {name} must be a module, got {class_of(module)}"
             )
         self._assign(name, module, "module")
 

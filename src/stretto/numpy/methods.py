@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, state
+from stretto._engine.core.migration import is_pytorch
 from stretto._engine.core.native import native
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike, ShardingLike, Tree
@@ -135,7 +136,7 @@ def _takes(other: object) -> bool:
 
 def _not_taken(name: str, other: object) -> Array:
     """``NotImplemented``, so that Python asks the other operand; words for PyTorch's tensors."""
-    if other.__class__.__module__.partition(".")[0] == "torch":
+    if is_pytorch(other):
         raise TypeError(
             f"{name}: one operand is an array and one a PyTorch {type(other).__name__}; use "
             f"`snp.asarray(tensor)` for an array of its elements"

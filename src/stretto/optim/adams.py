@@ -6,6 +6,7 @@ Each is a ``chain`` of transformations, the last of which is the learning rate. 
 
 from __future__ import annotations
 
+from stretto._engine.core.boundary import bounded
 from stretto._engine.core.typing import DTypeLike
 from stretto.optim.base import GradientTransformationExtraArgs, Mask, Scalar, ScalarOrSchedule
 from stretto.optim.combining import chain
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 
+@bounded
 def adam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -85,6 +87,7 @@ def adam(
     )
 
 
+@bounded
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -137,6 +140,7 @@ def adamw(
     )
 
 
+@bounded
 def nadam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -270,6 +274,7 @@ def amsgrad(
     )
 
 
+@bounded
 def radam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -315,6 +320,7 @@ def radam(
     )
 
 
+@bounded
 def adamax(
     learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformationExtraArgs:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.boundary import bounded
 from stretto._engine.core.typing import DTypeLike, Key
 from stretto.optim.base import (
     GradientTransformationExtraArgs,
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 
+@bounded
 def sgd(
     learning_rate: ScalarOrSchedule,
     momentum: Scalar | None = None,
@@ -130,6 +132,7 @@ def noisy_sgd(
     )
 
 
+@bounded
 def adagrad(
     learning_rate: ScalarOrSchedule, initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformationExtraArgs:
@@ -162,6 +165,7 @@ def adagrad(
     )
 
 
+@bounded
 def adadelta(
     learning_rate: ScalarOrSchedule | None = None,
     rho: Scalar = 0.9,
@@ -205,6 +209,7 @@ def adadelta(
     )
 
 
+@bounded
 def rmsprop(
     learning_rate: ScalarOrSchedule,
     decay: Scalar = 0.9,

@@ -289,6 +289,45 @@ def test_keywords_of_vmap_and_of_modules():
         model.named_parameters(remove_duplicate=False)
 
 
+def test_keywords_of_optimizers():
+    for optimizer in (optim.sgd, optim.adam, optim.adamw, optim.rmsprop):
+        with pytest.raises(TypeError, match="keyword argument 'lr'; it is learning_rate here"):
+            optimizer(lr=0.1)
+    with pytest.raises(TypeError, match=r"'weight_decay'; `optim\.adamw` has it"):
+        optim.adam(0.1, weight_decay=0.1)
+    with pytest.raises(TypeError, match="'betas'; its entries are b1 and b2 here"):
+        optim.adamw(0.1, betas=(0.9, 0.99))
+
+
+def test_pytorchs_modules_and_functions():
+    torch = pytest.importorskip("torch")
+    layer, x = torch.nn.Linear(3, 3), snp.array(X)
+
+    class Derived(torch.nn.Linear):
+        pass
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+    expected = r"got PyTorch's (Linear|Derived), of which `st\.from_torch\(model, example_args\)`"
+    for make in (
+        lambda: nn.Sequential(layer),
+        lambda: nn.ModuleDict({"a": Derived(3, 3)}),
+        lambda: nn.Identity().register_module("a", layer),
+        lambda: st.func.stack_module_state([layer]),
+        lambda: st.func.functional_call(layer, {}, x),
+        Model,
+    ):
+        with pytest.raises(TypeError, match=expected):
+            make()
+    for transform in (st.jit, st.vmap, st.grad):
+        with pytest.raises(TypeError, match=r"not \w+; PyTorch's functions take no arrays: use "):
+            transform(torch.sum)(x)
+    assert nn.Sequential(st.from_torch(layer, torch.ones(2, 3)))(x).shape == (3, 3)
+
+
 def test_tensors_beside_arrays():
     torch = pytest.importorskip("torch")
     tensor, x = torch.tensor(X), snp.array(X)

@@ -49,10 +49,10 @@ def hide_frames(error: BaseException) -> None:
     """Remove this package's frames from the tracebacks of the error and of its causes.
 
     For an ``except`` clause that ends with ``raise``: the frame of that function is removed, too.
-    A ``TypeError`` for a keyword of PyTorch's is told its name here.
+    ``TypeError`` is explained to users of PyTorch.
     """
     if isinstance(error, TypeError):
-        migration.explain_keyword(error)
+        migration.explain_call(error)
     if config.traceback_filtering == "off" or not isinstance(error, Exception):
         return
     hidden = [_trim(e) for e in _chain(error)]

@@ -21,7 +21,9 @@ __all__ = [
     "KEYWORDS",
     "MODULES",
     "OPTIMIZERS",
-    "explain_keyword",
+    "class_of",
+    "explain_call",
+    "is_pytorch",
     "of_package",
 ]
 
@@ -320,15 +322,19 @@ KEYWORDS = {
     "in_dims": "in_axes",
     "out_dims": "out_axes",
     "unbiased": "ddof",
+    "lr": "learning_rate",
 }
 """The parameter's name here, by PyTorch's keyword."""
 
 _ASIDE = {
-    "to": "; for a device use `model = st.device_put(model, device)`",
-    "vmap": "; `st.func.vmap` has PyTorch's arguments, randomness among them",
-    "named_parameters": "; modules of this package are called by `st.func.functional_call`",
+    "vmap in_dims out_dims randomness": "; `st.func.vmap` has PyTorch's arguments",
+    "to device": "; for a device use `model = st.device_put(model, device)`",
+    "named_parameters remove_duplicate": "; modules of this package are called by "
+    "`st.func.functional_call`",
+    "adam adamw nadam radam adamax betas": "; its entries are b1 and b2 here",
+    "adam weight_decay": "; `optim.adamw` has it",
 }
-"""What else there is to say of a function's keywords."""
+"""What else to say, by the function and the keyword, both of which a line has."""
 
 
 def of_package(package: str, name: str) -> str | None:
@@ -356,16 +362,38 @@ def _is_part(package: str, name: str) -> bool:
     return any([os.path.isdir(path) or os.path.isfile(f"{path}.py") for path in paths])
 
 
-def explain_keyword(error: TypeError) -> None:
-    """Add to Python's error of an unknown keyword, if that is PyTorch's, what it is called here."""
-    match = re.fullmatch(r".*?(\w+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
+def explain_call(error: TypeError) -> None:
+    """Add to an error of a call what users of PyTorch should know.
+
+    Where a keyword is PyTorch's, what it is called here; where PyTorch got an array, what takes
+    arrays.
+    """
+    text = str(error)
+    if re.search(r"must be Tensor, not (Array|Traced|Dual|Batched|\w*Tracer)$", text):
+        error.args = (
+            f"{text}; PyTorch's functions take no arrays: use those of `snp` and `nn.functional`, "
+            f"and `st.from_torch` for a module",
+        )
+    match = re.fullmatch(r".*?(\w+)\(\) got an unexpected keyword argument '(\w+)'", text)
     if match is None:
         return
     name, keyword = match.groups()
     ours = KEYWORDS.get(keyword)
-    homes = [importlib.import_module(package) for package in ("stretto.numpy", "stretto")]
+    homes = [importlib.import_module(f"stretto{part}") for part in (".numpy", "", ".optim")]
     functions = [getattr(home, name) for home in homes if name in home.__all__]
-    if any(ours in inspect.signature(f).parameters for f in functions):
-        error.args = (f"{error}; it is {ours} here{_ASIDE.get(name, '')}",)
-    elif name in _ASIDE:
-        error.args = (f"{error}{_ASIDE[name]}",)
+    known = any(ours in inspect.signature(f).parameters for f in functions)
+    asides = [aside for names, aside in _ASIDE.items() if {name, keyword} <= {*names.split()}]
+    error.args = ("".join([text, f"; it is {ours} here" if known else "", *asides]),)
+
+
+def is_pytorch(x: object) -> bool:
+    """Whether it is an object of one of PyTorch's classes, or of one derived from them."""
+    return any([cls.__module__.partition(".")[0] == "torch" for cls in type(x).__mro__])
+
+
+def class_of(x: object) -> str:
+    """The class of what should be a module; of PyTorch's, with how to make it one."""
+    name = type(x).__name__
+    if not is_pytorch(x):
+        return name
+    return f"PyTorch's {name}, of which `st.from_torch(model, example_args)` makes a module"

@@ -245,7 +245,8 @@ def _permuted(x: Any, permutation: Sequence[int], caller: str, argument: str) ->
     axes = integers(permutation, caller, argument)
     order = canonical_axes(axes, x.ndim, caller)
     if len(order) != x.ndim:
-        raise ValueError(f"{caller}: axes {axes} must name all {x.ndim} axes of {x.type}")
+        two = f"; to exchange two use x.swapaxes{axes}" if len(order) == 2 else ""
+        raise ValueError(f"{caller}: axes {axes} must name all {x.ndim} axes of {x.type}{two}")
     return x if order == tuple(range(x.ndim)) else Transpose(order)(x)
 
 
