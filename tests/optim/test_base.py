@@ -108,3 +108,36 @@ def test_derivative_through_training_by_the_learning_rate():
 def test_what_is_no_transformation(tx):
     with pytest.raises(TypeError, match=f"expected a GradientTransformation, got {tx!r}$"):
         base.with_extra_args_support(tx)
+
+
+def test_buffers_and_frozen_parts_are_no_parameters():
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3, affine=False), nn.Linear(3, 1))
+    x = np.arange(8, dtype=np.float32).reshape(4, 2) ** 1.5
+
+    def loss(model):
+        out, after = nn.stateful_call(model, x)
+        return (out**2).sum(), after
+
+    clipped = optim.chain(optim.clip_by_global_norm(1e-2), optim.adamw(0.1, weight_decay=0.5))
+    for jitted in (False, True):
+        slopes, after = st.grad(loss, has_aux=True)(model)
+        state = clipped.init(model)
+        update = st.jit(clipped.update) if jitted else clipped.update
+        updates, state = update(slopes, state, model)
+        assert st.tree.structure(updates) == st.tree.structure(model)
+        moved = optim.apply_updates(after, updates)
+        assert int(moved[1].num_batches_tracked) == 1
+        np.testing.assert_array_equal(moved[1].running_mean, after[1].running_mean)
+        assert (np.asarray(moved[0].weight) != model[0].weight).all()
+
+    plain = {n: a for n, a in model.state_dict().items() if not n.startswith("1.")}
+    by_name = {n: a for n, a in slopes.state_dict().items() if n in plain}
+    expected, _ = clipped.update(by_name, clipped.init(plain), plain)
+    for name, value in expected.items():  # the norm to clip by is that of the parameters alone
+        np.testing.assert_allclose(updates.state_dict()[name], value, rtol=1e-6)
+
+    ensemble = st.Ensemble([nn.Linear(2, 1), nn.Linear(2, 1)], frozen="bias")
+    slopes = st.grad(lambda ensemble: ensemble(x).sum())(ensemble)
+    updates, _ = optim.sgd(1.0).update(slopes, optim.sgd(1.0).init(ensemble), ensemble)
+    (group,) = updates.state_dict()
+    assert not np.asarray(group["bias"]).any() and np.asarray(group["weight"]).all()

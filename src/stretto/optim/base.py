@@ -3,7 +3,8 @@
 A transformation turns gradients, called updates, into updates: ``init(params)`` makes its state,
 ``update(updates, state, params, **extra)`` gives the new updates and the new state. States are
 trees of arrays, of one structure and one set of types at all steps, so they pass through ``jit``,
-``vmap`` and ``scan``. Next, read ``leaves``.
+``vmap`` and ``scan``. The buffers of modules are no parameters: no transformation sees them. Next,
+read ``leaves``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.left_out import left_out
 from stretto._engine.core.migration import OPTIMIZERS
 from stretto._engine.core.types import is_float0
 from stretto._engine.core.typing import Array, Tree
@@ -25,6 +27,7 @@ __all__ = [
     "GradientTransformation",
     "GradientTransformationExtraArgs",
     "Mask",
+    "MaskedNode",
     "ScalarOrSchedule",
     "Schedule",
     "identity",
@@ -68,8 +71,51 @@ class GradientTransformationExtraArgs(GradientTransformation):
     """A transformation whose ``update`` takes keyword arguments, and ignores unknown ones.
 
     All transformations of this package are of this kind; ``init`` is as in
-    ``GradientTransformation``.
+    ``GradientTransformation``. Where parameters are modules or ensembles, the functions are given
+    trees with ``MaskedNode()`` in place of buffers and of what is frozen, and the updates of those
+    are zero.
     """
+
+    def __new__(
+        cls, init: Callable[[Tree], Tree], update: Callable[..., tuple[Tree, Tree]]
+    ) -> GradientTransformationExtraArgs:
+        """The pair, for the leaves that are trained."""
+
+        def init_trained(params: Tree) -> Tree:
+            return init(_trained(params))
+
+        def update_trained(
+            updates: Tree, state: Tree, params: Tree = None, **extra: Any
+        ) -> tuple[Tree, Tree]:
+            leaves, spec = tree.flatten(updates)
+            still = left_out(updates, spec)
+            if not still:
+                return update(updates, state, params, **extra)
+            new, state = update(_trained(updates), state, _trained(params), **extra)
+            moved = iter(tree.leaves(new))
+            news = [_still(x) if i in still else next(moved) for i, x in enumerate(leaves)]
+            return tree.unflatten(spec, news), state
+
+        return super().__new__(cls, init_trained, update_trained)
+
+
+class MaskedNode(NamedTuple):
+    """A node without leaves, in place of a leaf that is left out."""
+
+
+def _trained(x: Tree) -> Tree:
+    """The tree without the leaves that their node keeps out of training."""
+    leaves, spec = tree.flatten(x)
+    still = left_out(x, spec)
+    if not still:
+        return x
+    kept = [MaskedNode() if i in still else leaf for i, leaf in enumerate(leaves)]
+    return tree.unflatten(spec, kept)
+
+
+def _still(x: Array) -> Array:
+    """An update that changes nothing: float0, the gradient of an integer, says so already."""
+    return x if is_float0(x) else snp.zeros_like(x)
 
 
 for _name, _advice in OPTIMIZERS.items():

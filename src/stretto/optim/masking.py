@@ -16,15 +16,12 @@ from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     Mask,
+    MaskedNode,
     as_transformation,
 )
 from stretto.optim.naming import caller_of
 
-__all__ = ["MaskedNode", "MaskedState", "masked"]
-
-
-class MaskedNode(NamedTuple):
-    """A node without leaves, in place of a leaf that is left out."""
+__all__ = ["MaskedState", "masked"]
 
 
 class MaskedState(NamedTuple):

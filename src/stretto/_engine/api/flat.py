@@ -20,6 +20,7 @@ from stretto._engine.control.symbolic_zeros import zero_tangent
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.left_out import left_out
 from stretto._engine.core.types import ArrayType, is_complex, is_inexact
 from stretto._engine.transforms.linearize import LinearMap
 from stretto._engine.transforms.transpose import backward
@@ -119,36 +120,18 @@ class Chosen:
     def check(self, holomorphic: bool, allow_int: bool) -> None:
         """Raise ``TypeError``, naming the leaf, for a type that has no such derivative.
 
-        Integers among the leaves that their node leaves out are as with ``allow_int``.
+        Integers among the leaves that their node leaves out are as with ``allow_int``: a module's
+        buffers.
         """
         for k, value in enumerate(self.values):
             if value.type.kind == "float" and not holomorphic:
                 continue
             problem = _problem(value.type, holomorphic, allow_int, self.caller)
             if problem:
-                exempt = not is_inexact(value.type.dtype) and k in self._left_out()
-                if not exempt:
+                chosen = tuple([self.args[i] for i in self.places])
+                exempt = left_out(chosen, self.structure)
+                if is_inexact(value.type.dtype) or k not in exempt:
                     raise TypeError(f"{self.caller}: {self.paths()[k]} {problem}")
-
-    def _left_out(self) -> set[int]:
-        """The leaves that a node of the tree never differentiates: a module's buffers.
-
-        Such a class has ``_undifferentiated``, which gives those of an object.
-        """
-        left_out: set[int] = set()
-        start = 0
-        for node in tree.leaves([self.args[i] for i in self.places], _leaves_out):
-            structure = tree.structure(node)
-            stop = start + structure.num_leaves
-            if _leaves_out(node):
-                numbered = tree.unflatten(structure, range(start, stop))
-                left_out.update(numbered._undifferentiated())
-            start = stop
-        return left_out
-
-
-def _leaves_out(node: Any) -> bool:
-    return hasattr(type(node), "_undifferentiated")
 
 
 def _problem(type: ArrayType, holomorphic: bool, allow_int: bool, caller: str) -> str | None:
