@@ -1,5 +1,7 @@
 """Ensembles of PyTorch modules: values, groups, training, scores, merging, functions of arrays."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -185,3 +187,93 @@ def test_ties_and_what_is_trained():
     with torch.no_grad():
         expected = [module(ids).numpy() for module in modules]
     np.testing.assert_allclose(ensemble(ids.numpy()), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def tuned():
+    """A network, and three of that start, with other weights; and all of them here."""
+    torch.manual_seed(1)
+    base = perceptron().eval()
+    nets = [copy.deepcopy(base) for _ in range(3)]
+    with torch.no_grad():
+        for net in nets:
+            for parameter in net.parameters():
+                parameter += 0.1 * torch.randn_like(parameter)
+    first, *rest = st.Ensemble.from_torch([base, *nets], torch.from_numpy(X), train=True)
+    return base, nets, first, rest
+
+
+def mean_of(nets, base=None, scale=1.0):
+    """PyTorch's network with the mean of weights; or with the sum of differences from a start."""
+    mean = copy.deepcopy(nets[0])
+    with torch.no_grad():
+        for own, *others in zip(mean.parameters(), *[n.parameters() for n in nets], strict=True):
+            own.copy_(torch.stack(others).mean(0))
+        if base is not None:
+            for own, start in zip(mean.parameters(), base.parameters(), strict=True):
+                own.copy_(start + scale * len(nets) * (own - start))
+    return mean
+
+
+def test_merging(tuned):
+    base, nets, first, members = tuned
+    expected = theirs([mean_of(nets)])[0]
+    for soup in (st.ensemble.uniform_soup(members), st.ensemble.uniform_soup(st.Ensemble(members))):
+        np.testing.assert_allclose(soup(X), expected, rtol=1e-4, atol=1e-5)
+    vectors = [st.ensemble.task_vector(member, first) for member in members]
+    added = st.ensemble.add_task_vectors(first, vectors, 0.3)
+    np.testing.assert_allclose(
+        added(X), theirs([mean_of(nets, base, 0.3)])[0], rtol=1e-4, atol=1e-5
+    )
+    kept = st.ensemble.ties(vectors, density=1.0)
+    weights = [np.asarray(v.state_dict()["1.weight"]) for v in vectors]
+    sign = np.sign(np.sum(weights, 0))
+    agreed = [np.where(np.sign(w) == sign, w, 0) for w in weights]
+    np.testing.assert_allclose(
+        kept.state_dict()["1.weight"],
+        np.sum(agreed, 0) / np.maximum(np.sum([a != 0 for a in agreed], 0), 1),
+        rtol=1e-4,
+        atol=1e-6,
+    )
+
+    def log_likelihood(member, x, y):
+        return -cross_entropy(member, x[None], y[None])
+
+    name = "5.weight"
+    fishers = [st.ensemble.diagonal_fisher(log_likelihood, m, X, Y) for m in members]
+    averaged = st.ensemble.fisher_average(members, fishers).state_dict()[name]
+    weights = np.stack([m.state_dict()[name] for m in members])
+    shares = np.stack([f.state_dict()[name] for f in fishers])
+    np.testing.assert_allclose(
+        averaged, (weights * shares).sum(0) / shares.sum(0), rtol=1e-3, atol=1e-4
+    )
+
+
+def test_functions_of_arrays(tuned):
+    _, nets, _, members = tuned
+    parameters, buffers = st.func.stack_module_state(members)
+
+    def call(parameters, buffers, x):
+        return st.func.functional_call(members[0], (parameters, buffers), (x,))
+
+    out = st.func.vmap(call, in_dims=(0, 0, None))(parameters, buffers, X)
+    np.testing.assert_allclose(out, theirs(nets), rtol=1e-4, atol=1e-5)
+
+    def loss(parameters):
+        out = st.func.functional_call(members[0], parameters, (X,))
+        return st.nn.functional.cross_entropy(out, Y)
+
+    own = dict(members[0].named_parameters())
+    slopes, value = st.func.grad_and_value(loss)(own)
+    nets[0].zero_grad()
+    expected = nn.functional.cross_entropy(nets[0](torch.from_numpy(X)), torch.from_numpy(Y).long())
+    expected.backward()
+    np.testing.assert_allclose(value, expected.detach(), rtol=1e-5)
+    by_module = st.grad(lambda m: cross_entropy(m, X, Y))(members[0]).state_dict()
+    for name, parameter in nets[0].named_parameters():
+        np.testing.assert_allclose(slopes[name], parameter.grad, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(by_module[name], parameter.grad, rtol=1e-4, atol=1e-6)
+    training = members[0].clone().train()
+    with st.nn.keys(st.random.key(0)):
+        _, after = st.func.functional_call(training, own, (X,), return_buffers=True)
+    assert int(after["2.num_batches_tracked"]) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, cast
 
 import stretto.numpy as snp
@@ -17,6 +17,8 @@ from stretto.nn.module import Module
 from stretto.nn.state import stateful_call
 from stretto.random.keys import fold_in, split
 from stretto.random.streams import keys, refusing
+from stretto.torch.module import ImportedModule
+from stretto.torch.statistics import with_plain_means
 
 __all__ = ["update_batch_norm"]
 
@@ -43,6 +45,7 @@ def update_batch_norm(model: T, data: Iterable[Any], *, key: Key | None = None) 
         A model like ``model``, with the new statistics.
 
     Raises:
+        RuntimeError: a module of PyTorch's was imported without ``train=True``.
         TypeError: the model is not a module.
         ValueError: ``data`` has no batch.
 
@@ -79,14 +82,19 @@ def _statistics(module: Module) -> dict[str, Any]:
     """The buffers that were computed, by dotted name."""
     return {
         f"{path}.{name}" if path else name: getattr(layer, name)
-        for path, layer in module.named_modules()
-        if _is_tracking(layer)
+        for path, layer in _tracking(module)
         for name in _BUFFERS
     }
 
 
-def _is_tracking(layer: object) -> bool:
-    return isinstance(layer, _LAYERS) and layer.running_mean is not None
+def _tracking(module: Module) -> Iterator[tuple[str, Module]]:
+    """The layers that keep running statistics, by dotted name; of imported modules, their parts."""
+    for path, layer in module.named_modules():
+        if isinstance(layer, _LAYERS) and layer.running_mean is not None:
+            yield path, layer
+        elif isinstance(layer, ImportedModule) and layer.training_program is not None:
+            for name in with_plain_means(layer.training_program)[1]:
+                yield ".".join([x for x in (path, name) if x]), layer.get_submodule(name)
 
 
 def _computed(
@@ -94,7 +102,7 @@ def _computed(
 ) -> list[Module]:
     """The modules, of which one with a size is a stack of that many, with new statistics."""
     running = [_begun(module) for module in modules]
-    if not any(_is_tracking(layer) for module in modules for layer in module.modules()):
+    if not any(True for module in modules for _ in _tracking(module)):
         return modules
     count = 0
     for batch in data:
@@ -114,13 +122,25 @@ def _computed(
 def _begun(module: Module) -> Module:
     """A copy in train mode with no statistics yet, and plain means for running ones."""
     copy = module.clone().train()
+    for _, layer in _tracking(copy):
+        for name in _BUFFERS:
+            make = snp.ones_like if name == "running_var" else snp.zeros_like
+            layer.update_buffer(name, make(getattr(layer, name)))
     for layer in copy.modules():
-        if _is_tracking(layer):
+        if isinstance(layer, _LAYERS):
             layer.momentum = None
-            for name in _BUFFERS:
-                make = snp.ones_like if name == "running_var" else snp.zeros_like
-                layer.update_buffer(name, make(getattr(layer, name)))
+        elif isinstance(layer, ImportedModule) and layer.training_program is not None:
+            layer.training_program = with_plain_means(layer.training_program)[0]
+        elif isinstance(layer, ImportedModule) and _has_statistics(layer):
+            raise RuntimeError(
+                f"update_batch_norm: {layer.kind} was not imported in train mode, which it runs "
+                f"in: give from_torch train=True"
+            )
     return copy
+
+
+def _has_statistics(module: Module) -> bool:
+    return any(name.rpartition(".")[2] == "running_mean" for name, _ in module.named_buffers())
 
 
 @functools.partial(jit, static_argnums=3)
@@ -140,8 +160,7 @@ def _after(module: Module, x: Tree, key: Key | None, size: int | None) -> Module
 def _with_statistics(module: Module, computed: Module) -> Module:
     """A copy of the module with what was computed; modes and momenta are as before."""
     copy = module.clone()
-    for layer, other in zip(copy.modules(), computed.modules(), strict=True):
-        if _is_tracking(layer):
-            for name in _BUFFERS:
-                layer.update_buffer(name, getattr(other, name))
+    for (_, layer), (_, other) in zip(_tracking(copy), _tracking(computed), strict=True):
+        for name in _BUFFERS:
+            layer.update_buffer(name, getattr(other, name))
     return copy

@@ -4,7 +4,8 @@
 which need no export of their own; these and ``crossing`` alone import PyTorch · ``graph``,
 ``structure``, ``signature``, ``program``: the export as plain data · ``run`` interprets it with the
 functions of ``table``, a file a family · ``module``: the module that holds its arrays ·
-``saving``: files of those · ``weights``: state dictionaries alone.
+``saving``: files of those · ``statistics``: batch normalisation as plain means · ``weights``: state
+dictionaries alone.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

@@ -8,6 +8,8 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.types import is_inexact
 from stretto.nn import functional as F
 
 __all__ = ["TABLE"]
@@ -23,10 +25,13 @@ def _batch_norm(
     running_mean: Any,
     running_var: Any,
     training: bool,
-    momentum: float,
+    momentum: Any,
     eps: float,
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """The result, the batch's mean and inverse deviation, and the next running statistics."""
+    """The result, the batch's mean and inverse deviation, and the next running statistics.
+
+    For ``momentum`` the number of batches so far, an array of integers, these are plain means.
+    """
     if not training:
         out = F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
         empty = snp.zeros(0, x.dtype)
@@ -37,6 +42,8 @@ def _batch_norm(
     inverse = 1 / snp.sqrt(variance + eps)
     if running_mean is None:
         return out, mean, inverse, None, None
+    if isinstance(momentum, Value) and not is_inexact(momentum.dtype):
+        momentum = 1 / momentum
     still = lax.stop_gradient((mean, variance * (count / max(count - 1, 1))))
     moved = [
         old + momentum * (new.astype(old.dtype) - old)
