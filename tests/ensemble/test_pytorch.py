@@ -249,6 +249,42 @@ def test_merging(tuned):
     )
 
 
+def test_dropout_when_it_predicts(tuned):
+    _, (net, *_), _, members = tuned
+    with pytest.raises(ValueError, match=r"has no dropout.*its dropout layers alone in train mode"):
+        st.ensemble.layers.mc_dropout(members[0], X, st.random.key(0), 3)
+    net[4].train()
+    exported = torch.export.export(net, (torch.from_numpy(X),), strict=False)
+    net.eval()
+    runs = st.ensemble.layers.mc_dropout(st.from_torch(exported), X, st.random.key(0), 200)
+    assert runs.shape == (200, 12, 3) and (np.std(runs, 0) > 0).all()
+    np.testing.assert_allclose(np.mean(runs, 0), theirs([net])[0], atol=0.15)
+
+
+def test_a_transformer_of_a_library():
+    transformers = pytest.importorskip("transformers")
+    try:
+        kind = transformers.BertForSequenceClassification
+    except ImportError as error:  # it is there, and what it needs is not
+        pytest.skip(str(error))
+    config = transformers.BertConfig(
+        vocab_size=20,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=16,
+        num_labels=3,
+    )
+    modules = [kind(config).eval() for _ in range(3)]
+    ids = torch.randint(0, 20, (6, 10))
+    ensemble = st.Ensemble.from_torch(modules, ids)
+    assert len(ensemble.groups) == 1
+    with torch.no_grad():
+        expected = np.stack([module(ids).logits.numpy() for module in modules])
+    np.testing.assert_allclose(ensemble(ids.numpy()).logits, expected, rtol=1e-4, atol=1e-6)
+
+
 def test_functions_of_arrays(tuned):
     _, nets, _, members = tuned
     parameters, buffers = st.func.stack_module_state(members)

@@ -26,6 +26,8 @@ from stretto.nn.inputs import positive
 from stretto.nn.module import Module
 from stretto.random.keys import checked, split
 from stretto.random.streams import keys as stream
+from stretto.torch.module import ImportedModule
+from stretto.torch.table.randomness import TABLE as RANDOM
 
 __all__ = ["mc_dropout"]
 
@@ -39,7 +41,9 @@ def mc_dropout(
 
     Dropout is in train mode, and all else in evaluation mode: the layers of ``nn`` that are dropout
     or have a ``dropout`` setting (``MultiheadAttention`` and the like). The model stays as it is.
-    The runs are one compiled program.
+    The runs are one compiled program. A module from PyTorch has dropout in its evaluation program
+    if it is imported from an ``ExportedProgram`` of a module whose dropout layers were in train
+    mode.
 
     Args:
         model: a module.
@@ -70,9 +74,15 @@ def mc_dropout(
         chunk_size = positive_chunk(chunk_size, "mc_dropout: chunk_size")
     copy = model.clone().eval()
     dropping = [module for module in copy.modules() if _probability(module) > 0]
-    if not dropping:
+    imported = [module for module in copy.modules() if isinstance(module, ImportedModule)]
+    if not dropping and not any(_draws(module) for module in imported):
+        way = (
+            "; of a module from PyTorch, put its dropout layers alone in train mode, and import "
+            "torch.export.export(module, args)"
+        )
         raise ValueError(
             f"mc_dropout: {type(model).__name__} has no dropout, so all runs would be the same"
+            + (way if imported else "")
         )
     for module in dropping:
         module.training = True
@@ -84,6 +94,12 @@ def _probability(module: Module) -> float:
     """The probability with which a layer drops out."""
     p = getattr(module, "p" if isinstance(module, _DROPPING) else "dropout", 0)
     return p if isinstance(p, (int, float)) else 0
+
+
+def _draws(module: ImportedModule) -> bool:
+    """Whether its evaluation program draws random numbers."""
+    program = module.evaluation_program
+    return program is not None and any(node.op in RANDOM for node in program.graph.walk())
 
 
 @partial(jit, static_argnums=0)
