@@ -29,7 +29,7 @@ PACKAGES = (
 )
 """Those with imports on demand."""
 
-NEED_PYTORCH = ("capture", "crossing", "likeness")
+NEED_PYTORCH = ("capture", "crossing", "hosting", "likeness")
 """Modules of ``stretto.torch`` that import PyTorch, which need not be there."""
 
 ELSEWHERE = (
@@ -236,7 +236,7 @@ import stretto as st
 from stretto._engine.core.interpreter import Tracer
 
 names = [m.name for m in pkgutil.walk_packages(st.__path__, "stretto.") if ".demo" not in m.name]
-names = [name for name in names if name.split(".")[-1] not in ("capture", "crossing", "likeness")]
+names = [name for name in names if name.split(".")[-1] not in ("capture", "crossing", "hosting", "likeness")]
 
 def load(x):
     for name in names:

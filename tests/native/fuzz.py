@@ -319,7 +319,13 @@ def work(fuzzer: Fuzzer, end: float, wrong: list[BaseException]) -> None:
 def load_everything() -> None:
     """Import all modules: an interrupt in an import may leave a lock of CPython's held for ever."""
     for module in pkgutil.walk_packages(st.__path__, "stretto."):
-        if module.name.split(".")[-1] not in ("__main__", "capture", "crossing", "likeness"):
+        if module.name.split(".")[-1] not in (
+            "__main__",
+            "capture",
+            "crossing",
+            "hosting",
+            "likeness",
+        ):
             importlib.import_module(module.name)
 
 

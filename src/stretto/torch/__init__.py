@@ -11,6 +11,7 @@ dictionaries alone.
 from stretto._engine.core.lazy import imports_on_demand
 
 with imports_on_demand(__name__):
+    from stretto.torch.exporting import to_torch as to_torch
     from stretto.torch.importing import from_torch as from_torch
     from stretto.torch.module import ImportedModule as ImportedModule, Part as Part
     from stretto.torch.saving import load as load, save as save

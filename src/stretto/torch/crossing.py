@@ -1,6 +1,7 @@
-"""Tensors of PyTorch as NumPy's arrays and back, and the files of ``torch.save``.
+"""Arrays from tensors of PyTorch, and tensors from arrays; and the files of ``torch.save``.
 
-Copies, as PyTorch may write to its own later. Next, read ``capture``.
+PyTorch writes to tensors in place, whatever DLPack says of their memory, and arrays never change.
+So memory is shared only by those who do not keep it, or give it away. Next, read ``capture``.
 """
 
 from __future__ import annotations
@@ -12,21 +13,23 @@ import ml_dtypes
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
+from stretto._engine.core.config import config
 from stretto._engine.core.files import opened
+from stretto._engine.core.types import array_type, canonical_dtype, is_inexact
+from stretto._engine.core.typing import Array
+from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.array import Array as _Array
 
-__all__ = ["read", "to_numpy", "to_torch"]
+__all__ = ["borrowed", "given", "read", "to_numpy", "to_torch"]
 
 _AS_BITS = {
     torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16)),
     torch.float8_e4m3fn: (torch.int8, np.dtype(ml_dtypes.float8_e4m3fn)),
-    torch.float8_e4m3fnuz: (torch.int8, np.dtype(ml_dtypes.float8_e4m3fnuz)),
     torch.float8_e5m2: (torch.int8, np.dtype(ml_dtypes.float8_e5m2)),
-    torch.float8_e5m2fnuz: (torch.int8, np.dtype(ml_dtypes.float8_e5m2fnuz)),
-    torch.float8_e8m0fnu: (torch.int8, np.dtype(ml_dtypes.float8_e8m0fnu)),
 }
 """The dtypes that NumPy has from ``ml_dtypes``, and PyTorch's of their size that NumPy has too."""
 
-_OF_BITS = {dtype: (theirs, bits) for theirs, (bits, dtype) in _AS_BITS.items()}
+_FROM_BITS = {dtype: theirs for theirs, (_, dtype) in _AS_BITS.items()}
 
 
 def to_numpy(tensor: Any, caller: str) -> np.ndarray:
@@ -35,17 +38,55 @@ def to_numpy(tensor: Any, caller: str) -> np.ndarray:
     Raises ``TypeError`` for tensors that are sparse, quantised, without elements in memory, or of a
     dtype that NumPy lacks.
     """
+    return _view(tensor if tensor.is_meta else tensor.detach().cpu(), caller).copy()
+
+
+def borrowed(tensor: Any, caller: str) -> Array:
+    """An array in the memory of a tensor, to be used up before anybody writes to that again.
+
+    What has another layout, or 64-bit integers while those are off, is copied. Raises ``TypeError``
+    for tensors that are not on the CPU, are sparse or quantised, or would lose precision.
+    """
+    if tensor.device.type != "cpu":
+        raise TypeError(
+            f"{caller}: expected tensors on the CPU, got one on {tensor.device}: move module and "
+            f'arguments there by .to("cpu")'
+        )
+    host = _view(tensor.detach(), caller)
+    dtype = canonical_dtype(host.dtype)
+    if dtype != host.dtype:
+        if is_inexact(dtype):
+            raise TypeError(
+                f"{caller}: {host.dtype} would become {dtype}: convert the tensor, or set "
+                f"stretto.config.enable_x64 = True to compute in {host.dtype}"
+            )
+        host = host.astype(dtype)
+    return _Array(host, array_type(host.shape, dtype))
+
+
+def _view(tensor: Any, caller: str) -> np.ndarray:
+    """A NumPy array in the memory of a tensor on the CPU, if its layout is that of arrays."""
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
         where = " on the device meta" if tensor.is_meta else ""
         raise TypeError(
             f"{caller}: expected dense tensors, got one of layout {tensor.layout} and dtype "
             f"{tensor.dtype}{where}; convert it, as by .to_dense() or .dequantize()"
         )
-    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    plain = tensor.resolve_conj().resolve_neg().contiguous()
     if plain.dtype in _AS_BITS:
         bits, dtype = _AS_BITS[plain.dtype]
-        return plain.view(bits).numpy().copy().view(dtype)
-    return plain.numpy().copy()
+        return plain.view(bits).numpy().view(dtype)
+    return plain.numpy()
+
+
+def given(array: Array, caller: str) -> Any:
+    """A tensor of an array that nobody uses any more: in its memory, if a program computed it.
+
+    Arrays that lie with NumPy, and all that was not compiled, are copied: others may have them.
+    """
+    if config.disable_jit or array.__class__ is not _Array or array.host() is not None:
+        return to_torch(np.asarray(array), caller)
+    return torch.from_dlpack(pjrt.to_dlpack(array.to_buffer()))
 
 
 def to_torch(array: np.ndarray, caller: str) -> Any:
@@ -55,9 +96,9 @@ def to_torch(array: np.ndarray, caller: str) -> Any:
     """
     own = np.array(array, order="C")
     try:
-        if own.dtype in _OF_BITS:
-            theirs, bits = _OF_BITS[own.dtype]
-            return torch.from_numpy(own.view(f"i{own.itemsize}")).view(bits).view(theirs)
+        if own.dtype in _FROM_BITS:
+            bits = torch.from_numpy(own.view(f"i{own.itemsize}"))
+            return bits.view(_FROM_BITS[own.dtype])
         return torch.from_numpy(own)
     except TypeError as error:
         raise TypeError(
