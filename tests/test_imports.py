@@ -236,7 +236,8 @@ import stretto as st
 from stretto._engine.core.interpreter import Tracer
 
 names = [m.name for m in pkgutil.walk_packages(st.__path__, "stretto.") if ".demo" not in m.name]
-names = [name for name in names if name.split(".")[-1] not in ("capture", "crossing", "hosting", "likeness")]
+pytorch = ("capture", "crossing", "hosting", "likeness")
+names = [name for name in names if name.split(".")[-1] not in pytorch]
 
 def load(x):
     for name in names:

@@ -19,6 +19,7 @@ from stretto.nn.updating import places
 from stretto.random.streams import next_key
 from stretto.torch.halves import Call, Source
 from stretto.torch.module import Held, ImportedModule, Part
+from stretto.torch.weights import is_torch
 
 if TYPE_CHECKING:  # this imports PyTorch
     from stretto.torch import hosting
