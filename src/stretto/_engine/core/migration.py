@@ -388,7 +388,9 @@ def explain_call(error: TypeError) -> None:
 
 def is_pytorch(x: object) -> bool:
     """Whether it is an object of one of PyTorch's classes, or of one derived from them."""
-    return any([cls.__module__.partition(".")[0] == "torch" for cls in type(x).__mro__])
+    return "torch" in sys.modules and any(
+        [cls.__module__.partition(".")[0] == "torch" for cls in type(x).__mro__]
+    )
 
 
 def class_of(x: object) -> str:
