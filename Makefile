@@ -8,6 +8,7 @@ VENV ?= .venv
 # Where pip would fetch a CUDA build of torch, give it a source of CPU wheels (PIP_FIND_LINKS).
 BENCH_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
 BENCH_VENV ?= .venv-bench
+TORCH_VENV ?= .venv-torch
 WORKERS ?= auto
 ARGS ?=
 
@@ -16,6 +17,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 MADE := $(VENV)/.made-with-$(notdir $(PYTHON))
 INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(BENCH_VENV)/.installed
+TORCH_INSTALLED := $(TORCH_VENV)/.installed
 LINTED := $(wildcard src tests benchmarks examples docs)
 
 # $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
@@ -25,7 +27,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-models torch-samples accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -45,6 +47,8 @@ help:
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
+	@echo "make torch-models  whole PyTorch models, imported and trained, beside PyTorch"
+	@echo "make torch-samples  PyTorch's own samples of each operation, beside PyTorch"
 	@echo "make accuracy  hold functions to NumPy's and Boost's tables, and write docs/accuracy.md"
 	@echo "make clean  remove the environments and everything generated"
 
@@ -107,11 +111,17 @@ coverage-names: $(INSTALLED)
 parity: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.parity --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
+torch-models: $(TORCH_INSTALLED)
+	$(TORCH_VENV)/bin/python -m benchmarks.torch_models $(ARGS)
+
+torch-samples: $(TORCH_INSTALLED)
+	$(TORCH_VENV)/bin/python -m benchmarks.torch_samples $(ARGS)
+
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build dist src/stretto.egg-info src/stretto/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) build dist src/stretto.egg-info src/stretto/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -126,4 +136,9 @@ $(INSTALLED): pyproject.toml setup.py src/stretto/_native.c $(MADE)
 $(BENCH_INSTALLED): pyproject.toml
 	$(call make_venv,$(BENCH_PYTHON),$(BENCH_VENV))
 	$(BENCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group bench
+	@touch $@
+
+$(TORCH_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+	$(call make_venv,$(BENCH_PYTHON),$(TORCH_VENV))
+	$(TORCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group torch-models --editable .
 	@touch $@
