@@ -11,6 +11,8 @@ def test_what_is_no_module_of_pytorchs():
     for wrong in (len, 3, st.nn.Linear(2, 2)):
         with pytest.raises(TypeError, match=r"from_torch: expected a torch.nn.Module, got a"):
             st.from_torch(wrong)
+    with pytest.raises(TypeError, match=r"got the path 'net.pt2': .* torch.export.load\(path\)"):
+        st.from_torch("net.pt2")
 
 
 torch = pytest.importorskip("torch")

@@ -441,12 +441,16 @@ class Module(ModuleTree):
         """
         return ""
 
+    def _kind(self) -> str:
+        """What the module is called where it is shown: the name of its class."""
+        return type(self).__name__
+
     def __repr__(self) -> str:
         lines = []
         for name, module in self.named_children():
             inner = repr(module).replace("\n", "\n  ")
             lines.append(f"  ({name}): {inner}")
-        extra, name = self.extra_repr(), type(self).__name__
+        extra, name = self.extra_repr(), self._kind()
         if not lines:
             return f"{name}({extra})"
         first = [f"  {extra}"] if extra else []

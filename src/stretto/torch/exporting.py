@@ -18,7 +18,7 @@ from stretto.nn.module import Module
 from stretto.nn.updating import places
 from stretto.random.streams import next_key
 from stretto.torch.halves import Call, Source
-from stretto.torch.module import Held, ImportedModule, Part
+from stretto.torch.module import Held, ImportedModule
 from stretto.torch.weights import is_torch
 
 if TYPE_CHECKING:  # this imports PyTorch
@@ -129,7 +129,7 @@ class _OfModule:
     @property
     def name(self) -> str:
         """That of the class."""
-        return _kind(self.module)
+        return self.module._kind()
 
     def __call__(
         self, arrays: Mapping[str, Any], call: Call, args: Any, kwargs: Any
@@ -139,10 +139,6 @@ class _OfModule:
             part.training = mode
         result, buffers = functional_call(module, arrays, args, kwargs, return_buffers=True)
         return result, {n: x for n, x in buffers.items() if x is not arrays[n]}
-
-
-def _kind(module: Module) -> str:
-    return module.kind if isinstance(module, Part) else type(module).__name__
 
 
 def _of_module(module: Module) -> Hosting:
@@ -161,7 +157,7 @@ def _of_module(module: Module) -> Hosting:
     light, types = module.clone(), {}
     for owner, attribute, array in places(light).values():
         owner.__dict__[attribute] = types.setdefault(id(array), _type(array))
-    parts = {path: (_kind(part), part.training) for path, part in module.named_modules()}
+    parts = {path: (part._kind(), part.training) for path, part in module.named_modules()}
     return Hosting(_OfModule(light, tuple(arrays)), parts, arrays, tuple(ties))
 
 

@@ -5,6 +5,7 @@ Next, read ``capture``, and ``likeness`` for several modules.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,12 @@ def imported(
     """
     for i, module in enumerate(modules):
         if not is_torch(module, "nn.Module") and not is_torch(module, "export.ExportedProgram"):
+            if isinstance(module, (str, os.PathLike)):
+                raise TypeError(
+                    f"{caller}: expected a torch.nn.Module, got the path {os.fspath(module)!r}: "
+                    f"PyTorch's loader of exported programs may run what a file holds; if you "
+                    f"trust this one, give torch.export.load(path)"
+                )
             which = f" as member {i}" if len(modules) > 1 else ""
             raise TypeError(
                 f"{caller}: expected a torch.nn.Module, got a {type(module).__name__}{which}; put "

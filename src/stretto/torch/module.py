@@ -61,8 +61,8 @@ class Part(Module):
             f"the whole, or import the part by itself with stretto.from_torch"
         )
 
-    def __repr__(self) -> str:
-        return super().__repr__().replace(type(self).__name__, self.kind, 1)
+    def _kind(self) -> str:
+        return self.kind
 
 
 class ImportedModule(Part):
