@@ -498,7 +498,7 @@ class Ensemble(MemberSequence[M_co]):
         lines = [f"Ensemble of {len(self)} members"]
         for group in self._layout.groups:
             params = tree.unflatten(group.structure, group.names)
-            kind = params._kind() if isinstance(params, Module) else type(params).__name__
+            kind = params._get_name() if isinstance(params, Module) else type(params).__name__
             if group.function is not call_module:
                 kind = getattr(group.function, "__name__", "a function")
             once = sum(group.shared)

@@ -441,7 +441,7 @@ class Module(ModuleTree):
         """
         return ""
 
-    def _kind(self) -> str:
+    def _get_name(self) -> str:
         """What the module is called where it is shown: the name of its class."""
         return type(self).__name__
 
@@ -450,7 +450,7 @@ class Module(ModuleTree):
         for name, module in self.named_children():
             inner = repr(module).replace("\n", "\n  ")
             lines.append(f"  ({name}): {inner}")
-        extra, name = self.extra_repr(), self._kind()
+        extra, name = self.extra_repr(), self._get_name()
         if not lines:
             return f"{name}({extra})"
         first = [f"  {extra}"] if extra else []

@@ -129,7 +129,7 @@ class _OfModule:
     @property
     def name(self) -> str:
         """That of the class."""
-        return self.module._kind()
+        return self.module._get_name()
 
     def __call__(
         self, arrays: Mapping[str, Any], call: Call, args: Any, kwargs: Any
@@ -157,7 +157,7 @@ def _of_module(module: Module) -> Hosting:
     light, types = module.clone(), {}
     for owner, attribute, array in places(light).values():
         owner.__dict__[attribute] = types.setdefault(id(array), _type(array))
-    parts = {path: (part._kind(), part.training) for path, part in module.named_modules()}
+    parts = {path: (part._get_name(), part.training) for path, part in module.named_modules()}
     return Hosting(_OfModule(light, tuple(arrays)), parts, arrays, tuple(ties))
 
 

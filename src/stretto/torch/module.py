@@ -61,7 +61,7 @@ class Part(Module):
             f"the whole, or import the part by itself with stretto.from_torch"
         )
 
-    def _kind(self) -> str:
+    def _get_name(self) -> str:
         return self.kind
 
 
