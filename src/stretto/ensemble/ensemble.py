@@ -205,11 +205,6 @@ class Ensemble(MemberSequence[M_co]):
         parts = (stacked,) if apply is None else (apply, stacked)
         return make(*parts, stacked=True, **options)
 
-    if TYPE_CHECKING:
-        from_torch = staticmethod(_from_torch)
-    else:
-        from_torch = LazyMethod("stretto.ensemble.pytorch", "from_torch")
-
     def __add__(self, other: Ensemble[N]) -> Ensemble[M_co | N]:
         """The members of one ensemble, then those of the other."""
         if not isinstance(other, Ensemble):
@@ -369,12 +364,14 @@ class Ensemble(MemberSequence[M_co]):
         out, after = layout.runner(self._arrays, args, kwargs, key, axis, True)
         return out, self._of(layout, after)
 
-    # Devices and training
+    # PyTorch, devices and training
 
     if TYPE_CHECKING:
+        from_torch = staticmethod(_from_torch)
         shard = _shard
         fit = _fit
     else:
+        from_torch = LazyMethod("stretto.ensemble.pytorch", "from_torch")
         shard = LazyMethod("stretto.ensemble.over_mesh", "shard")
         fit = LazyMethod("stretto.ensemble.training.fit", "fit")
 

@@ -442,7 +442,6 @@ class Module(ModuleTree):
         return ""
 
     def _get_name(self) -> str:
-        """What the module is called where it is shown: the name of its class."""
         return type(self).__name__
 
     def __repr__(self) -> str:
