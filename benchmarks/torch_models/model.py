@@ -39,9 +39,9 @@ class Model:
     make: Callable[[], Call]
     compiled: bool = True
 
-    def made(self) -> Call:
-        """The module and its arguments, always the same, without dropout."""
-        torch.manual_seed(0)
+    def made(self, seed: int = 0) -> Call:
+        """The module and its arguments, always the same for a seed, without dropout."""
+        torch.manual_seed(seed)
         call = self.make()
         without_dropout(call.module)
         return call

@@ -17,7 +17,7 @@ from benchmarks.torch_models.model import Call
 from benchmarks.torch_models.reference import HYPERPARAMETERS, STEPS, Training, weights
 from stretto.torch import ImportedModule
 
-__all__ = ["imported", "outputs", "trained"]
+__all__ = ["arrays_of", "imported", "leaves_of", "outputs", "trained"]
 
 
 def imported(call: Call, *, train: bool = False) -> ImportedModule:
@@ -27,13 +27,13 @@ def imported(call: Call, *, train: bool = False) -> ImportedModule:
 
 def outputs(module: ImportedModule, call: Call) -> list[np.ndarray]:
     """The arrays that the module gives in evaluation mode."""
-    args, kwargs = _arrays(call)
-    return [np.asarray(x) for x in _leaves(module.eval()(*args, **kwargs))]
+    args, kwargs = arrays_of(call)
+    return [np.asarray(x) for x in leaves_of(module.eval()(*args, **kwargs))]
 
 
 def trained(module: ImportedModule, call: Call, *, compiled: bool = True) -> Training:
     """Train the module, which stays as it is."""
-    args, kwargs = _arrays(call)
+    args, kwargs = arrays_of(call)
     module.train()
     optimizer = st.optim.adamw(**HYPERPARAMETERS)
 
@@ -64,13 +64,14 @@ def _loss(results: Any) -> Any:
     """The loss that ``reference.trained`` describes."""
     terms = [
         (weights(x.shape, k) * x + x * x / 2).mean()
-        for k, x in enumerate(_leaves(results))
+        for k, x in enumerate(leaves_of(results))
         if x.dtype.kind == "f"
     ]
     return sum(terms[1:], terms[0])
 
 
-def _leaves(results: Any) -> list[Any]:
+def leaves_of(results: Any) -> list[Any]:
+    """The arrays among the results."""
     return [x for x in st.tree.leaves(results) if hasattr(x, "shape")]
 
 
@@ -78,7 +79,9 @@ def _numpy(arrays: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(x) for name, x in arrays.items()}
 
 
-def _arrays(call: Call) -> Any:
+def arrays_of(call: Call) -> Any:
+    """The arguments of the call, in arrays."""
+
     def array(x: Any) -> Any:
         return snp.asarray(x.numpy()) if isinstance(x, torch.Tensor) else x
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from stretto._engine.core import tree as _tree
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.tree import flatten, leaves, structure, unflatten
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import ArrayType, is_float0
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
@@ -92,15 +94,19 @@ def stack(trees: Iterable[T], axis: int = 0) -> T:
 
 
 def size_of(tree: Tree, axis: int, caller: str) -> tuple[list[Any], Any, int]:
-    """The leaves of a stacked tree, its structure, and how many members it has."""
+    """The leaves of a stacked tree, its structure, and how many members it has.
+
+    Gradients of integers, float0, stay NumPy's arrays.
+    """
     flat, spec = flatten(tree)
-    values = [as_value(x, caller, "a leaf") for x in flat]
+    values = [x if is_float0(x) else as_value(x, caller, "a leaf") for x in flat]
     if not values:
         raise ValueError(f"{caller}: expected a tree with arrays, got one without leaves")
     sizes = {v.shape[axis] if -v.ndim <= axis < v.ndim else None for v in values}
     if len(sizes) != 1 or None in sizes:
         described = ", ".join(
-            f"{p}: {v.type}" for p, v in zip(_tree.paths(tree, "tree"), values, strict=True)
+            f"{p}: {v.dtype}{list(v.shape)}"
+            for p, v in zip(_tree.paths(tree, "tree"), values, strict=True)
         )
         raise ValueError(f"{caller}: leaves must share the size of axis {axis}; got {described}")
     (size,) = sizes
@@ -111,6 +117,8 @@ def size_of(tree: Tree, axis: int, caller: str) -> tuple[list[Any], Any, int]:
 def member_at(x: Array, i: int, axis: int) -> Array:
     """The part of a stacked array that is member ``i``."""
     axis %= x.ndim
+    if is_float0(x):
+        return np.take(x, i, axis)
     starts = [i if d == axis else 0 for d in range(x.ndim)]
     limits = [i + 1 if d == axis else n for d, n in enumerate(x.shape)]
     shape = tuple(n for d, n in enumerate(x.shape) if d != axis)
@@ -160,9 +168,13 @@ def take(tree: T, i: ArrayLike, axis: int = 0) -> T:
     """
     values, spec, size = size_of(tree, axis, "take")
     if isinstance(i, Tracer) and i.concrete() is None:
-        return unflatten(
-            spec, [dynamic_index_in_dim(v, i, axis % v.ndim, keepdims=False) for v in values]
-        )
+        taken = [
+            member_at(v, 0, axis)
+            if is_float0(v)  # all of which are alike
+            else dynamic_index_in_dim(v, i, axis % v.ndim, keepdims=False)
+            for v in values
+        ]
+        return unflatten(spec, taken)
     place = integer(i, "take", "i")
     if not -size <= place < size:
         raise IndexError(f"take: member {place} of {size}")
