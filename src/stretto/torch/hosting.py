@@ -83,8 +83,7 @@ class _Passes(torch.autograd.Function):
         if kept:
             values += kept.values
             run.kept = Kept((), kept.structure, kept.origins)
-        wait_for_all(values)
-        return tuple([given(x, run.name) for x in values])
+        return tuple(_given_away(values, run.name))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -107,7 +106,8 @@ class _Passes(torch.autograd.Function):
         """The gradients of the tensors."""
         run: _Run = ctx.run
         assert run.kept is not None
-        tensors, values = _split(ctx.saved_tensors, len(run.wanted))
+        saved, count = ctx.saved_tensors, len(run.wanted)
+        tensors, values = saved[:count], saved[count:]
         grads = grads[: len(run.types)]
         pairs = zip(grads, run.types, strict=True)
         zeros = tuple([type if g is None else None for g, type in pairs])
@@ -125,8 +125,7 @@ class _Passes(torch.autograd.Function):
             residuals = [borrowed(x, run.name) for x in values]
             pull = Kept(residuals, run.kept.structure, run.kept.origins).pull(arrays)
             found = run.half.backward(pull, [borrowed(g, run.name) for g in cotangents], what)
-            wait_for_all(found)
-            found = [given(x, run.name) for x in found]
+            found = _given_away(found, run.name)
         found = iter(found)
         out = [next(found) if n and w else None for n, w in zip(asked, run.wanted, strict=True)]
         return None, *out
@@ -148,8 +147,10 @@ class _Passes(torch.autograd.Function):
         )
 
 
-def _split(x: Sequence[Any], at: int) -> tuple[Sequence[Any], Sequence[Any]]:
-    return x[:at], x[at:]
+def _given_away(arrays: list[Array], caller: str) -> list[Any]:
+    """Results as tensors, once they are computed, and nothing reads what was borrowed."""
+    wait_for_all(arrays)
+    return [given(x, caller) for x in arrays]
 
 
 def _seed(half: Half, arrays: list[Array]) -> Array:
@@ -227,7 +228,7 @@ class HostedModule(HostedPart):
             if inner not in part._modules:
                 self._hold(".".join(path[: k + 1]), HostedPart("Module"))
             part = part._modules[inner]
-        if attribute in part._modules or attribute in part._parameters:
+        if any(attribute in held for held in (part._modules, part._parameters, part._buffers)):
             return  # by another name of the part
         if hasattr(part, attribute):
             raise ValueError(
