@@ -6,8 +6,8 @@ as plain data · ``run`` interprets it with the functions of ``table``, a file a
 ``module``: the module that holds its arrays · ``saving``: files of those · ``statistics``: batch
 normalisation as plain means · ``weights``: state dictionaries alone.
 
-``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd sees
-· ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and arrays as tensors.
+``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd
+sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and arrays as tensors.
 
 Only ``capture``, ``likeness``, ``hosting`` and ``crossing`` import PyTorch.
 """
