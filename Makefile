@@ -112,6 +112,7 @@ parity: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.parity --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
 torch-models: $(TORCH_INSTALLED)
+	$(TORCH_VENV)/bin/python -m benchmarks.torch_models.published
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_models $(ARGS)
 
 torch-samples: $(TORCH_INSTALLED)

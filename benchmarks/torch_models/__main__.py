@@ -13,6 +13,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import torch
+
 import stretto as st
 from benchmarks.torch_models import (
     of_diffusers,
@@ -51,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not models:
         parser.error(f"argument --only: no model's name begins with {options.only}")
     warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)  # most models are small, and threads would wait for each other
     st.config.enable_x64 = True
     all_figures = []
     for model in models:

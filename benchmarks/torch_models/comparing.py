@@ -89,16 +89,19 @@ def _look_at(model: Model, parts: Sequence[str], figures: Figures) -> None:
 
 
 def _imported(call: Call, train: bool, figures: Figures) -> ImportedModule:
-    """The module here, in train mode too, if that is asked for and PyTorch exports it."""
+    """The module here, in train mode too, if that is asked for and PyTorch exports it.
+
+    For these sizes alone, which takes PyTorch a third of the time.
+    """
     if train:
         try:
-            return ours.imported(call, train=True)
+            return ours.imported(call, dynamic_batch=False, train=True)
         except Exception as error:
             notes = getattr(error, "__notes__", ())
             if not any(["PyTorch cannot export" in note for note in notes]):
                 raise
             figures.refused = _in_words(error)
-    return ours.imported(call)
+    return ours.imported(call, dynamic_batch=False)
 
 
 def _errors_in_training(

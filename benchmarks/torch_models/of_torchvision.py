@@ -38,6 +38,10 @@ def _resnext() -> Call:
     return Call(module, images(64))
 
 
+def _densenet() -> Call:
+    return Call(tv.DenseNet(8, (2, 3, 2), 16, drop_rate=0.1, num_classes=10), images(64))
+
+
 def _efficientnet() -> Call:
     block = tv.efficientnet.MBConvConfig
     blocks = [block(1, 3, 1, 16, 8, 1), block(6, 3, 2, 8, 16, 2), block(6, 5, 2, 16, 24, 2)]
@@ -103,7 +107,6 @@ _MAKERS: dict[str, Callable[[], Call]] = {
     for name in (
         "resnet18",
         "resnet50",
-        "densenet121",
         "shufflenet_v2_x0_5",
         "squeezenet1_1",
     )
@@ -111,10 +114,10 @@ _MAKERS: dict[str, Callable[[], Call]] = {
     "mobilenet_v2": partial(_named, "mobilenet_v2", width_mult=0.35),
     "mobilenet_v3_small": partial(_named, "mobilenet_v3_small", width_mult=0.5),
     "resnext": _resnext,
+    "densenet": _densenet,
     "efficientnet": _efficientnet,
     "regnet_y": _regnet,
     "googlenet": partial(_named, "googlenet", init_weights=False, aux_logits=False),
-    "inception_v3": partial(_named, "inception_v3", 96, init_weights=False, aux_logits=False),
     "alexnet": partial(_with_small_head, "alexnet", 256 * 6 * 6),
     "vgg11_bn": partial(_with_small_head, "vgg11_bn", 512 * 7 * 7),
     "convnext": _convnext,

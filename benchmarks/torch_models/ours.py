@@ -20,9 +20,11 @@ from stretto.torch import ImportedModule
 __all__ = ["arrays_of", "imported", "leaves_of", "outputs", "trained"]
 
 
-def imported(call: Call, *, train: bool = False) -> ImportedModule:
+def imported(call: Call, *, dynamic_batch: bool = True, train: bool = False) -> ImportedModule:
     """The module here; raises PyTorch's own error where its export refuses it."""
-    return st.from_torch(call.module, call.args, call.kwargs, train=train)
+    return st.from_torch(
+        call.module, call.args, call.kwargs, dynamic_batch=dynamic_batch, train=train
+    )
 
 
 def outputs(module: ImportedModule, call: Call) -> list[np.ndarray]:

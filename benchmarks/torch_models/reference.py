@@ -22,8 +22,13 @@ __all__ = ["HYPERPARAMETERS", "STEPS", "Training", "in_double", "outputs", "trai
 
 STEPS = 10
 
-HYPERPARAMETERS = {"learning_rate": 1e-3, "b1": 0.9, "b2": 0.999, "eps": 1e-8, "weight_decay": 0.01}
-"""Those of AdamW, on both sides."""
+HYPERPARAMETERS = {"learning_rate": 1e-4, "b1": 0.9, "b2": 0.999, "eps": 1e-6, "weight_decay": 0.01}
+"""Those of AdamW, on both sides.
+
+It divides gradients by their size plus eps: with a smaller eps, what rounding leaves of a gradient
+that is 0 would be seen in the parameters. At ten times the rate, the steps of a ResNet-50 multiply
+errors of 1e-12 by a hundred thousand.
+"""
 
 Arrays = Mapping[str, np.ndarray]
 
