@@ -18,6 +18,8 @@ MADE := $(VENV)/.made-with-$(notdir $(PYTHON))
 INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(BENCH_VENV)/.installed
 TORCH_INSTALLED := $(TORCH_VENV)/.installed
+TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
+	tests/test_examples.py docs/pytorch.md
 LINTED := $(wildcard src tests benchmarks examples docs)
 
 # $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
@@ -27,7 +29,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-models torch-samples accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -47,6 +49,7 @@ help:
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
+	@echo "make torch-tests  the tests that need PyTorch, which make test leaves out"
 	@echo "make torch-models  whole PyTorch models, imported and trained, beside PyTorch"
 	@echo "make torch-samples  PyTorch's own samples of each operation, beside PyTorch"
 	@echo "make accuracy  hold functions to NumPy's and Boost's tables, and write docs/accuracy.md"
@@ -111,9 +114,13 @@ coverage-names: $(INSTALLED)
 parity: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.parity --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
+torch-tests: $(TORCH_INSTALLED)
+	$(TORCH_VENV)/bin/python -m pytest --numprocesses=$(WORKERS) $(TORCH_TESTS) $(ARGS)
+
 torch-models: $(TORCH_INSTALLED)
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_models.published
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_models $(ARGS)
+	$(TORCH_VENV)/bin/python -m benchmarks.torch_models.ensembles
 
 torch-samples: $(TORCH_INSTALLED)
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_samples $(ARGS)
@@ -141,5 +148,5 @@ $(BENCH_INSTALLED): pyproject.toml
 
 $(TORCH_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
 	$(call make_venv,$(BENCH_PYTHON),$(TORCH_VENV))
-	$(TORCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group torch-models --editable .
+	$(TORCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group torch-models --editable '.[test]'
 	@touch $@

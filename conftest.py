@@ -1,6 +1,7 @@
 """What all tests share, doctests too: a folder for caches, which goes when they end."""
 
 import atexit
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -14,7 +15,10 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the p
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The page on devices needs several of them, like the tests so marked."""
+    """The page on devices needs several of them, like the tests so marked; that on PyTorch it."""
+    without_pytorch = importlib.util.find_spec("torch") is None
     for item in items:
         if item.path.name == "devices.md":
             item.add_marker("devices")
+        if item.path.name == "pytorch.md" and without_pytorch:
+            item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
