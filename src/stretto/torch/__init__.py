@@ -7,7 +7,7 @@ as plain data · ``run`` interprets it with the functions of ``table``, a file a
 normalisation as plain means · ``weights``: state dictionaries alone.
 
 ``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd
-sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and arrays as tensors.
+sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.
 
 Only ``capture``, ``likeness``, ``hosting`` and ``crossing`` import PyTorch.
 """

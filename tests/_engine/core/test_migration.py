@@ -269,6 +269,20 @@ def test_keywords_inside_transformations_and_modules(keyword, call):
             run(x)
 
 
+def test_a_call_of_size():
+    class Model(nn.Module):
+        def forward(self, x):
+            return x.reshape(x.size(0), -1)
+
+    x = snp.array(X)
+    for run in (Model(), st.jit(Model()), st.vmap(lambda x: x.size())):
+        with pytest.raises(TypeError, match=r"number of elements: use `x\.shape\[0\]`"):
+            run(x)
+    with pytest.raises(TypeError, match="not callable") as error:
+        st.jit(lambda x: x.ndim())(x)
+    assert "shape" not in str(error.value)
+
+
 def test_other_keywords_are_not_explained():
     for call in (lambda x: x.sum(nowhere=0), lambda x: snp.exp(x, dim=0)):
         with pytest.raises(TypeError) as error:

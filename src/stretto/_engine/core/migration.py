@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import linecache
 import os
 import re
 import sys
+import traceback
 from collections.abc import Mapping
 
 __all__ = [
@@ -366,9 +368,13 @@ def explain_call(error: TypeError) -> None:
     """Add to an error of a call what users of PyTorch should know.
 
     Where a keyword is PyTorch's, what it is called here; where PyTorch got an array, what takes
-    arrays.
+    arrays; where ``x.size(0)`` called a number, what gives sizes.
     """
     text = str(error)
+    if text == "'int' object is not callable" and re.search(r"\.size\(", _line_of(error)):
+        error.args = (
+            f"{text}; x.size is the number of elements: use `x.shape[0]`, and `x.shape` for all",
+        )
     if re.search(r"must be Tensor, not (Array|Traced|Dual|Batched|\w*Tracer)$", text):
         error.args = (
             f"{text}; PyTorch's functions take no arrays: use those of `snp` and `nn.functional`, "
@@ -384,6 +390,12 @@ def explain_call(error: TypeError) -> None:
     known = any(ours in inspect.signature(f).parameters for f in functions)
     asides = [aside for names, aside in _ASIDE.items() if {name, keyword} <= {*names.split()}]
     error.args = ("".join([text, f"; it is {ours} here" if known else "", *asides]),)
+
+
+def _line_of(error: BaseException) -> str:
+    """The line of source that raised an error; empty where there is none."""
+    *_, (frame, number) = traceback.walk_tb(error.__traceback__)
+    return linecache.getline(frame.f_code.co_filename, number, frame.f_globals)
 
 
 def is_pytorch(x: object) -> bool:
