@@ -122,6 +122,16 @@ def test_second_derivatives_of_a_network():
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
+def test_frozen_weights_and_those_of_other_layers():
+    hosted = st.to_torch(network()).eval()
+    hosted.get_parameter("0.weight").requires_grad_(False)
+    whole = nn.Sequential(nn.Linear(5, 3), hosted, nn.Softplus())
+    whole(torch.randn(4, 5)).sum().backward()
+    assert hosted.get_parameter("0.weight").grad is None
+    slopes = [p.grad for n, p in whole.named_parameters() if n != "1.0.weight"]
+    assert len(slopes) == 7 and all(g.abs().sum() > 0 for g in slopes)
+
+
 def test_half_precision_and_other_dtypes_of_weights():
     hosted = st.to_torch(st.nn.Linear(3, 2)).bfloat16()
     out = hosted(torch.ones(4, 3, dtype=torch.bfloat16))

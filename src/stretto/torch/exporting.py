@@ -37,14 +37,15 @@ def to_torch(function: Callable[..., Any]) -> Any:
     data loaders, other layers and training loops go with it as with any module.
 
     Args:
-        function: a module; a function of arrays; or an ``Ensemble``, whose stacked arrays become
-            parameters, and whose members' results are stacked along a new axis 0. Its ``each``
-            gives each member its own arguments.
+        function: a module; a function of arrays, for which others that it uses are constants; or
+            an ``Ensemble``, whose stacked arrays become parameters, and whose members' results are
+            stacked along a new axis 0. Its ``each`` gives each member its own arguments.
 
     Returns:
         A ``torch.nn.Module``. It has the arrays of ``function``, copied, as parameters and buffers
-        of the same dotted names; ``load_state_dict`` takes trained ones back. ``train()`` and
-        ``eval()`` set the modes in which it computes, also of parts, except of an ensemble's.
+        of the same dotted names; ``load_state_dict``, of an ensemble ``replace``, takes trained
+        ones back. ``train()`` and ``eval()`` set the modes in which it computes, also of parts;
+        an ensemble is in one mode as a whole.
 
     Raises:
         TypeError: ``function`` is none of these.
@@ -184,7 +185,7 @@ def _type(array: Array) -> Any:
 
 @runtime_checkable
 class _Members(Protocol):
-    """What is used of an ``Ensemble``, which knows of this package."""
+    """What is used of an ``Ensemble``, whose layer is above this one."""
 
     @property
     def groups(self) -> Sequence[Sequence[Any]]: ...
