@@ -124,6 +124,12 @@ def test_tensors_that_are_elsewhere():
         borrowed(torch.ones(3, device="meta"), "f")
 
 
+def test_tensors_that_numpy_has_no_array_for():
+    for cross in (to_numpy, lambda x: borrowed(x, "from_torch")):
+        with pytest.raises(TypeError, match=r"from_torch: .*got a Tensor of torch.float8_e4m3fnuz"):
+            cross(torch.ones(2).to(torch.float8_e4m3fnuz))
+
+
 def test_nothing_is_left_behind():
     """10,000 crossings each way, of 40 kB: a twentieth of them kept would be 20 MB."""
     add = st.jit(lambda x: x + 1)

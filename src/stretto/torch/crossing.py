@@ -73,10 +73,15 @@ def _view(tensor: Any, caller: str) -> np.ndarray:
             f"{tensor.dtype}{where}; convert it, as by .to_dense() or .dequantize()"
         )
     plain = tensor.resolve_conj().resolve_neg().contiguous()
-    if plain.dtype in _AS_BITS:
-        bits, dtype = _AS_BITS[plain.dtype]
-        return plain.view(bits).numpy().view(dtype)
-    return plain.numpy()
+    bits, dtype = _AS_BITS.get(plain.dtype, (plain.dtype, None))
+    try:
+        host = plain.view(bits).numpy()
+    except (RuntimeError, TypeError) as error:  # NumPy lacks the dtype, or there are no elements
+        raise TypeError(
+            f"{caller}: expected tensors with elements, of a dtype that NumPy has; got a "
+            f"{type(tensor).__name__} of {tensor.dtype}"
+        ) from error
+    return host if dtype is None else host.view(dtype)
 
 
 def given(array: Array, caller: str) -> Any:
