@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution import elements, planes, positions, scattered, shifted, windows
+from stretto._engine.ops.convolution import (
+    elements,
+    planes,
+    pointwise,
+    positions,
+    scattered,
+    shifted,
+    windows,
+)
 from stretto._engine.ops.convolution.forms import (
     MOST_GROUPS,
     by_group,
@@ -73,6 +81,9 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     if positions.suits_together(op, lhs, rhs, out):
         reason = "few positions, and few examples or a large kernel, so one product is faster"
         return Formulation("positions in one product", reason, _positions, 0.5)
+    if pointwise.suits(op, lhs, rhs):
+        reason = f"{groups} groups of windows of one element, which one batched product takes"
+        return Formulation("a product for each group", reason, _pointwise, 0.5)
     if 1 < groups <= MOST_GROUPS and inputs > 1:
         reason = f"{groups} groups, each of which XLA computes by matrix products"
         return Formulation("groups written out", reason, _by_group, 0.8 * products)
@@ -129,6 +140,7 @@ def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
 _scattered = _inlined(scattered.as_product)
 _positions = _inlined(positions.as_products)
 _planes = _inlined(planes.as_planes)
+_pointwise = _inlined(pointwise.as_product)
 _windows = _inlined(windows.as_product)
 _features_last = _inlined(with_features_last)
 
