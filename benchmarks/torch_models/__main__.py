@@ -25,7 +25,7 @@ from benchmarks.torch_models import (
     written,
 )
 from benchmarks.torch_models.comparing import look_at
-from benchmarks.torch_models.report import line, page, to_json
+from benchmarks.torch_models.report import line, page, to_json, versions
 
 __all__ = ["main"]
 
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.json:  # after each, so that a run that is interrupted leaves something
             options.json.write_text(to_json(all_figures), "utf-8")
     if options.page:
-        options.page.write_text(page(all_figures), "utf-8")
+        options.page.write_text(page(all_figures, versions()), "utf-8")
     problems = [text for figures in all_figures for text in figures.problems()]
     print("\n".join([*problems, f"{len(all_figures)} models, {len(problems)} problems"]))
     return 1 if problems else 0

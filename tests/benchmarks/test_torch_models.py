@@ -48,6 +48,7 @@ def test_what_pytorch_does_not_export_is_refused_and_what_fails_is_a_problem():
         failed = comparing.look_at(fails, ["training"])
     assert set(refused.errors) == {"float32", "outputs"} and not refused.problems()
     assert "data-dependent" in refused.refused and "Error" in failed.failed
+    assert not refused.coarse
     assert failed.problems() == [f"fails: {failed.failed}"]
 
 
@@ -59,5 +60,11 @@ def test_reports():
     assert "loss 5e-01" in report.line(bad) and "Why: so" in report.line(bad)
     read = json.loads(report.to_json([good, bad]))
     assert [model["name"] for model in read["models"]] == ["good", "bad"]
-    page = report.page([good, bad])
+    page = report.page([good, bad], "torch 2")
     assert "| bad |  |  | 5e-01 |" in page and "- bad: `Why: so`" in page
+    rough = Figures("rough", {"gradients": (3e-8, "x")}, coarse=True)
+    assert rough.problems() == [] and "| rough |  |  |  | 3e-08\\* |" in report.page(
+        [rough], "torch 2"
+    )
+    rough.coarse = False
+    assert len(rough.problems()) == 1
