@@ -40,9 +40,15 @@ class Model:
     compiled: bool = True
 
     def made(self, seed: int = 0) -> Call:
-        """The module and its arguments, always the same for a seed, without dropout."""
+        """The module and its arguments, always the same for a seed, without dropout.
+
+        Parameters that start at 0 are drawn as well: a head of zeros hides all that is before it.
+        """
         torch.manual_seed(seed)
         call = self.make()
+        for x in call.module.parameters():
+            if not x.any():
+                nn.init.normal_(x, std=0.02)
         without_dropout(call.module)
         return call
 

@@ -36,6 +36,14 @@ def test_a_model(compiled):
     assert torch.get_default_dtype() == torch.float32
 
 
+def test_what_is_made_has_no_dropout_and_no_zeros():
+    layers = torch.nn.Dropout(0.3), torch.nn.LSTM(2, 3, 2, dropout=0.5), torch.nn.Linear(3, 2)
+    torch.nn.init.zeros_(layers[2].weight)
+    module = Model("layers", lambda: Call(torch.nn.ModuleList(layers))).made().module
+    assert module[0].p == module[1].dropout == 0.0
+    assert all([x.any() for x in module.parameters()])
+
+
 def test_what_pytorch_does_not_export_is_refused_and_what_fails_is_a_problem():
     class Asks(torch.nn.Linear):
         def forward(self, x):
