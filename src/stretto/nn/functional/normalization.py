@@ -393,7 +393,7 @@ def group_norm(
     )
     spread = (groups, channels // groups)
     factor, shift = (
-        param if param is None else reshape(param, (*spread, *(1,) * len(spatial)))
+        param if param is None else reshape(param, (1, *spread, *(1,) * len(spatial)))
         for param in (factor, shift)
     )
     grouped = reshape(convert(x, widened(x.dtype)), (batch, *spread, *spatial))
