@@ -18,7 +18,16 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from benchmarks.torch_models.model import Call
 
-__all__ = ["HYPERPARAMETERS", "STEPS", "Training", "in_double", "outputs", "trained", "weights"]
+__all__ = [
+    "HYPERPARAMETERS",
+    "STEPS",
+    "Training",
+    "in_double",
+    "nearly",
+    "outputs",
+    "trained",
+    "weights",
+]
 
 STEPS = 10
 
@@ -129,6 +138,16 @@ def trained(call: Call) -> Training:
             }
         optimizer.step()
     return Training(**first, parameters={name: _copy(x) for name, x in named.items()})
+
+
+def nearly(call: Call, before: Mapping[str, torch.Tensor]) -> Call:
+    """The call, its module with these arrays, but for the last digit of some parameters."""
+    call.module.load_state_dict(before)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for x in call.module.parameters():
+            x.mul_(1 + 1e-15 * torch.randn_like(x))
+    return call
 
 
 def _loss(results: Any) -> torch.Tensor:

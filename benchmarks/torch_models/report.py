@@ -45,6 +45,11 @@ _COARSE = f"""\
 {COARSE["parameters"]:.0e}: PyTorch takes its slope, 1/6, from float32 in float64, too, which is
 3e-8 off."""
 
+_OWN_ERROR = """\
+† Where parameters are beyond their bound, the bound is three times PyTorch's distance from itself,
+from weights that differ by 1e-15: steps of deep networks with batch normalisation over few numbers
+multiply rounding errors."""
+
 
 def line(figures: Figures) -> str:
     """A model's figures in a line."""
@@ -75,6 +80,9 @@ def page(all_figures: Sequence[Figures], packages: str) -> str:
     lines += [f"| {' | '.join(row)} |" for row in rows]
     if any([figures.coarse for figures in all_figures]):
         lines += ["", _COARSE]
+    if any([figures.own_error for figures in all_figures]):
+        own = [f"{f.name} {f.own_error:.0e}" for f in all_figures if f.own_error]
+        lines += ["", f"{_OWN_ERROR} It is: {', '.join(own)}."]
     refused = [figures for figures in all_figures if figures.refused]
     if refused:
         lines += ["", "PyTorch's own export refuses these in train mode:", ""]
@@ -89,4 +97,5 @@ def _cell(figures: Figures, name: str) -> str:
     if name not in figures.errors:
         return ""
     mark = "\\*" if figures.coarse and name in COARSE else ""
+    mark = "†" if figures.own_error and name == "parameters" else mark
     return f"{figures.errors[name][0]:.0e}{mark}"
