@@ -56,7 +56,9 @@ def trained(module: ImportedModule, call: Call, *, compiled: bool = True) -> Tra
     buffers = dict(module.named_buffers())
     state = optimizer.init(parameters)
     value, gradients, parameters, buffers, state = step(parameters, buffers, state)
-    first = {"loss": np.asarray(value), "gradients": _numpy(gradients), "buffers": _numpy(buffers)}
+    saved = module.state_dict()
+    kept = _numpy({name: x for name, x in buffers.items() if name in saved})
+    first = {"loss": np.asarray(value), "gradients": _numpy(gradients), "buffers": kept}
     for _ in range(STEPS - 1):
         _, _, parameters, buffers, state = step(parameters, buffers, state)
     return Training(**first, parameters=_numpy(parameters))
