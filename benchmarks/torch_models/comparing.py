@@ -16,7 +16,7 @@ from benchmarks.torch_models import ours, reference
 from benchmarks.torch_models.model import Call, Model
 from stretto.torch import ImportedModule
 
-__all__ = ["BOUNDS", "COARSE", "Figures", "distance", "look_at"]
+__all__ = ["BOUNDS", "Figures", "distance", "look_at"]
 
 BOUNDS = {
     "float32": 1e-4,
@@ -27,12 +27,6 @@ BOUNDS = {
     "parameters": 1e-7,
 }
 """The largest error of each figure: in float32, of outputs in evaluation mode; else in float64."""
-
-COARSE = {"gradients": 1e-7, "parameters": 1e-6}
-"""The same where there is a hardsigmoid: PyTorch takes its slope, 1/6, from float32 always.
-
-That is 3e-8 off.
-"""
 
 OWN_ERROR = 3
 """How many times as far off as PyTorch is from itself parameters may be, if that is more.
@@ -55,7 +49,6 @@ class Figures:
         errors: the largest relative error of each figure, and in which array it is.
         refused: why PyTorch does not export it in train mode; empty if it does.
         failed: what went wrong otherwise; empty if nothing did.
-        coarse: whether the bounds are those of ``COARSE``.
         own_error: how far PyTorch's parameters are from its own, from weights that differ in their
             last digits; 0 if that was not asked.
         seconds: how long all of it took.
@@ -65,13 +58,12 @@ class Figures:
     errors: dict[str, tuple[float, str]] = dataclasses.field(default_factory=dict)
     refused: str = ""
     failed: str = ""
-    coarse: bool = False
     own_error: float = 0.0
     seconds: float = 0.0
 
     def problems(self) -> list[str]:
         """What went wrong, and which figures are beyond their bounds."""
-        bounds = BOUNDS | (COARSE if self.coarse else {})
+        bounds = dict(BOUNDS)
         bounds["parameters"] = max(bounds["parameters"], OWN_ERROR * self.own_error)
         beyond = [
             f"{self.name}: {figure} {error:.1e} off, in {where}; the bound is {bounds[figure]:.0e}"
@@ -106,8 +98,6 @@ def _look_at(model: Model, parts: Sequence[str], figures: Figures) -> None:
             figures.errors["float32"] = distance(_numbered(single), expected)
             figures.errors["outputs"] = distance(_numbered(ours.outputs(module, double)), expected)
         if module.training_program is not None:
-            operations = [node.op for node in module.training_program.graph.walk()]
-            figures.coarse = "aten.hardsigmoid.default" in operations
             before = {name: x.clone() for name, x in double.module.state_dict().items()}
             expected_training = reference.trained(double)
             found = ours.trained(module, double, compiled=model.compiled)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from benchmarks.torch_models.comparing import BOUNDS, COARSE, Figures
+from benchmarks.torch_models.comparing import BOUNDS, Figures
 
 __all__ = ["line", "page", "to_json", "versions"]
 
@@ -30,7 +30,8 @@ are 0 are so only but for rounding; the largest of all arrays is shown.
 
 There is no dropout, because random numbers are others than PyTorch's. What a model computes in
 float32 whatever its weights are, such as norms of language models, is computed in float64 on both
-sides. A parameter that the loss does not depend on decays here, as one whose gradient is 0, and in
+sides, and so is the derivative of hardsigmoid, whose slope PyTorch takes from float32 always. A
+parameter that the loss does not depend on decays here, as one whose gradient is 0, and in
 this comparison in PyTorch too, whose optimisers would pass it over. AdamW's rate is 1e-4, and its
 epsilon 1e-6: Adam divides gradients by their size, so with a rate of 1e-3 and an epsilon of 1e-8
 ten steps of ResNet-50 and of CLIP multiplied rounding errors to 2e-7.
@@ -39,11 +40,6 @@ ten steps of ResNet-50 and of CLIP multiplied rounding errors to 2e-7.
 end: WordLlama's sentence encoder gives the similarities of its documentation to their four digits,
 and Silero's speech detector PyTorch's probabilities, over 93 chunks of sound, to 1e-6.
 """
-
-_COARSE = f"""\
-\\* Where there is a hardsigmoid, bounds are {COARSE["gradients"]:.0e} and
-{COARSE["parameters"]:.0e}: PyTorch takes its slope, 1/6, from float32 in float64, too, which is
-3e-8 off."""
 
 _OWN_ERROR = """\
 † Where parameters are beyond their bound, the bound is three times PyTorch's distance from itself,
@@ -78,8 +74,6 @@ def page(all_figures: Sequence[Figures], packages: str) -> str:
         rows.append([figures.name, *[_cell(figures, name) for name in BOUNDS]])
     lines = [_HEAD, f"{len(all_figures)} models, {packages}:", ""]
     lines += [f"| {' | '.join(row)} |" for row in rows]
-    if any([figures.coarse for figures in all_figures]):
-        lines += ["", _COARSE]
     if any([figures.own_error for figures in all_figures]):
         own = [f"{f.name} {f.own_error:.0e}" for f in all_figures if f.own_error]
         lines += ["", f"{_OWN_ERROR} It is: {', '.join(own)}."]
@@ -96,6 +90,5 @@ def page(all_figures: Sequence[Figures], packages: str) -> str:
 def _cell(figures: Figures, name: str) -> str:
     if name not in figures.errors:
         return ""
-    mark = "\\*" if figures.coarse and name in COARSE else ""
-    mark = "†" if figures.own_error and name == "parameters" else mark
+    mark = "†" if figures.own_error and name == "parameters" else ""
     return f"{figures.errors[name][0]:.0e}{mark}"

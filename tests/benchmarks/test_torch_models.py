@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import stretto as st  # noqa: E402
-from benchmarks.torch_models import comparing, report  # noqa: E402
+from benchmarks.torch_models import comparing, reference, report  # noqa: E402
 from benchmarks.torch_models.comparing import BOUNDS, NEGLIGIBLE, Figures, distance  # noqa: E402
 from benchmarks.torch_models.model import Call, Model  # noqa: E402
 
@@ -56,7 +56,6 @@ def test_what_pytorch_does_not_export_is_refused_and_what_fails_is_a_problem():
         failed = comparing.look_at(fails, ["training"])
     assert set(refused.errors) == {"float32", "outputs"} and not refused.problems()
     assert "data-dependent" in refused.refused and "Error" in failed.failed
-    assert not refused.coarse
     assert failed.problems() == [f"fails: {failed.failed}"]
 
 
@@ -70,9 +69,18 @@ def test_reports():
     assert [model["name"] for model in read["models"]] == ["good", "bad"]
     page = report.page([good, bad], "torch 2")
     assert "| bad |  |  | 5e-01 |" in page and "- bad: `Why: so`" in page
-    rough = Figures("rough", {"gradients": (3e-8, "x")}, coarse=True)
-    assert rough.problems() == [] and "| rough |  |  |  | 3e-08\\* |" in report.page(
-        [rough], "torch 2"
-    )
-    rough.coarse = False
+    rough = Figures("rough", {"parameters": (3e-6, "x")}, own_error=2e-6)
+    assert rough.problems() == []
+    page = report.page([rough], "torch 2")
+    assert "| rough |  |  |  |  |  | 3e-06† |" in page and "It is: rough 2e-06." in page
+    rough.own_error = 2e-7
     assert len(rough.problems()) == 1
+
+
+def test_hardsigmoid_has_its_derivative_in_the_reference():
+    model = Model("gate", lambda: Call(torch.nn.Hardsigmoid(), (torch.ones(2),)))
+    with reference.in_double(model.made()) as call:
+        x = torch.ones(2, requires_grad=True)
+        with reference.Exact():
+            call.module(x).sum().backward()
+    assert float(x.grad[0]) == 1 / 6
