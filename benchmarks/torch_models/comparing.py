@@ -16,7 +16,7 @@ from benchmarks.torch_models import ours, reference
 from benchmarks.torch_models.model import Call, Model
 from stretto.torch import ImportedModule
 
-__all__ = ["BOUNDS", "Figures", "distance", "look_at"]
+__all__ = ["BOUNDS", "Figures", "distance", "look_at", "numbered"]
 
 BOUNDS = {
     "float32": 1e-4,
@@ -94,9 +94,9 @@ def _look_at(model: Model, parts: Sequence[str], figures: Figures) -> None:
     with reference.in_double(call) as double:
         module = _imported(double, "training" in parts, figures)
         if "evaluation" in parts:
-            expected = _numbered(reference.outputs(double))
-            figures.errors["float32"] = distance(_numbered(single), expected)
-            figures.errors["outputs"] = distance(_numbered(ours.outputs(module, double)), expected)
+            expected = numbered(reference.outputs(double))
+            figures.errors["float32"] = distance(numbered(single), expected)
+            figures.errors["outputs"] = distance(numbered(ours.outputs(module, double)), expected)
         if module.training_program is not None:
             before = {name: x.clone() for name, x in double.module.state_dict().items()}
             expected_training = reference.trained(double)
@@ -135,7 +135,8 @@ def _errors_in_training(
     return {name: error for name, error in errors.items() if expected.buffers or name != "buffers"}
 
 
-def _numbered(arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+def numbered(arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Outputs by name."""
     return {f"output {k}": x for k, x in enumerate(arrays)}
 
 

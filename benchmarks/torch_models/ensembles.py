@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves
 import stretto as st
 from benchmarks.torch_models import reference
 from benchmarks.torch_models.__main__ import MODELS
-from benchmarks.torch_models.comparing import distance
+from benchmarks.torch_models.comparing import distance, numbered
 from benchmarks.torch_models.model import Call, Model
 from benchmarks.torch_models.ours import arrays_of, leaves_of
 from benchmarks.torch_models.reference import in_double
@@ -96,7 +96,7 @@ def look_at(model: Model) -> Figures:
     others = [model.made(seed).module for seed in range(1, MEMBERS)]
     with in_double(model.made()) as call:
         calls = [call, *[dataclasses.replace(call, module=other.double()) for other in others]]
-        outputs = _by_member([_numbered(reference.outputs(each)) for each in calls])
+        outputs = _by_member([numbered(reference.outputs(each)) for each in calls])
         gradients = _by_member([_gradients(each) for each in calls])
         modules = [each.module.eval() for each in calls]
         ensemble = st.Ensemble.from_torch(modules, call.args, dict(call.kwargs))
@@ -115,7 +115,7 @@ def look_at(model: Model) -> Figures:
         seconds.append(time.perf_counter() - start)
     of_all, slopes = [program(ensemble) for program in compiled]
     members = [st.take(of_all, k) for k in range(MEMBERS)]
-    found = _by_member([_numbered([np.asarray(x) for x in member]) for member in members])
+    found = _by_member([numbered([np.asarray(x) for x in member]) for member in members])
     ours = _by_member(
         [{n: np.asarray(x) for n, x in member.state_dict().items()} for member in slopes]
     )
@@ -131,10 +131,6 @@ def look_at(model: Model) -> Figures:
 
 def _by_member(members: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {f"{name} of {k}": x for k, member in enumerate(members) for name, x in member.items()}
-
-
-def _numbered(arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    return {f"output {j}": x for j, x in enumerate(arrays)}
 
 
 def _gradients(call: Call) -> dict[str, np.ndarray]:

@@ -82,17 +82,17 @@ class GradientTransformationExtraArgs(GradientTransformation):
         """The pair, for the leaves that are trained."""
 
         def init_trained(params: Tree) -> Tree:
-            return init(_trained(params))
+            return init(_trained(params)[0])
 
         def update_trained(
             updates: Tree, state: Tree, params: Tree = None, **extra: Any
         ) -> tuple[Tree, Tree]:
-            leaves, spec = tree.flatten(updates)
-            still = left_out(updates, spec)
+            trained, still = _trained(updates)
             if not still:
                 return update(updates, state, params, **extra)
-            new, state = update(_trained(updates), state, _trained(params), **extra)
+            new, state = update(trained, state, _trained(params)[0], **extra)
             moved = iter(tree.leaves(new))
+            leaves, spec = tree.flatten(updates)
             news = [_still(x) if i in still else next(moved) for i, x in enumerate(leaves)]
             return tree.unflatten(spec, news), state
 
@@ -103,14 +103,14 @@ class MaskedNode(NamedTuple):
     """A node without leaves, in place of a leaf that is left out."""
 
 
-def _trained(x: Tree) -> Tree:
-    """The tree without the leaves that their node keeps out of training."""
-    leaves, spec = tree.flatten(x)
+def _trained(x: Tree) -> tuple[Tree, frozenset[int]]:
+    """The tree without the leaves that their node keeps out of training, and their numbers."""
+    spec = tree.structure(x)
     still = left_out(x, spec)
-    if not still:
-        return x
-    kept = [MaskedNode() if i in still else leaf for i, leaf in enumerate(leaves)]
-    return tree.unflatten(spec, kept)
+    if still:
+        kept = [MaskedNode() if i in still else leaf for i, leaf in enumerate(tree.leaves(x))]
+        x = tree.unflatten(spec, kept)
+    return x, still
 
 
 def _still(x: Array) -> Array:

@@ -14,14 +14,11 @@ from typing import Any
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.ops.convolution.products import as_output, batch_first
+from stretto._engine.ops.convolution.products import FEWEST_COLUMNS, as_output, batch_first
 from stretto._engine.ops.convolution.slices import cut, spread
 from stretto._engine.ops.layout import move_axis, reshape, transpose
 
 __all__ = ["as_product", "suits"]
-
-_FEWEST_COLUMNS = 64
-"""The fewest positions of an example that make a matrix of their own: fewer leave lanes idle."""
 
 
 def suits(op: Any, lhs: ArrayType, rhs: ArrayType) -> bool:
@@ -46,7 +43,7 @@ def as_product(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     outputs, inputs = (rhs.shape[a] for a in dims.rhs_spec[:2])
     kernel = reshape(transpose(rhs, dims.rhs_spec), (groups, outputs // groups, inputs))
     dot = lambda contracted, batch: DotGeneral(contracted, batch, op.precision, op.preferred)
-    if positions >= _FEWEST_COLUMNS or examples == 1:
+    if positions >= FEWEST_COLUMNS or examples == 1:
         columns = reshape(image, (examples, groups, inputs, positions))
         kernels = broadcast_in_dim(kernel, (examples, *kernel.shape), (1, 2, 3))
         result = dot(((3,), (2,)), ((0, 1), (0, 1)))(kernels, columns)

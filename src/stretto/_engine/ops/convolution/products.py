@@ -15,9 +15,9 @@ from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.layout import move_axis, reshape, transpose
 from stretto._engine.ops.shape import rev
 
-__all__ = ["along_features", "as_matrix", "as_output", "batch_first"]
+__all__ = ["FEWEST_COLUMNS", "along_features", "as_matrix", "as_output", "batch_first"]
 
-_FEWEST_COLUMNS = 64
+FEWEST_COLUMNS = 64
 """The fewest positions of an example that make a matrix of their own: fewer leave lanes idle."""
 
 
@@ -38,7 +38,7 @@ def along_features(op: Any, matrix: Any, summed: int, image: Any, axis: int) -> 
         result = dot(((1,), (0,)), ((), ()))(rows, matrix)
         return reshape(result, (*image.shape[:-1], outputs))
     examples, positions = image.shape[0], math.prod(image.shape[2:])
-    if positions >= _FEWEST_COLUMNS or examples == 1:
+    if positions >= FEWEST_COLUMNS or examples == 1:
         columns = reshape(image, (examples, terms, positions))
         matrices = broadcast_in_dim(matrix, (examples, *matrix.shape), (1, 2))
         result = dot(((1 + summed,), (1,)), ((0,), (0,)))(matrices, columns)
