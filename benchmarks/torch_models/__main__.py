@@ -16,24 +16,11 @@ from pathlib import Path
 import torch
 
 import stretto as st
-from benchmarks.torch_models import (
-    of_diffusers,
-    of_geometric,
-    of_timm,
-    of_torchvision,
-    of_transformers,
-    written,
-)
+from benchmarks.torch_models.catalogue import MODELS
 from benchmarks.torch_models.comparing import look_at
 from benchmarks.torch_models.report import line, page, to_json, versions
 
 __all__ = ["main"]
-
-MODELS = [
-    model
-    for package in (of_torchvision, of_timm, of_transformers, of_diffusers, of_geometric, written)
-    for model in package.MODELS
-]
 
 PARTS = ("evaluation", "training")
 

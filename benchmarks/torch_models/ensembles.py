@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 import stretto as st
 from benchmarks.torch_models import reference
-from benchmarks.torch_models.__main__ import MODELS
+from benchmarks.torch_models.catalogue import MODELS
 from benchmarks.torch_models.comparing import distance, numbered
 from benchmarks.torch_models.model import Call, Model
 from benchmarks.torch_models.ours import arrays_of, leaves_of
