@@ -201,24 +201,33 @@ def check_compiled(entry: Entry) -> None:
 
 def check_over_devices(entry: Entry, mesh: st.sharding.Mesh) -> None:
     """With arrays that are split over devices, eagerly and as one program, against plain ones."""
-    dtype = entry.dtypes[0]
     size = mesh.size
+
+    def spread(array: np.ndarray) -> Any:
+        axis = next((d for d, n in enumerate(array.shape) if n and n % size == 0), None)
+        parts = () if axis is None else (*[None] * axis, mesh.axis_names[0])
+        return st.device_put(array, st.NamedSharding(mesh, st.P(*parts)))
+
+    _check_put(entry, spread)
+
+
+def check_on_device(entry: Entry, device: Any) -> None:
+    """With arrays on this device, eagerly and as one program, against plain ones."""
+    _check_put(entry, lambda array: st.device_put(array, device))
+
+
+def _check_put(entry: Entry, put: Callable[[np.ndarray], Any]) -> None:
+    dtype = entry.dtypes[0]
     with bits(dtype):
         several = [i for i in instances(entry, (dtype,)) if i[4]]
         several = several[: 1 if entry.costly else 3]
-
-        def spread(array: np.ndarray) -> Any:
-            axis = next((d for d, n in enumerate(array.shape) if n and n % size == 0), None)
-            parts = () if axis is None else (*[None] * axis, mesh.axis_names[0])
-            return st.device_put(array, st.NamedSharding(mesh, st.P(*parts)))
-
         for _, each, ours, _, arrays, _ in several:
-            where = f"over devices {words(entry, each, dtype)}"
+            where = f"on devices {words(entry, each, dtype)}"
             plain = [snp.asarray(a) for a in arrays]
             wanted = leaves(ours(*plain))
-            split_up = [spread(a) for a in arrays]
+            there = [put(a) for a in arrays]
             for run in (ours, st.jit(lambda *a, f=ours: leaves(f(*a)))):
-                got = leaves(run(*split_up))
+                got = leaves(run(*there))
                 assert [_type(a) for a in got] == [_type(a) for a in wanted], where
                 for a, b in zip(got, wanted):
                     close(a, b, entry.tolerance, where)

@@ -37,11 +37,11 @@ def test_names_of_precisions():
 
 
 def test_precisions_as_attributes():
-    assert bilinear.precision_config(None) == ""
-    one, two = bilinear.precision_config("HIGH"), bilinear.precision_config(("HIGH", "DEFAULT"))
+    assert bilinear.precision_config(None, "cpu") == ""
+    one, two = (bilinear.precision_config(p, "cpu") for p in ("HIGH", ("HIGH", "DEFAULT")))
     assert one.count("HIGH") == 2 and one.startswith(", precision_config = [")
     assert two.index("HIGH") < two.index("DEFAULT")
-    algorithm = bilinear.precision_config("BF16_BF16_F32")
+    algorithm = bilinear.precision_config("BF16_BF16_F32", "gpu")
     assert algorithm.startswith(", algorithm = #stablehlo.dot_algorithm<")
     assert "bf16" in algorithm and "f32" in algorithm
 

@@ -30,7 +30,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
 from stretto._engine.plan.interpreting import interpretable
-from stretto._engine.plan.prepare import prepare
+from stretto._engine.plan.prepare import for_platform, prepare
 from stretto._engine.runtime import cache
 from stretto._engine.runtime.array import SHARDED, Array, Donated
 from stretto._engine.runtime.interpreted import Interpreted
@@ -180,7 +180,7 @@ class Entry:
             }
         self.taken = frozenset(aliases)
         self.placement = self._placed(slim, places, aliases) if on_devices else None
-        text = lower(slim, aliases, self.placement)
+        text = lower(for_platform(slim, self.placement), aliases, self.placement)
         idle = [k for k in donated if k not in aliases and inputs[k].type.size]
         if idle:
             what = ", ".join(f"{self.names[places[k]]} ({inputs[k].type})" for k in idle)

@@ -90,7 +90,7 @@ ARRAYS = _by_name(
         "numpy": "numpy.asarray(x)",
         "cpu": "use `numpy.asarray(x)` for NumPy's array, `st.device_put(x, st.devices('cpu')[0])` "
         "for one here",
-        "cuda": "use `st.device_put(x, device)`, with a device of `st.devices()`",
+        "cuda": "use `st.device_put(x, device)`; a GPU's name is 'gpu'",
         "is_cuda get_device": "x.device",
         "clone": "use `x`: arrays never change, so that none needs a copy",
         # Gradients
@@ -182,7 +182,8 @@ ARRAYS = _by_name(
 MODULES = _by_name(
     {
         "zero_grad": "leave it out: `st.grad(loss)(model)` gives new gradients at each call",
-        "cuda cpu": "use `model = st.device_put(model, device)`, with a device of `st.devices()`",
+        "cuda": "use `model = st.device_put(model, device)`; a GPU's name is 'gpu'",
+        "cpu": "use `model = st.device_put(model, 'cpu')`",
         "device": "next(model.parameters()).device",
         "dtype": "next(model.parameters()).dtype",
         "half": "model.to(snp.float16)",

@@ -42,6 +42,11 @@ class Collectives(Writer):
         """Whether the text is for several devices."""
         return self._placement is not None and len(self._placement.devices) > 1
 
+    @property
+    def platform(self) -> str:
+        """The platform of the devices that the text is for."""
+        return "cpu" if self._placement is None else self._placement.devices[0].platform
+
     def constrained(self, x: Operand, sharding: NamedSharding) -> Operand:
         """The operand, which the compiler puts where the sharding says."""
         if not self.partitioned or self._meshes is None:

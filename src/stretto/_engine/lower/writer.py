@@ -44,6 +44,11 @@ class Writer:
         """Whether the text is for several devices."""
         return False
 
+    @property
+    def platform(self) -> str:
+        """The platform of the devices that the text is for."""
+        return "cpu"
+
     def __init__(self) -> None:
         self._lines: list[str] = []
         # The constants of this block, by element and type as written, and by literal.

@@ -81,10 +81,14 @@ def precision_name(precision: Any, caller: str) -> str | tuple[str, str] | None:
         ) from None
 
 
-def precision_config(precision: str | tuple[str, str] | None) -> str:
-    """The attribute for both operands, with a comma in front; empty for None."""
-    if precision is None:
+def precision_config(precision: str | tuple[str, str] | None, platform: str) -> str:
+    """The attribute for both operands, with a comma in front; empty for None on a CPU.
+
+    GPUs multiply float32 in TF32, with 11 bits of precision, unless they are told not to.
+    """
+    if precision is None and platform == "cpu":
         return ""
+    precision = precision or "HIGHEST"
     if isinstance(precision, str) and precision in ALGORITHMS:
         algorithm = ALGORITHMS[precision].definition
         types = [short_name(np.dtype(t)) for t in algorithm[:3]]

@@ -147,7 +147,7 @@ class DotGeneral(Bilinear):
                 f"rhs_batching_dimensions = {list(self.shared[1])}, "
                 f"lhs_contracting_dimensions = {list(self.summed[0])}, "
                 f"rhs_contracting_dimensions = {list(self.summed[1])}>"
-                f"{precision_config(self.precision)}"
+                f"{precision_config(self.precision, b.platform)}"
             ),
         )
 

@@ -19,15 +19,17 @@ from stretto._engine.transforms.common import simplified
 from stretto._engine.transforms.simplify import live
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.plan import gathered, recomputed, separated, stored, together
+    from stretto._engine.core.shardings import Placement
+    from stretto._engine.plan import gathered, recomputed, separated, settled, stored, together
 else:
     gathered = LazyModule("stretto._engine.plan.gathered")
     recomputed = LazyModule("stretto._engine.plan.recomputed")
     separated = LazyModule("stretto._engine.plan.separated")
+    settled = LazyModule("stretto._engine.plan.settled")
     stored = LazyModule("stretto._engine.plan.stored")
     together = LazyModule("stretto._engine.plan.together")
 
-__all__ = ["prepare"]
+__all__ = ["for_platform", "prepare"]
 
 
 def prepare(program: Program) -> Program:
@@ -42,3 +44,10 @@ def prepare(program: Program) -> Program:
         if meshes(program.effects):
             program = together.together(program)
     return program
+
+
+def for_platform(program: Program, placement: Placement | None) -> Program:
+    """A prepared program as it is lowered for these devices; without any, for the CPU."""
+    if placement is None or placement.devices[0].platform == "cpu":
+        return program
+    return settled.settled(program)

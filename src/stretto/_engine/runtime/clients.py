@@ -2,8 +2,9 @@
 
 Layer 6 (runtime). Only this module and ``pjrt`` import jaxlib, when the first program is compiled.
 Arrays that were not put anywhere, and programs for one device, have one client; programs that call
-Python have others, since they need threads of their own; and while several processes work
-together, what is put on their devices has one that knows them all. Next, read ``pjrt``.
+Python have others, since they need threads of their own; while several processes work together,
+what is put on their devices has one that knows them all; and GPUs have one, made when they are
+first asked for. Next, read ``pjrt``.
 """
 
 from __future__ import annotations
@@ -16,20 +17,28 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from math import ceil
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.runtime.options import Options, options_for
+
+if TYPE_CHECKING:  # loaded when GPUs are asked for
+    from stretto._engine.runtime import plugins
+else:
+    plugins = LazyModule("stretto._engine.runtime.plugins")
 
 __all__ = [
     "ALONE",
     "TESTED",
+    "Accelerator",
     "Job",
     "Runtime",
+    "accelerator",
     "check_version",
     "coordination_client",
     "coordination_service",
@@ -50,6 +59,8 @@ TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
 
 _lock = lock()
+
+R = TypeVar("R", bound="Runtime")
 
 
 def check_version(version: str) -> tuple[int, ...]:
@@ -131,20 +142,13 @@ class Runtime:
 
     def __init__(self, job: Job = ALONE, coordination: Any = None, address: str = "") -> None:
         version, self.jax = _jaxlib()
+        self.jaxlib = ".".join(map(str, version))
         # Up to 0.11.0 a handler must be told not to check results; later ones never do.
         self.skip_checks = (True,) if version <= (0, 11, 0) else ()
-        together: dict[str, Any] = {}
-        if coordination is not None:
-            collectives = self.jax.make_gloo_tcp_collectives(coordination, hostname=address)
-            together = {"distributed_client": coordination, "collectives": collectives}
-            together |= {"node_id": job.index, "num_nodes": len(job.counts)}
-            together |= {"get_global_topology_timeout_minutes": 1}  # all have come already
         with _quiet():
             self.xla_client = importlib.import_module("jaxlib.xla_client")
-            self.client = self.xla_client.make_cpu_client(
-                asynchronous=True, num_devices=config.num_cpu_devices, **together
-            )
-        self._lapack = False
+            self.client = self._connected(job, coordination, address)
+        self._provided = False
         # As they were when the client started: its number of threads is compiled into programs.
         processors = max(_processors(), self.client.local_device_count())
         self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), processors]
@@ -158,10 +162,30 @@ class Runtime:
         self.put = self.xla_client.batched_device_put
         self.copies = self.jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
+    def _connected(self, job: Job, coordination: Any, address: str) -> Any:
+        """Start XLA's client."""
+        together: dict[str, Any] = {}
+        if coordination is not None:
+            collectives = self.jax.make_gloo_tcp_collectives(coordination, hostname=address)
+            together = {"distributed_client": coordination, "collectives": collectives}
+            together |= {"node_id": job.index, "num_nodes": len(job.counts)}
+            together |= {"get_global_topology_timeout_minutes": 1}  # all have come already
+        return self.xla_client.make_cpu_client(
+            asynchronous=True, num_devices=config.num_cpu_devices, **together
+        )
+
+    def conditions(self) -> str:
+        """What the machine and this runtime contribute to what a text is compiled to."""
+        return f"{self.version} {self.build} {self.threads}"
+
+    def options_for(self, text: str, options: Options) -> list[tuple[str, Any]]:
+        """XLA's options for this text by name: those that suit the platform, and these."""
+        return options_for(text, options)
+
     def compile_options(self, text: str, options: Options, devices: Sequence[Any] = ()) -> Any:
         """XLA's options for this text, and these; ``devices`` are several, if any."""
         chosen = self.xla_client.CompileOptions()
-        chosen.env_option_overrides = options_for(text, options)
+        chosen.env_option_overrides = self.options_for(text, options)
         if devices:
             ids = np.array([[device.id for device in devices]], np.int32)
             chosen.num_replicas, chosen.num_partitions = ids.shape
@@ -184,7 +208,7 @@ class Runtime:
         if '"lapack_' not in text and '"tridiagonal_' not in text:
             return
         with _lock:
-            if self._lapack:
+            if self._provided:
                 return
             functions = importlib.import_module("jaxlib.cpu._lapack")
             functions.initialize()
@@ -192,7 +216,7 @@ class Runtime:
                 if name.startswith(("lapack_", "tridiagonal_")) and name.endswith("_ffi"):
                     self.xla_client.register_custom_call_target(name, function, "cpu", 1)
                     self.jax.register_custom_call_as_batch_partitionable(name)
-            self._lapack = True
+            self._provided = True
 
     def parse(self, text: str) -> Any:
         """The MLIR module for StableHLO text; programs with callbacks are compiled from one."""
@@ -238,6 +262,64 @@ class Runtime:
         return Placed(devices[0]) if alone else Placed(self.jax.DeviceList(tuple(devices)), written)
 
 
+class Accelerator(Runtime):
+    """XLA's client for the GPUs of this machine, through a plugin.
+
+    Raises ``RuntimeError`` if there is no plugin, or it finds no GPU.
+    """
+
+    def _connected(self, job: Job, coordination: Any, address: str) -> Any:
+        """Start the client, which takes memory as it is needed."""
+        self.plugin = plugins.found()
+        if self.plugin is None:
+            raise RuntimeError(
+                f"there is no backend 'gpu': it needs an NVIDIA GPU with its driver, and XLA's "
+                f"plugin: pip install 'jax-cuda13-plugin[with-cuda]=={self.jaxlib}'"
+            )
+        self._handle = plugins.load(self.plugin, self.xla_client)
+        try:
+            return self.xla_client.make_c_api_client(plugins.NAME, {"preallocate": False}, None)
+        except self.jax.JaxRuntimeError as error:
+            raise RuntimeError(
+                f"there is no backend 'gpu': XLA's plugin {self.plugin.library} finds none: {error}"
+            ) from None
+
+    def conditions(self) -> str:
+        """What the machine and this runtime contribute to what a text is compiled to."""
+        kinds = [device.device_kind for device in self._in_order]
+        return f"{super().conditions()} {self.client.platform_version} {kinds}"
+
+    def options_for(self, text: str, options: Options) -> list[tuple[str, Any]]:
+        """The options given, and where CUDA's compiler is: others that we choose are for CPUs."""
+        assert self.plugin is not None
+        where = {"xla_gpu_cuda_data_dir": self.plugin.toolkit} if self.plugin.toolkit else {}
+        return list({**where, **dict(options)}.items())
+
+    @functools.cached_property
+    def build(self) -> list[int]:
+        """The sizes of the files that compile, by which builds of one version differ."""
+        assert self.plugin is not None
+        return [*super().build, os.path.getsize(self.plugin.library)]
+
+    def provide(self, text: str) -> None:
+        """Register the functions that this text calls: cuSOLVER's, under jaxlib's names."""
+        if '"cusolver_' not in text:
+            return
+        with _lock:
+            if not self._provided:
+                assert self.plugin is not None
+                plugins.register_routines(self.plugin, self._handle)
+                self._provided = True
+
+    def device_of(self, device: Any) -> Any:
+        """The runtime's form of a device."""
+        return self._in_order[device.id]
+
+    def kinds(self) -> list[str]:
+        """The model of each device."""
+        return [device.device_kind for device in self._in_order]
+
+
 def coordination_service(address: str, count: int, heartbeat: float) -> Any:
     """Start the service by which the runtimes of so many processes find each other."""
     start = _jaxlib()[1].get_distributed_runtime_service
@@ -260,6 +342,8 @@ def coordination_client(address: str, index: int, patience: float, heartbeat: fl
 
 _runtime: Runtime | None = None
 _others: dict[int, Runtime] = {}
+_accelerators: list[Accelerator] = []
+"""The runtime of the GPUs, once it was asked for."""
 _of_job: dict[Job, Runtime] = {}
 """The runtime of the processes that work together, while they do."""
 _starting = False
@@ -278,19 +362,31 @@ def runtime() -> Runtime:
     if _runtime is None:
         with _lock:
             if _runtime is None:
-                _runtime = _start()
+                _runtime = _start(Runtime)
     return _runtime
 
 
-def _start(*args: Any) -> Runtime:
+def _start(kind: type[R], *args: Any) -> R:
     global _starting  # noqa: PLW0603
     if left_behind:
         refuse_fork()
     try:
         _starting = True
-        return Runtime(*args)
+        return kind(*args)
     finally:
         _starting = False
+
+
+def accelerator() -> Accelerator:
+    """The runtime of the GPUs of this machine, made when first asked for.
+
+    Raises ``RuntimeError`` if there are none, or XLA's plugin for them is not installed.
+    """
+    runtime()  # first, since the part of jaxlib that is loaded first decides what is logged
+    with _lock:
+        if not _accelerators:
+            _accelerators.append(_start(Accelerator))
+        return _accelerators[0]
 
 
 def started() -> bool:
@@ -300,13 +396,13 @@ def started() -> bool:
 
 def in_use() -> list[Runtime]:
     """All runtimes that programs are compiled for."""
-    return [runtime(), *_others.values(), *_of_job.values()]
+    return [runtime(), *_others.values(), *_of_job.values(), *_accelerators]
 
 
 def join(job: Job, coordination: Any, address: str) -> None:
     """Make the runtime of a job, which waits for its other processes, and take part in it."""
     with _lock:
-        _of_job[job] = _start(job, coordination, address)
+        _of_job[job] = _start(Runtime, job, coordination, address)
         enter(job)
 
 
@@ -323,6 +419,13 @@ def runtime_of(devices: Sequence[Any]) -> Runtime:
     Raises ``RuntimeError`` if they are of a job that has ended, and ``ValueError`` if they are
     devices of some processes only, and not those of this process.
     """
+    platforms = {device.platform for device in devices}
+    if platforms == {"gpu"}:
+        return accelerator()
+    if len(platforms) > 1:
+        raise ValueError(
+            f"devices of one platform were expected, got some of each of {sorted(platforms)}"
+        )
     now = job_of_now()
     if any([device.job is not now for device in devices]):
         raise RuntimeError(
@@ -358,12 +461,13 @@ def _forked() -> None:
     global _runtime, _starting
     enter(ALONE)
     if started():
-        left_behind.extend([_runtime, *_others.values(), *_of_job.values()])
+        left_behind.extend([_runtime, *_others.values(), *_of_job.values(), *_accelerators])
         # Never to be freed: destroying a client waits for its threads, too.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(left_behind))
         _runtime, _starting = None, False
         _others.clear()
         _of_job.clear()
+        _accelerators.clear()
         config.eager_compiled = False
 
 
@@ -377,5 +481,5 @@ def runtime_of_calls(depth: int) -> Runtime:
     """
     with _lock:
         if depth not in _others:
-            _others[depth] = _start()
+            _others[depth] = _start(Runtime)
         return _others[depth]

@@ -3,7 +3,8 @@
 Layer 6 (runtime). All questions about devices are answered here. A process has as many CPU devices
 as ``config.num_cpu_devices`` says; they share the processors, and are for trying out programs that
 are split over several. Those of processes that work together are numbered through, process by
-process. Next, read ``dlpack``.
+process. GPUs are those of this process alone, and are looked for when they are first asked for by
+name. Next, read ``dlpack``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.runtime.clients import ALONE, Job, job_of_now, started
+from stretto._engine.runtime.clients import ALONE, Job, accelerator, job_of_now, started
 
 __all__ = [
     "Device",
@@ -53,7 +54,18 @@ class Device:
     @property
     def device_kind(self) -> str:
         """Which model of its platform it is; that of a CPU is ``"cpu"``."""
-        return self.platform
+        return self.platform if self.platform == "cpu" else accelerator().kinds()[self.id]
+
+    def memory_stats(self) -> dict[str, int] | None:
+        """Say how much of the device's memory is in use.
+
+        Returns:
+            XLA's figures in bytes and counts, such as ``bytes_in_use``, ``peak_bytes_in_use`` and
+            ``bytes_limit``; None for a CPU, whose memory is the system's.
+        """
+        if self.platform == "cpu":
+            return None
+        return dict(accelerator().device_of(self).memory_stats())
 
     @property
     def is_local(self) -> bool:
@@ -86,6 +98,12 @@ class Device:
 _alone = [Device("cpu", 0, job=ALONE)]
 """Those of this process alone; more are added as the setting asks for them."""
 
+_gpus: list[Device] = []
+"""The GPUs of this process, once they were asked for."""
+
+_GPU = ("gpu", "cuda")
+"""The names of the platform of GPUs: ours, and the one that users know them by."""
+
 _together: list[Device] = []
 """Those of the job of now, if it has several processes."""
 
@@ -102,6 +120,14 @@ def _devices() -> list[Device]:
         owners = [index for index, count in enumerate(job.counts) for _ in range(count)]
         _together[:] = [Device("cpu", id, owner, job) for id, owner in enumerate(owners)]
     return [*_together]
+
+
+def _accelerators() -> list[Device]:
+    """The GPUs; raises ``RuntimeError`` if there are none."""
+    if not _gpus:
+        count = len(accelerator().kinds())
+        _gpus[:] = [Device("gpu", id, job=ALONE) for id in range(count)]
+    return [*_gpus]
 
 
 def default_device() -> Device:
@@ -133,6 +159,14 @@ def as_device(device: Any, caller: str, argument: str = "device") -> Device:
     for one in _devices():
         if device == one or device == str(one):
             return one
+    platform, _, number = device.partition(":") if isinstance(device, str) else ("", "", "")
+    if platform in _GPU and (number or "0").isdecimal():
+        try:
+            return _accelerators()[int(number or 0)]
+        except (RuntimeError, IndexError) as error:
+            raise ValueError(f"{caller}: {argument} {device!r} is not there: {error}") from None
+    if isinstance(device, Device) and device in _gpus:
+        return device
     count = len(_devices())
     there_are = f"{first!r} (also 'cpu'), the only device there is"
     if count > 1:
@@ -144,7 +178,7 @@ def devices(backend: str | None = None) -> list[Device]:
     """List all devices of a platform, in the order of their ids.
 
     Args:
-        backend: the platform; by default the one that there is.
+        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
 
     Returns:
         The devices.
@@ -155,14 +189,15 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> import stretto as st
     >>> st.devices()
     [CpuDevice(id=0)]
+
+    The GPUs of this machine are ``st.devices("gpu")``, which needs XLA's plugin for them: see
+    ``docs/devices.md``.
     """
-    if backend is None:
+    if backend in (None, "cpu"):
         return _devices()
-    matching = [device for device in _devices() if device.platform == backend]
-    if not matching:
-        known = ", ".join(sorted({repr(device.platform) for device in _devices()}))
-        raise RuntimeError(f"there is no backend {backend!r}; there is {known}")
-    return matching
+    if backend in _GPU:
+        return _accelerators()
+    raise RuntimeError(f"there is no backend {backend!r}; there are 'cpu' and, on some, 'gpu'")
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
@@ -170,7 +205,7 @@ def local_devices(process_index: int | None = None, backend: str | None = None) 
 
     Args:
         process_index: the process; by default this one.
-        backend: the platform; by default the one that there is.
+        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
 
     Returns:
         The devices.
@@ -196,7 +231,7 @@ def device_count(backend: str | None = None) -> int:
     """Count the devices of all processes.
 
     Args:
-        backend: the platform; by default the one that there is.
+        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
 
     Returns:
         Their number.
@@ -215,7 +250,7 @@ def local_device_count(backend: str | None = None) -> int:
     """Count the devices of this process.
 
     Args:
-        backend: the platform; by default the one that there is.
+        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
 
     Returns:
         Their number.
@@ -247,7 +282,7 @@ def process_index(backend: str | None = None) -> int:
     """Say which of the processes that share a computation this one is.
 
     Args:
-        backend: the platform; by default the one that there is.
+        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
 
     Returns:
         Its number, counted from 0.
@@ -268,7 +303,7 @@ def process_count(backend: str | None = None) -> int:
     """Count the processes that share a computation.
 
     Args:
-        backend: the platform; by default the one that there is.
+        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
 
     Returns:
         Their number.
@@ -287,7 +322,7 @@ def process_indices(backend: str | None = None) -> list[int]:
     """List the processes that have devices.
 
     Args:
-        backend: the platform; by default the one that there is.
+        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
 
     Returns:
         Their numbers, in order.

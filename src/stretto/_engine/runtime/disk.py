@@ -23,6 +23,7 @@ from stretto._engine.core.machine import cache_directory, processor
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.version import VERSION
 from stretto._engine.runtime import pjrt, store
+from stretto._engine.runtime.clients import Runtime
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
 
@@ -64,13 +65,14 @@ class FromDisk(Executable):
 
 
 class Place(NamedTuple):
-    """Where a program is kept on disk; ``devices`` are several, if any."""
+    """Where a program is kept on disk; ``devices`` are those of choice, if any, of ``at``."""
 
     folder: str
     key: str
     text: str
     options: Options
     devices: Sequence[Any] = ()
+    at: Runtime | None = None
 
     def load(self, out_types: Sequence[ArrayType]) -> Executable | None:
         """The program, if it is there."""
@@ -86,7 +88,8 @@ class Place(NamedTuple):
             return None
         if content is None:
             return None
-        loaded = pjrt.deserialized(content[_DIGEST:], self.text, self.options, self.devices)
+        compiled = content[_DIGEST:]
+        loaded = pjrt.deserialized(compiled, self.text, self.options, self.devices, self.at)
         return loaded and (loaded, content[:_DIGEST] == _digest(self.text))
 
     def keep(self, executable: Executable) -> None:
@@ -110,15 +113,17 @@ def folder() -> str | None:
     return os.path.join(base, "programs") if base else None
 
 
-def place_of(text: str, options: Options, devices: Sequence[Any] = ()) -> Place | None:
+def place_of(
+    text: str, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
+) -> Place | None:
     """Where the program of this text for these devices is kept; ``None`` if it is not to be."""
-    at = folder() if config.disk_cache else None
-    conditions = pjrt.conditions(text, options, devices) if at else None
-    if at is None or conditions is None:
+    where = folder() if config.disk_cache else None
+    conditions = pjrt.conditions(text, options, devices, at) if where else None
+    if where is None or conditions is None:
         return None
     about = [VERSION.encode(), _processor().encode(), conditions, _LINES.sub("", text).encode()]
     key = hashlib.sha256(b"".join([b"%d\n" % len(part) + part for part in about])).hexdigest()
-    return Place(at, key, text, options, devices)
+    return Place(where, key, text, options, devices, at)
 
 
 def _digest(text: str) -> bytes:

@@ -199,7 +199,7 @@ def compile_placed(
     at = runtime_of(placement.devices)
     devices = [at.device_of(device) for device in placement.devices]
     local = all([device.is_local for device in placement.devices])
-    place = disk.place_of(text, options, devices) if local else None
+    place = disk.place_of(text, options, devices, at) if local else None
     found = place and place.found()
     if found:
         loaded, same_lines = found

@@ -232,19 +232,21 @@ def quick() -> Options:
     return quick_options(runtime().version)
 
 
-def conditions(text: str, options: Options, devices: Sequence[Any] = ()) -> bytes | None:
+def conditions(
+    text: str, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
+) -> bytes | None:
     """Everything besides text and processor that decides what the text is compiled to.
 
     That is: the devices, if they are several; XLA's options, including those it took from
     ``XLA_FLAGS``; the version and build of the runtime; and its number of threads. ``None`` if XLA
     is asked to dump what it compiles, since then it has to compile.
     """
-    at = runtime()
+    at = at or runtime()
     chosen = at.compile_options(text, options, devices)
     flags = chosen.executable_build_options.debug_options
     if asks_for_dumps(flags, options):
         return None
-    return f"{at.version} {at.build} {at.threads}\n".encode() + chosen.SerializeAsString()
+    return f"{at.conditions()}\n".encode() + chosen.SerializeAsString()
 
 
 def serialized(executable: Executable) -> bytes | None:
@@ -256,13 +258,17 @@ def serialized(executable: Executable) -> bytes | None:
 
 
 def deserialized(
-    content: bytes, text: str, options: Options, devices: Sequence[Any] = ()
+    content: bytes,
+    text: str,
+    options: Options,
+    devices: Sequence[Any] = (),
+    at: Runtime | None = None,
 ) -> Any | None:
     """The loaded program for ``serialized`` bytes; ``None`` if the runtime refuses them.
 
     They are native code that will be run, so nobody else must have been able to write them.
     """
-    at = runtime()
+    at = at or runtime()
     at.provide(text)
     chosen = at.compile_options(text, options, devices)
     try:

@@ -28,7 +28,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
 from stretto._engine.ops.sharding_constraint import ShardingConstraint
-from stretto._engine.plan.prepare import prepare
+from stretto._engine.plan.prepare import for_platform, prepare
 from stretto._engine.runtime import pjrt, processes
 from stretto._engine.runtime.array import SHARDED, Array, text_of
 from stretto._engine.runtime.device import default_device
@@ -265,7 +265,7 @@ def compiled(
     """The compiled form of this text, which says where its inputs are; compiled once."""
     if text.calls:
         raise NotImplementedError(
-            "a program over several devices cannot call Python: no callbacks in it, nor debug.print"
+            "a program on devices of choice cannot call Python: no callbacks in it, nor debug.print"
         )
     key = text, placement, options
     room(_by_text)
@@ -310,7 +310,7 @@ def run_placed(program: Program, args: Sequence[Array]) -> list[Array]:
         assert placement is not None
         executable = runners.get(placement)
         if executable is None:
-            text = lower(prepare(program), placement=placement)
+            text = lower(for_platform(prepare(program), placement), placement=placement)
             executable = compiled(text, program.out_types, placement, ())
             runners[placement] = executable
         room(runners)

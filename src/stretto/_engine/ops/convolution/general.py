@@ -59,6 +59,9 @@ __all__ = [
     "ones_or",
 ]
 
+_WITH_KERNELS = {"bfloat16", "float16", "float32", "float64"}
+"""The dtypes that GPUs have convolutions for; others are written with other operations."""
+
 
 class ConvGeneralDilated(Bilinear):
     """Sums of products of a kernel with the windows of an array."""
@@ -110,11 +113,15 @@ class ConvGeneralDilated(Bilinear):
         return outs[0].size * rhs.size / max(1, rhs.shape[self.dims.rhs_spec[0]])
 
     def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
-        """The form that ``formulation`` chooses, or StableHLO ``convolution``."""
+        """The form that ``formulation`` chooses, or StableHLO ``convolution``.
+
+        GPUs have kernels of their own for floats.
+        """
         (out,) = b.outs
-        chosen = formulation(self, lhs.type, rhs.type, out)
-        if chosen.write is not None:
-            return chosen.write(self, b, lhs, rhs, out)
+        if b.platform == "cpu" or lhs.type.dtype.name not in _WITH_KERNELS:
+            chosen = formulation(self, lhs.type, rhs.type, out)
+            if chosen.write is not None:
+                return chosen.write(self, b, lhs, rhs, out)
         pads = str([list(pair) for pair in self.padding]) if self.padding else ""
         dims = self.dims
         return b.emit(
@@ -130,7 +137,7 @@ class ConvGeneralDilated(Bilinear):
                 f"{letters(dims.rhs_spec, 'oi')}->{letters(dims.out_spec, 'bf')}>, "
                 f"feature_group_count = {self.feature_groups} : i64, "
                 f"batch_group_count = {self.batch_groups} : i64"
-                f"{precision_config(self.precision)}"
+                f"{precision_config(self.precision, b.platform)}"
             ),
         )
 

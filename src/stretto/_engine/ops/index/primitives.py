@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import ml_dtypes
@@ -222,8 +222,14 @@ class ScatterFamily(Primitive, abstract=True):
 
     def lower(self, b: Any, x: Any, indices: Any, updates: Any) -> Any:
         """StableHLO ``scatter``, which drops windows out of bounds."""
+        return self.written(b, x, indices, updates, self.combine)
+
+    def written(
+        self, b: Any, x: Any, indices: Any, updates: Any, combine: Callable[..., Any]
+    ) -> Any:
+        """The text of a scatter at these places that combines elements so."""
         n = self.dimension_numbers
-        out = b.outs[0]
+        out = x.type
         sizes = window_sizes(x.type, updates.type, n.gather())
         indices = index_operand(b, indices)
         if self.mode == "clip" and n.scatter_dims_to_operand_dims:
@@ -234,7 +240,7 @@ class ScatterFamily(Primitive, abstract=True):
         if narrow and self.update in ("add", "sub", "mul"):
             x, updates = (b.convert(v, np.dtype(np.float32)) for v in (x, updates))
         element = array_type((), x.type.dtype)
-        region = b.scalar_region((element, element), lambda old, new: [self.combine(b, old, new)])
+        region = b.scalar_region((element, element), lambda old, new: [combine(b, old, new)])
         fields = {
             "update_window_dims": n.update_window_dims,
             "inserted_window_dims": n.inserted_window_dims,
@@ -309,11 +315,20 @@ class ScatterSet(ScatterFamily):
         """The update's element."""
         return new
 
+    def lower(self, b: Any, x: Any, indices: Any, updates: Any) -> Any:
+        """The last update of an element sets it; GPUs write in any order, so they are numbered."""
+        if b.platform == "cpu" or self.distinct(indices.type) or not updates.type.size:
+            return super().lower(b, x, indices, updates)
+        number = array_type(x.type.shape, default_dtype("int"))
+        ids = b.inline(lambda: _numbered(updates.type.shape))
+        greatest = lambda b, old, new: b.emit("maximum", old, new, out=old.type)
+        winner = self.written(b, b.splat(0, number), indices, ids, greatest)
+        return b.inline(_set_by, winner, x, updates)
+
     def winners(self, x: Any, indices: Any, updates: Any) -> tuple[Any, Any]:
         """The number of the update that set each element, from 1, or 0; and all their numbers."""
-        dtype = default_dtype("int")
-        ids = reshape(add(iota(dtype, updates.size), 1), updates.shape)
-        return self(full(x.shape, 0, dtype), indices, ids), ids
+        ids = _numbered(updates.shape)
+        return self(full(x.shape, 0, ids.dtype), indices, ids), ids
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Each element's tangent is that of what it was set by.
@@ -328,15 +343,7 @@ class ScatterSet(ScatterFamily):
         if du is None or self.distinct(indices):
             return self(*primals), self(or_zeros(dx, x), indices, or_zeros(du, updates))
         winner, _ = self.winners(x, indices, updates)
-        kept = eq(winner, 0)
-        from_ = reshape(maximum(subtract(winner, 1), 0), (*winner.shape, 1))
-        numbers = GatherDimensionNumbers((), (0,), (0,))
-        take = Gather(numbers, (1,), "promise_in_bounds")
-
-        def set_(old: Any, new: Any) -> Any:
-            return where(kept, old, take(reshape(new, (new.size,)), from_))
-
-        return set_(x, updates), set_(or_zeros(dx, x), du)
+        return _set_by(winner, x, updates), _set_by(winner, or_zeros(dx, x), du)
 
     def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
         """Overwritten elements get zero; an update gets the cotangent of the elements it set."""
@@ -349,6 +356,18 @@ class ScatterSet(ScatterFamily):
                 winner, ids = self.winners(x, indices, updates)
                 ct_updates = where(eq(self.read(winner, indices, ids), ids), ct_updates, 0)
         return ct_x, None, ct_updates
+
+
+def _numbered(shape: tuple[int, ...]) -> Any:
+    """Numbers from 1 for elements of this shape, in order."""
+    return reshape(add(iota(default_dtype("int"), math.prod(shape)), 1), shape)
+
+
+def _set_by(winner: Any, old: Any, new: Any) -> Any:
+    """The old elements, each replaced by the new one with this number, unless that is 0."""
+    from_ = reshape(maximum(subtract(winner, 1), 0), (*winner.shape, 1))
+    take = Gather(GatherDimensionNumbers((), (0,), (0,)), (1,), "promise_in_bounds")
+    return where(eq(winner, 0), old, take(reshape(new, (new.size,)), from_))
 
 
 class ScatterAdd(ScatterFamily):

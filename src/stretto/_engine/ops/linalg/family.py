@@ -164,8 +164,11 @@ def lapack(
             order[:2] = order[1], order[0]
         return order
 
+    target = target or f"lapack_{_PREFIX[operands[0].type.dtype.name]}{routine}_ffi"
+    if b.platform == "gpu":
+        target, config = _on_gpu(routine or target, config)
     return b.custom_call(
-        target or f"lapack_{_PREFIX[operands[0].type.dtype.name]}{routine}_ffi",
+        target,
         operands,
         outs,
         {name: _attribute(value) for name, value in (config or {}).items()},
@@ -173,6 +176,35 @@ def lapack(
         aliases or {},
         batch_axes=outer,
     )
+
+
+_CUSOLVER: dict[str, str] = {
+    "gesvd": "gesvd",
+    "geqrf": "geqrf",
+    "getrf": "getrf",
+    "heevd": "syevd",
+    "orgqr": "orgqr",
+    "ormqr": "ormqr",
+    "syevd": "syevd",
+    "ungqr": "orgqr",
+    "unmqr": "ormqr",
+}
+"""The routines that GPUs have, by LAPACK's names: operands and results are the same."""
+
+
+def _on_gpu(
+    routine: str, config: Mapping[str, str | bool | int] | None
+) -> tuple[str, Mapping[str, str | bool | int] | None]:
+    """NVIDIA's name for a routine, and its settings; raises ``NotImplementedError`` for others."""
+    if routine not in _CUSOLVER:
+        raise NotImplementedError(
+            f"LAPACK's {routine} has no counterpart on GPUs: compute it on a CPU, with the arrays "
+            f"put there, stretto.device_put(x, 'cpu')"
+        )
+    name = _CUSOLVER[routine]
+    if name == "syevd":  # 0: the routine chooses the algorithm
+        config = {"lower": True, "algorithm": chr(0)}
+    return f"cusolver_{name}_ffi", config
 
 
 def _attribute(value: str | bool | int) -> str:

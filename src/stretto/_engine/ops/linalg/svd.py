@@ -95,11 +95,27 @@ class Svd(MatrixOperation):
         if not x.type.size:
             eye = lambda t: b.inline(lambda: identity(t.shape, t.dtype))
             return [b.splat(0, t) if t.ndim < x.type.ndim else eye(t) for t in outs]
+        if b.platform == "gpu":
+            return self._on_gpu(b, x)
         left, values, right = Svd(self.full, True).infer(x.type)
         config = {"mode": ("A" if self.full else "S") if self.vectors else "N"}
         types = (x.type, values, left, right, info_type(x.type))
         _, s, u, vh, info = lapack(b, self.routine, (x,), types, config, {0: 0})
         return [nan_where(b, info, o) for o in ((u, s, vh) if self.vectors else (s,))]
+
+    def _on_gpu(self, b: Any, x: Any) -> list[Any]:
+        """cuSOLVER's ``gesvd``, for matrices with as many rows as columns or more."""
+        *_, m, n = x.type.shape
+        if m < n:
+            x = b.inline(adjoint, x)
+        left, values, right = Svd(self.full, True).infer(x.type)
+        config = {"full_matrices": self.full, "compute_uv": self.vectors, "transposed": False}
+        types = (x.type, values, left, right, info_type(x.type))
+        _, s, u, vh, info = lapack(b, "gesvd", (x,), types, config, {0: 0})
+        u, s, vh = [nan_where(b, info, o) for o in (u, s, vh)]
+        if not self.vectors:
+            return [s]
+        return [b.inline(adjoint, vh), s, b.inline(adjoint, u)] if m < n else [u, s, vh]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Townsend, Differentiating the singular value decomposition (2016)."""

@@ -1,0 +1,100 @@
+"""GPUs: XLA's plugin for them, which is a package of its own.
+
+Layer 6 (runtime). The plugin's Python package imports jax, so only its files are used: the library
+of the compiler and runtime, and those of NVIDIA's matrix routines
+(docs/decisions/0050-gpus-are-devices-beside-the-cpu.md). Next, read ``clients``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import glob
+import importlib
+import importlib.util
+import os
+from typing import Any, NamedTuple
+
+__all__ = ["NAME", "Plugin", "found", "load", "register_routines"]
+
+NAME = "stretto_cuda"
+"""The plugin's name in this process: jax loads the same library under a name of its own."""
+
+_VERSIONS = (13, 12)
+"""The versions of CUDA that there are plugins for, the newest first."""
+
+_NEEDED = (
+    "cudart",
+    "nvrtc",
+    "nvJitLink",
+    "cublas",
+    "cublasLt",
+    "nccl",
+    "cupti",
+    "cusparse",
+    "cusolver",
+    "cufft",
+    "nvshmem_host",
+    "cudnn",
+)
+"""NVIDIA's libraries by name, each after those that it needs."""
+
+
+class Plugin(NamedTuple):
+    """A plugin that is installed: its library, and the package of its matrix routines.
+
+    ``toolkit`` is the folder of CUDA's compiler, where the system has no other; empty if unknown.
+    """
+
+    library: str
+    routines: str
+    toolkit: str
+
+
+def _folders(package: str) -> list[str]:
+    """Where a package is; nothing of it is imported, nor of those in it."""
+    spec = importlib.util.find_spec(package)
+    return list(spec.submodule_search_locations or ()) if spec else []
+
+
+def found() -> Plugin | None:
+    """The plugin for the newest version of CUDA among those that are installed."""
+    for version in _VERSIONS:
+        for folder in _folders("jax_plugins"):
+            library = os.path.join(folder, f"xla_cuda{version}", "xla_cuda_plugin.so")
+            if os.path.exists(library):
+                return Plugin(library, f"jax_cuda{version}_plugin", _toolkit())
+    return None
+
+
+def _toolkit() -> str:
+    """The folder with NVIDIA's functions for compilers, among Python's packages."""
+    inner = os.path.join("nvvm", "libdevice")
+    for folder in _folders("nvidia"):
+        for path in sorted(glob.glob(os.path.join(folder, "*", inner))):
+            return path.removesuffix(os.sep + inner)
+    return ""
+
+
+def load(plugin: Plugin, xla_client: Any) -> Any:
+    """Load the plugin and the libraries that it needs; return its handle."""
+    for name in _NEEDED:
+        for folder in _folders("nvidia"):
+            for path in glob.glob(os.path.join(folder, "*", "lib", f"lib{name}.so.*")):
+                # What is missing here may be installed for the whole system; the plugin says so.
+                with contextlib.suppress(OSError):
+                    ctypes.CDLL(path)
+    handle = xla_client.load_pjrt_plugin_dynamically(NAME, plugin.library)
+    xla_client.initialize_pjrt_plugin(NAME)
+    return handle
+
+
+def register_routines(plugin: Plugin, handle: Any) -> None:
+    """Make cuSOLVER's routines known to the plugin.
+
+    Raises ``ModuleNotFoundError`` if their package is not installed.
+    """
+    register = importlib.import_module(f"{plugin.routines}.cuda_plugin_extension")
+    solver = importlib.import_module(f"{plugin.routines}._solver")
+    for name, function in solver.registrations().items():
+        register.register_custom_call_target(handle, name, function, "CUDA", 1, 0)

@@ -1,0 +1,42 @@
+"""A GPU for tests: a real one if STRETTO_TEST_GPU is 1, else the CPU's client in its place.
+
+With the latter, everything is as on a GPU, but for what compiles and runs the programs: so routines
+that GPUs alone have are not there.
+"""
+
+import functools
+import os
+
+import pytest
+
+import stretto as st
+from stretto._engine.runtime import clients, device, plugins
+
+REAL = os.environ.get("STRETTO_TEST_GPU") == "1"
+only_on_gpus = pytest.mark.skipif(not REAL, reason="needs a GPU: set STRETTO_TEST_GPU=1")
+
+
+class _StandIn(clients.Accelerator):
+    def _connected(self, job, coordination, address):
+        self.plugin = plugins.Plugin(self.jax.__file__, "", "")
+        return self.xla_client.make_cpu_client(asynchronous=True, num_devices=2)
+
+
+@functools.cache
+def _stand_in():
+    clients.runtime()
+    return _StandIn()
+
+
+@functools.cache
+def _devices():
+    return [device.Device("gpu", i, job=clients.ALONE) for i in range(2)]
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The first GPU."""
+    if not REAL:
+        monkeypatch.setattr(clients, "_accelerators", [_stand_in()])
+        monkeypatch.setattr(device, "_gpus", _devices())
+    return st.devices("gpu")[0]
