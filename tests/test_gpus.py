@@ -12,7 +12,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn, optim, random
-from stretto._engine.runtime import clients, plugins
+from stretto._engine.runtime import clients
 from tests import gpus
 from tests.functions import checks, table
 from tests.functions import test_functions as every_entry  # noqa: F401 (fills the table)
@@ -247,7 +247,7 @@ print(f(st.device_put(np.ones(1000, np.float32), "gpu")), st.config.disk_cache)
 
 def test_without_a_gpu_or_its_plugin(monkeypatch):
     monkeypatch.setattr(clients, "_accelerators", [])
-    monkeypatch.setattr(plugins, "found", lambda: None)
+    monkeypatch.setattr(clients.plugins, "found", lambda: None)
     with pytest.raises(RuntimeError, match=r"no backend 'gpu': .*pip install 'jax-cuda13-plugin\["):
         clients.accelerator()
     assert not clients._accelerators

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import glob
 import importlib
 import importlib.util
@@ -76,6 +77,7 @@ def _toolkit() -> str:
     return ""
 
 
+@functools.cache  # a second time it would be refused
 def load(plugin: Plugin, xla_client: Any) -> Any:
     """Load the plugin and the libraries that it needs; return its handle."""
     for name in _NEEDED:
