@@ -11,6 +11,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Tree
 from stretto._engine.ops import broadcast
@@ -190,6 +191,8 @@ def _roll_one(x: Array, shift: ArrayLike, axis: int) -> Array:
         place = broadcast.reshape(remainder(place, n), tuple(n if d == axis else 1 for d in
                                                              range(x.ndim)))  # fmt: skip
         return take_along_axis(x, place, axis, "promise_in_bounds", wrap_negative=False)
+    if is_size(n):
+        return _roll_one(x, as_value(shift, "roll", "shift"), axis)
     by = integer(shift, "roll", "shift") % n
     if by == 0:
         return x

@@ -17,6 +17,7 @@ from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, ShardingLike, Tree
 from stretto._engine.ops.comparison import full
@@ -205,7 +206,11 @@ def _steps(parsed: Index) -> tuple[Primitive, ...]:
             single.append(e.axis)
         elif isinstance(e, Span):
             last = e.start + (e.count - 1) * e.step
-            bounds[e.axis] = (min(e.start, last), max(e.start, last) + 1, abs(e.step))
+            first = e.start if e.step > 0 else last
+            step = abs(e.step)
+            # Of a size that varies the number must be seen in the bounds.
+            length = e.count * step if is_size(e.count) else abs(last - e.start) + 1
+            bounds[e.axis] = (first, first + length, step)
             if e.step < 0:
                 flipped.append(e.axis)
     steps: list[Primitive] = []

@@ -15,13 +15,15 @@ import numpy as np
 
 from stretto._engine.core.errors import BooleanIndexError, TracedValueError
 from stretto._engine.core.integers import shown
-from stretto._engine.core.interpreter import Tracer, Value, refuse_masked
+from stretto._engine.core.interpreter import Tracer, Value, as_value, refuse_masked
+from stretto._engine.core.sizes import exceeds, is_size, slice_bounds
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import ArrayLike, DType, Tree
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import lt, where
+from stretto._engine.ops.comparison import full, lt, where
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.extrema import minimum
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate
@@ -370,6 +372,8 @@ def _bound(bound: object) -> int | None:
             f"snp.where, or name the argument in static_argnums"
         )
     known: Any = concrete_of(bound) if isinstance(bound, Tracer) else bound
+    if is_size(known):
+        return known
     try:
         return operator.index(known)
     except TypeError:
@@ -399,10 +403,11 @@ def _entry(token: Token, axis: int, n: int, wrap: bool) -> Entry:
     if isinstance(token, slice):
         if token.step == 0:
             raise ValueError("the step of a slice cannot be zero")
-        start, stop, step = token.indices(n)
-        return Span(axis, start, len(range(start, stop, step)), step)
+        return Span(axis, *slice_bounds(token, n))
     if isinstance(token, int):
         return Integer(axis, token + n if wrap and token < 0 else token)
+    if isinstance(token, np.ndarray) and is_size(n):
+        return Integers(axis, _from_front(as_value(token), n, wrap))
     if isinstance(token, np.ndarray):
         if token.dtype == np.uint64:
             token = np.minimum(token, np.uint64(n))
@@ -432,7 +437,7 @@ def _all_of_one_mask(tokens: Sequence[Token]) -> bool:
 def _batch_shape(arrays: Sequence[Integers], index: IndexLike, type: ArrayType) -> tuple[int, ...]:
     shapes = [e.at.shape for e in arrays]
     try:
-        return np.broadcast_shapes(*shapes)
+        return broadcast_shapes("index", *shapes) if shapes else ()
     except ValueError:
         raise IndexError(
             f"the index arrays of x[{show(index)}], x of type {type}, do not broadcast: their "
@@ -453,17 +458,23 @@ def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Array | 
     whole = (*shape, 1)
 
     def column(at: Value | np.ndarray, n: int, dtype: DType) -> Array | np.ndarray:
-        if isinstance(at, Value):
-            at = convert(at, dtype)
+        if isinstance(at, Value) or any(map(is_size, shape)):
+            at = convert(as_value(at), dtype)
             return reshape(broadcast_to(at, shape), whole)
-        near = np.clip(at, -1, n).astype(dtype)  # what is out of bounds stays so
+        near = at if is_size(n) else np.clip(at, -1, n)  # what is out of bounds stays so
+        near = np.asarray(near).astype(dtype)
         return np.broadcast_to(near, shape).reshape(whole)
 
+    places = [(as_value(at) if is_size(at) else at, n) for at, n in places]
     traced = [at for at, _ in places if isinstance(at, Value)]
-    wide = any(at.dtype.itemsize > 4 for at in traced) or any(n >= 2**31 - 1 for _, n in places)
+    wide = any(at.dtype.itemsize > 4 for at in traced) or any(
+        exceeds(n, 2**31 - 2) for _, n in places
+    )
     dtype = np.dtype(np.int64 if wide else np.int32)
     columns = [column(at, n, dtype) for at, n in places]
-    if not traced:
+    if not columns and any(map(is_size, shape)):
+        return full((*shape, 0), 0, dtype)
+    if not traced and not any(map(is_size, shape)):
         return np.concatenate(columns, -1) if columns else np.zeros((*shape, 0), dtype)
     return columns[0] if len(columns) == 1 else concatenate(columns, len(shape))
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to, of_rank
@@ -213,6 +214,8 @@ def _of_lines(
     missing: Any = isnan(lines)
     lines = sort(lines, -1)  # NaN comes last
     n: Any = lines.shape[-1]
+    if is_size(n):
+        n, q = (convert(as_value(v), lines.dtype) for v in (n, q))
     if skip:  # each line has a number of its own
         q = convert(as_value(q), lines.dtype)
         n = convert(sum_(~missing, -1, keepdims=True), lines.dtype)

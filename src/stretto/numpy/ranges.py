@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, state
+from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
@@ -37,7 +38,7 @@ __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 def _number(x: ArrayLike, argument: str) -> int | float | complex:
     """A static Python number; a traced one is refused."""
     number: Any = x
-    if type(x) in PYTHON:
+    if type(x) in PYTHON or is_size(x):
         return number
     if isinstance(x, Value):
         if x.ndim or x.type.kind == "complex":
@@ -105,6 +106,10 @@ def arange(
     by = 1 if by is None else by
     if by == 0:
         raise ValueError("arange: step must not be zero")
+    if any(map(is_size, numbers)):
+        count = greater((last - first + by - (1 if by > 0 else -1)) // by, 0)
+        line = broadcasted_iota(wanted, (count,), 0)
+        return line if first == 0 and by == 1 else first + by * line
     whole = all(isinstance(n, int) for n in (first, last, by))
     if state.interpreter is not EAGER and whole and first == 0 and by == 1:
         return broadcasted_iota(wanted, (max(last, 0),), 0)
@@ -130,7 +135,7 @@ def _type_of(x: ArrayLike) -> tuple[np.dtype, bool]:
         return x.type.dtype, x.type.weak_type
     if isinstance(x, (np.generic, np.ndarray)):
         return canonical_dtype(x.dtype), False
-    return scalar_dtype(type(x)), True
+    return scalar_dtype(int if is_size(x) else type(x)), True
 
 
 @overload

@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import array_type, default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike, Axis
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -196,7 +197,7 @@ def _places_in(x: Array, wanted: Array, *, side: str, method: str) -> Array:
         return sum_(beyond(x, reshape(wanted, (*shape, 1))), -1)
     # Halve the interval [below, above) in which the place lies, until it is one.
     below, above = (full(shape, k, _INT32) for k in (0, n))
-    for _ in range(math.ceil(math.log2(n + 1))):
+    for _ in range(32 if is_size(n) else math.ceil(math.log2(n + 1))):
         middle = (below + above) >> 1
         further = beyond(take(x, middle, mode="clip"), wanted) & lt(below, above)
         below, above = select(further, middle + 1, below), select(further, above, middle)

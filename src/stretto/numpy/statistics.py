@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DType, DTypeLike, Shape
 from stretto._engine.ops.broadcast import broadcast_to
@@ -47,7 +48,7 @@ def _count(x: Array, axes: tuple[int, ...], where: ArrayLike | None, caller: str
 
 def _over(total: Array, count: int | float | Array) -> Array:
     """The total over the count, which may be zero."""
-    if isinstance(count, (int, float)):
+    if isinstance(count, (int, float, Size)):
         return true_divide(total, count)
     return true_divide(total, convert(count, total.dtype))
 

@@ -17,6 +17,7 @@ from stretto._engine.core.errors import BooleanIndexError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import ArrayLike, ShardingLike
 from stretto._engine.ops.arithmetic import add, divide, multiply, subtract
@@ -24,9 +25,11 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index import gather_scatter as ops
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
+from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import reduce_or
@@ -159,7 +162,7 @@ def _fit(caller: str, values: Array, parsed: Index, x: Array) -> Array:
     while len(have) > len(shape) and have[0] == 1:
         have = have[1:]
     try:
-        fits = np.broadcast_shapes(have, shape) == shape
+        fits = broadcast_shapes("update", have, shape) == shape
     except ValueError:
         fits = False
     if not fits:
@@ -393,20 +396,21 @@ def _places(parsed: Index) -> Places:
     window = [1] * len(parsed.shape)
     for e in parsed.entries:
         if isinstance(e, Integer):
-            components.append((e.axis, np.asarray(e.at)))
+            components.append((e.axis, e.at if is_size(e.at) else np.asarray(e.at)))
         elif isinstance(e, Integers):
             axes = [layout[i] for i in scattered]
             components.append((e.axis, _spread(e.at, axes, parsed.batch)))
         elif isinstance(e, Span) and _is_strided(e):
             position = scattered.index(layout.index(e))
-            steps = e.start + e.step * np.arange(e.count)
+            counted: Any = iota(np.int32, e.count) if is_size(e.count) else np.arange(e.count)
+            steps = e.start + e.step * counted
             steps = steps.reshape([-1 if i == position else 1 for i in range(len(shape))])
             components.append((e.axis, steps))
         elif isinstance(e, Span):
             window[e.axis] = e.count
             if e.count != parsed.shape[e.axis]:
-                first = min(e.start, e.start + (e.count - 1) * e.step)
-                components.append((e.axis, np.asarray(first)))
+                first = e.start if e.step > 0 else e.start + (e.count - 1) * e.step
+                components.append((e.axis, first if is_size(first) else np.asarray(first)))
     whole = {span.axis for span in windows.values()}
     numbers = ScatterDimensionNumbers(
         tuple(windows),

@@ -16,6 +16,7 @@ import numpy as np
 
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, constant
+from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.bitwise import shift_right_logical
@@ -284,7 +285,7 @@ def clone(key: Key) -> Key:
 
 
 def _check_count(n: int, caller: str) -> None:
-    if n >= 1 << 32:
+    if exceeds(n, (1 << 32) - 1):
         raise ValueError(
             f"random.{caller}: {n} words of 32 bits from one key are too many; split the key"
         )

@@ -31,6 +31,7 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.transforms.common import simplified as _simplified
 from stretto._engine.transforms.simplify import live
@@ -75,7 +76,9 @@ class ShapeDtypeStruct:
     def __post_init__(self) -> None:
         if self.dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given, got None")
-        object.__setattr__(self, "shape", tuple(map(operator.index, self.shape)))
+        object.__setattr__(
+            self, "shape", tuple([n if is_size(n) else operator.index(n) for n in self.shape])
+        )
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
 
     def __repr__(self) -> str:

@@ -100,6 +100,11 @@ class Call(ControlFlow):
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         return self.of(program)(*values), tuple(0 if m else None for m in mask)
 
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """A call of the program of fixed sizes."""
+        program, sizes = at.closed(self.program)
+        return self.of(program)(*sizes, *args)
+
 
 def call(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
     """The program's outputs for these values."""

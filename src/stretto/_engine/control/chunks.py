@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.control.family import captured_first, split
 from stretto._engine.core.effects import observable
-from stretto._engine.core.interpreter import Value, constant, state
+from stretto._engine.core.interpreter import Value, splat, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import Recorder, Traced, record
@@ -156,7 +156,7 @@ def record_example(
 def _untraced(value: Any, recorder: Examples) -> Any:
     """The value; if it is a tracer of a constant, the constant."""
     if type(value) is Traced and value.interpreter is recorder and type(value.atom) is Literal:
-        return constant(value.atom.array(), value.type.weak_type)
+        return splat(value.atom.value, value.type)
     return value
 
 

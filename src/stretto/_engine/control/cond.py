@@ -198,6 +198,17 @@ class Cond(ControlFlow):
         outs = new(merge(index, over[0], True), *merged)
         return [reshape(o, (size, inside, *o.shape[1:])) for o in outs], (0,) * len(outs)
 
+    def padded(self, at: Any, index: Any, *args: Any) -> Sequence[Any]:
+        """The branches of fixed sizes."""
+        sizes: list[Any] = []
+        branches = []
+        for branch in self.branches:
+            fixed, sizes = at.closed(branch)
+            branches.append(fixed)
+        mapped = (*[False] * len(sizes), *self.mapped) if self.size is not None else ()
+        size = None if self.size is None else at.bound(self.size)
+        return Cond(tuple(branches), size, mapped)(index, *sizes, *args)
+
 
 def _with_others(
     linear: Program, moving: int, residuals: Sequence[Sequence[ArrayType]], own: int

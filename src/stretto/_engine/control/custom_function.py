@@ -56,6 +56,10 @@ class WithRule(ControlFlow, abstract=True):
         """The program alone: a Python function tells nothing in print."""
         return [("program", self.program)]
 
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The program, in place."""
+        return tuple(at.run(self.program, args))
+
 
 class CustomFunction(Generic[P, R_co]):
     """A function with rules: calling it runs the function, transforming it runs the rules.

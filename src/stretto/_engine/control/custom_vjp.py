@@ -180,6 +180,10 @@ class CustomVjpForward(ControlFlow):
         ]
         return CustomVjpForward(program, plain)(*values), (0,) * len(program.outputs)
 
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The program, in place; ``trimmed`` has chosen it."""
+        return tuple(at.run(self.program, args))
+
 
 class custom_vjp(CustomFunction[P, R_co]):
     """A function whose reverse derivative the user gives, by ``f.defvjp(fwd, bwd)``.

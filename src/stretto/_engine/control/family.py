@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Equation, Program
@@ -110,6 +111,16 @@ class ControlFlow(Primitive, abstract=True):
     def inlined(self) -> Program | None:
         """The program that may be written in place of the operation, if there is one."""
         return None
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The program, in place: derivatives have been taken already."""
+        program = self.inlined()
+        if program is None:
+            raise MissingRuleError(
+                f"{self.name} takes no size that varies: give it fixed sizes, as by padding and a "
+                f"mask of one's own"
+            )
+        return tuple(at.run(program, args))
 
 
 def cut(

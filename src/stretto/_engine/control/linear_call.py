@@ -114,6 +114,12 @@ class LinearCall(ControlFlow):
         outs = LinearCall(self.of, types, self.linear, backward, program)(*values)
         return outs, (0,) * len(outs)
 
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The program, in place, if there is one."""
+        return (
+            super().padded(at, *args) if self.program is None else tuple(at.run(self.program, args))
+        )
+
 
 ONLY_BACKWARDS = (
     "no forward derivative (jvp, jacfwd, hessian): use grad, vjp or jacrev, or give the function "

@@ -16,6 +16,7 @@ from stretto._engine.control.while_loop import loop_while
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.elementwise import promote_values
@@ -31,7 +32,7 @@ def _static_int(x: Any) -> int | None:
     """The Python integer, if it is known while tracing."""
     if isinstance(x, Tracer):
         x = x.concrete()
-    return None if x is None else int(x)
+    return x if x is None or is_size(x) else int(x)
 
 
 def fori_loop(
@@ -77,7 +78,7 @@ def fori_loop(
                 i, x = state
                 return (i + 1, body_fun(i, x)), None
 
-            length = max(0, high - low)
+            length = greater(high - low, 0)
             names = ["i", *names]
             state = (start, init_val)
             turns = 1 if unroll is None else unroll

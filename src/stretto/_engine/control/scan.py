@@ -29,9 +29,11 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, constant
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import ADD
-from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import full, lt, select, zeros_like
 from stretto._engine.ops.layout import move_axis, move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
@@ -342,6 +344,42 @@ class Scan(ControlFlow):
         return outs, tuple(
             (0 if i < self.carry else 1) if m else None for i, m in enumerate(out_mask)
         )
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """As many steps as there are at most; past the last true one the carry stays as it is."""
+        body, sizes = at.closed(self.body)
+        consts, carry, xs = self._parts(args)
+        consts = [*sizes, *consts]
+        if not is_size(self.length):
+            return self._with(body, self.length, consts, carry)(*consts, *carry, *xs)
+        most = at.bound(self.length)
+        step = -1 if self.reverse else 1
+
+        def steps(length: Any, *operands: Any) -> Any:
+            consts_, (i, *before), here = split(operands, len(consts), 1 + len(carry))
+            outs = evaluate(body, [*consts_, *before, *here])
+            goes_on = lt(i, length)
+            kept = [
+                select(broadcast_to(goes_on, new.shape), new, old)
+                for new, old in zip(outs[: self.carry], before, strict=True)
+            ]
+            return [i + step, *kept, *outs[self.carry :]], None
+
+        length = at.size(self.length)
+        first = full((), most - 1 if self.reverse else 0, _COUNTER)
+        types = [v.type for v in (length, *consts, first, *carry)]
+        types += [x.type.with_shape(x.shape[1:]) for x in xs]
+        whole, _, _ = record(steps, types)
+        consts = [length, *consts]
+        loop = self._with(whole, most, consts, [first, *carry])
+        _, *outs = loop(*consts, first, *carry, *xs)
+        return tuple(outs)
+
+    def _with(
+        self, body: Program, length: int, consts: Sequence[Any], carry: Sequence[Any]
+    ) -> Scan:
+        """A loop of another body and length, in the same order."""
+        return Scan(body, length, len(consts), len(carry), self.reverse, self.unroll)
 
 
 def scan(

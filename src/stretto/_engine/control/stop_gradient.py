@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["StopGradient", "stop_gradient"]
@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 class StopGradient(Primitive):
     """The operand, with a derivative of zero."""
+
+    padded = CARRIED
 
     light = True
     jvp = ZERO_DERIVATIVE

@@ -256,6 +256,15 @@ class While(ControlFlow):
         consts = [*cond.in_types[:n], *body.in_types[: self.body_consts]]
         return record(any_runs, cond.in_types)[0], record(step, [*consts, *state])[0]
 
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The loop of programs of fixed sizes."""
+        cond, sizes = at.closed(self.cond)
+        body, _ = at.closed(self.body)
+        cond_consts, body_consts, carry = self._parts(args)
+        count = len(sizes)
+        loop = While(cond, body, self.cond_consts + count, self.body_consts + count)
+        return loop(*sizes, *cond_consts, *sizes, *body_consts, *carry)
+
 
 def settle_carry(mask: tuple[bool, ...], step: Callable[[Any], Any]) -> tuple[bool, ...]:
     """The least mask of the carry that one step of the loop does not enlarge."""

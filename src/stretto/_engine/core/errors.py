@@ -16,6 +16,7 @@ __all__ = [
     "MissingRuleError",
     "ProgramError",
     "RecompilationWarning",
+    "SizeError",
     "StrettoError",
     "TracedValueError",
     "TypePromotionError",
@@ -41,6 +42,10 @@ class TypePromotionError(StrettoError, TypeError, ValueError):
 
 class BooleanIndexError(TracedValueError, IndexError):
     """A traced boolean mask was used as an index: the shape of the result would depend on it."""
+
+
+class SizeError(TracedValueError):
+    """Python needs to know a size that is known only while the program runs."""
 
 
 class EscapedTracerError(StrettoError, TypeError):

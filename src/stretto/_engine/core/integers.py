@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.sizes import Size
 
 __all__ = ["axis_of", "count", "integer", "integers", "pairs_of", "shown", "sizes_of"]
 
@@ -46,7 +47,7 @@ def integer(x: Any, caller: str, argument: str, least: int | None = None) -> int
 
     Raises ``TypeError`` for what is not an integer, ``ValueError`` for one that is too small.
     """
-    if x.__class__ is int:
+    if x.__class__ is int or x.__class__ is Size:
         n = x
     else:
         try:
@@ -116,7 +117,7 @@ def sizes_of(values: Any, caller: str, argument: str = "shape") -> tuple[int, ..
     for n in sizes:
         if n < 0:
             raise ValueError(f"{caller}: sizes must not be negative, got {shown(sizes)}")
-        total *= n or 1
+        total *= 1 if n.__class__ is Size else n or 1
     if total > _MOST:
         raise ValueError(
             f"{caller}: {argument} {shown(sizes)} has more elements than memory can hold"

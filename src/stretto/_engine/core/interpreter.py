@@ -21,6 +21,7 @@ from stretto._engine.core.errors import EscapedTracerError, TracedValueError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.position import Place, Position, place
 from stretto._engine.core.program import repeated
+from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
     """
     if isinstance(x, Value):
         return x
-    python_type = type(x)
+    python_type: Any = type(x)
     if python_type in _SCALARS:
         dtype = scalar_dtype(python_type)
         _check_fits(x, dtype, caller)
@@ -371,6 +372,8 @@ def constant(array: np.ndarray, weak_type: bool = False) -> Any:
 
 def splat(element: Any, type: ArrayType) -> Any:
     """The value of this type, each of whose elements is this number."""
+    if type.size.__class__ is Size:  # such an array is a constant of a program alone
+        return state.interpreter.recorder.splat(element, type)
     # The cache cannot tell zeros of different sign apart, since they are equal.
     if type.size > 1 and (element.__class__ is int or (element.__class__ is float and element)):
         return _State.eager.constant(_repeated(element, type), type)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stretto._engine.core.program import Atom, Equation
 
 __all__ = [
+    "CARRIED",
     "NOT_LINEAR",
     "PRIMITIVES",
     "RULES",
@@ -155,6 +156,17 @@ def _has_parameters(cls: type) -> bool:
     return any(["ClassVar" not in str(t) for t in inspect.get_annotations(cls).values()])
 
 
+class _Carried:
+    """The rule for sizes that vary of a primitive whose result has padding where operands have."""
+
+    def __get__(self, instance: Primitive | None, owner: type[Primitive]) -> Any:
+        if instance is None:
+            return self
+        return lambda at, *args: at.static(instance)(*args)
+
+
+CARRIED: Any = _Carried()
+
 _NO_EFFECTS: frozenset[Any] = frozenset()
 
 
@@ -174,6 +186,9 @@ class Primitive(metaclass=_Interned):
     - ``jvp(primals, tangents)``: output and its tangent; ``None`` stands for a zero tangent.
     - ``transpose(ct, *args)``: the cotangent of each argument, ``None`` for those not ``Linear``.
     - ``vmap(size, args, axes)``: output and its mapped axis (``None``: not mapped).
+    - ``padded(at, *args)``: the output where sizes vary and the arguments are carriers, larger
+      arrays whose padding holds anything; ``at`` is the bucket. ``CARRIED`` is the rule of those
+      that have padding where their operands have.
     - ``linearize(primals, tangents)``: as ``jvp``, but what depends on primals alone is computed
       separately from what is linear in tangents. By default it is ``jvp``; only operations that
       hold programs need their own.
@@ -234,6 +249,9 @@ class Primitive(metaclass=_Interned):
     jvp: ClassVar[Callable[..., Any]]
     transpose: ClassVar[Callable[..., Any]]
     vmap: ClassVar[Callable[..., Any]]
+    padded: ClassVar[Callable[..., Any]] = Refused(
+        "it takes no size that varies: give it fixed sizes, as by padding and a mask of one's own"
+    )
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -19,6 +19,7 @@ from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.position import Place, place
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, as_literal
 from stretto._engine.core.scope import scope, scopes
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["Recorder", "Traced", "record", "record_shared", "standing"]
@@ -45,7 +46,7 @@ class Traced(Tracer):
 
     def concrete(self) -> Any:
         """The constant, where the value is one."""
-        if isinstance(self.atom, Literal):
+        if isinstance(self.atom, Literal) and not is_size(self.atom.type.size):
             return self.atom.array()
         return None
 
@@ -101,6 +102,10 @@ class Recorder(Interpreter):
         out = Var(out_types[0])
         self.equations.append(Equation(primitive, inputs, (out,), self.locate()))
         return Traced(self, out)
+
+    def splat(self, element: Any, type: ArrayType) -> Any:
+        """The constant of this type, each of whose elements is this number."""
+        return Traced(self, Literal(np.asarray(element).astype(type.dtype)[()], type))
 
     def run(self, fun: Callable[..., Any], *args: Any) -> Any:
         """Return ``fun(*args)``, called under this interpreter and outside all named scopes."""

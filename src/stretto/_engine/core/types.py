@@ -18,6 +18,7 @@ import numpy as np
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import TypePromotionError
 from stretto._engine.core.position import user_stack_level
+from stretto._engine.core.sizes import Size
 
 __all__ = [
     "ArrayType",
@@ -161,7 +162,8 @@ def array_type(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False)
     if existing is not None:
         return existing
     new = ArrayType()
-    new.shape, new.dtype, new.weak_type = tuple(int(n) for n in shape), dtype, weak_type
+    new.shape = tuple([n if n.__class__ is Size else int(n) for n in shape])
+    new.dtype, new.weak_type = dtype, weak_type
     new.kind = "float0" if dtype == float0 else kind_of(dtype)
     new.ndim = len(shape)
     new.size = 1

@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import Kernel, Primitive
+from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["OptimizationBarrier", "optimization_barrier"]
@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 class OptimizationBarrier(Primitive):
     """The operands, behind a barrier."""
+
+    padded = CARRIED
 
     kernel = Kernel.ONE
     multiple = True

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
+from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.convert import dtype_argument
@@ -23,6 +23,7 @@ __all__ = ["bitcast_convert_type"]
 class BitcastConvertType(Primitive):
     """The same bits as another dtype; narrower elements along a new last axis, low bits first."""
 
+    padded = CARRIED
     dtype: np.dtype
     kernel = Kernel.ONE
 

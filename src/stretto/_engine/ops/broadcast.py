@@ -13,7 +13,7 @@ import numpy as np
 from stretto._engine.core.config import settings
 from stretto._engine.core.integers import integers, sizes_of
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.primitive import Kernel, Primitive
+from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, repeated
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
@@ -37,6 +37,8 @@ __all__ = [
 
 class BroadcastInDim(Primitive):
     """Put each axis of the operand at a place of a larger shape, and repeat along the others."""
+
+    padded = CARRIED
 
     kernel = Kernel.VIEW
     light = True
@@ -160,6 +162,10 @@ class ReduceSum(Primitive):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is left as it is."""
         return reduce_vmap(type(self), self.axes, args[0], axes[0])
+
+    def padded(self, at: Any, x: Any) -> Any:
+        """Padding counts as 0."""
+        return self(at.filled(x, at.types[0], 0, self.axes))
 
 
 # Functions

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value, splat
-from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.primitive import CARRIED, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -104,6 +105,8 @@ class Ge(Comparison):
 
 class Select(Primitive):
     """``x`` where the condition holds, else ``y``; the condition is a scalar or of their shape."""
+
+    padded = CARRIED
 
     light = True
     splat = True
@@ -342,6 +345,8 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 def full(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     """An array of this shape and canonical dtype, each element the number ``element``."""
+    if is_size(element):
+        return broadcast_to(convert(as_value(element), dtype, weak_type), tuple(shape))
     return splat(element, array_type(tuple(shape), dtype, weak_type))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.primitive import CARRIED, ZERO_DERIVATIVE, Primitive, Refused
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["Constant", "Held"]
@@ -32,6 +32,8 @@ class Held:
 
 class Constant(Primitive):
     """An array."""
+
+    padded = CARRIED
 
     light = True
     held: Held

@@ -191,6 +191,11 @@ class DotGeneral(Bilinear):
         assert axis_y is not None
         return op, len(shared[0]) + len(free_x) + free_y.index(axis_y)
 
+    def padded(self, at: Any, x: Any, y: Any) -> Any:
+        """Padding counts as 0 in both operands, so that no infinity meets it."""
+        pairs = zip((x, y), at.types, self.summed, strict=True)
+        return self(*[at.filled(v, type, 0, axes) for v, type, axes in pairs])
+
 
 @functools.lru_cache(8192)
 def _transposed(

@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.error_state import ErrorState
 from stretto._engine.core.interpreter import Linear, Value, as_value
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import CARRIED, Primitive
 from stretto._engine.core.types import (
     ArrayType,
     array_type,
@@ -32,6 +32,8 @@ __all__ = ["as_inexact", "convert", "convert_element_type", "dtype_argument"]
 
 class ConvertElementType(Primitive):
     """Each element in another dtype; floats to integers truncate and saturate, as in XLA."""
+
+    padded = CARRIED
 
     light = True
     dtype: np.dtype

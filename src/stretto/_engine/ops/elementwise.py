@@ -14,10 +14,11 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.integers import shown
-from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, scalar_array, state
-from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.interpreter import Tracer, Value, as_value, splat, state
+from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, Primitive
 from stretto._engine.core.program import repeated
 from stretto._engine.core.ranks import check_ranks
+from stretto._engine.core.sizes import exceeds, is_size
 from stretto._engine.core.types import (
     ArrayType,
     array_type,
@@ -67,6 +68,8 @@ class Elementwise(Primitive, abstract=True):
     *arguments) that gives that argument's part of the output's tangent, or ``None`` where the
     partial derivative is zero.
     """
+
+    padded = CARRIED
 
     light = True
     accepts: ClassVar[frozenset[str]]
@@ -129,7 +132,8 @@ class Elementwise(Primitive, abstract=True):
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """For large arrays of the dtypes for which XLA's function was measured to be faster."""
         type, sizes = types[0], self.compiled_from
-        return type.size >= NARROW and type.dtype in sizes and type.size >= sizes[type.dtype]
+        least = sizes.get(type.dtype)
+        return least is not None and exceeds(type.size, max(NARROW, least) - 1)
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """Ten times as much where integers are refused: such functions are polynomials."""
@@ -192,7 +196,10 @@ def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
     host = None if isinstance(x, Tracer) else x.host()
     if host is not None and host.size and (host.size == 1 or not any(host.strides)):
         element = host if host.size == 1 else np.asarray(host[(0,) * host.ndim])
-        return state.eager.constant(repeated(element, shape), x.type.with_shape(shape))
+        type = x.type.with_shape(shape)
+        if is_size(type.size):
+            return splat(element.reshape(()), type)
+        return state.eager.constant(repeated(element, shape), type)
     dims = tuple([d for d in range(len(shape)) if d != axis])
     return BroadcastInDim(shape, dims)(x)
 
@@ -214,7 +221,7 @@ def broadcast_shapes(caller: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         if len(sizes) > 1:
             raise ValueError(
                 f"{caller}: shapes {' and '.join(map(str, shapes))} do not broadcast: axis {i} has "
-                f"sizes {' and '.join(map(str, sorted(sizes)))}"
+                f"sizes {' and '.join(sorted(map(str, sizes)))}"
             )
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)
@@ -228,7 +235,7 @@ def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, caller:
             raise OverflowError(
                 f"{caller}: the Python integer {shown(x)} does not fit in {dtype.name}"
             )
-    return constant(repeated(scalar_array(x, dtype), shape), weak)
+    return splat(x, array_type(shape, dtype, weak))
 
 
 def promote_values(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.integers import sizes_of
-from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.primitive import CARRIED, ZERO_DERIVATIVE, Primitive, Refused
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, DTypeLike, ShardingLike
 from stretto._engine.ops.convert import dtype_argument
@@ -23,6 +23,8 @@ __all__ = ["broadcasted_iota", "iota"]
 
 class Iota(Primitive):
     """Each element's index along one axis."""
+
+    padded = CARRIED
 
     light = True
     dtype: np.dtype

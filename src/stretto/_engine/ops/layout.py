@@ -13,8 +13,9 @@ import numpy as np
 
 from stretto._engine.core.integers import axis_of, integers
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.primitive import Kernel, Primitive
+from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.ops.sharding import laid_out
@@ -75,9 +76,46 @@ class Reshape(Primitive):
         """The mapped axis goes first and stays."""
         return Reshape((size, *self.shape))(move_to_front(args[0], axes[0])), 0
 
+    def padded(self, at: Any, x: Any) -> Any:
+        """The same order where sizes vary in front alone; else the elements, one by one."""
+        (type,), shape = at.types, at.shape(self.shape)
+        if in_order(type.shape, self.shape):
+            return Reshape(shape)(x)
+        return at.taken(x, type.shape, self.shape)
+
+
+def in_order(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether arrays of these shapes have their elements in one order, whatever is past the ends.
+
+    The axes are put into groups with products that are equal. A size that varies may be the first
+    of its group.
+    """
+    groups = _groups(one, other)
+    return groups is not None and all(
+        [not is_size(n) for part in groups for axes in part for n in axes[1:]]
+    )
+
+
+def _groups(
+    one: Sequence[Any], other: Sequence[Any]
+) -> list[tuple[Sequence[Any], Sequence[Any]]] | None:
+    """The sizes other than 1 in groups of equal products, as small as can be."""
+    sizes = [[n for n in shape if is_size(n) or n != 1] for shape in (one, other)]
+    products = [[math.prod(part[: k + 1]) for k in range(len(part))] for part in sizes]
+    found, first, second = [], 0, 0
+    for i, product in enumerate(products[0]):
+        for j in range(second, len(products[1])):
+            if products[1][j] == product:
+                found.append((sizes[0][first : i + 1], sizes[1][second : j + 1]))
+                first, second = i + 1, j + 1
+                break
+    return found if (first, second) == (len(sizes[0]), len(sizes[1])) else None
+
 
 class Transpose(Primitive):
     """The axes in another order."""
+
+    padded = CARRIED
 
     light = True
     permutation: tuple[int, ...]

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import CARRIED, Primitive
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["Name", "checkpoint_name"]
@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 class Name(Primitive):
     """The operand, under a name."""
+
+    padded = CARRIED
 
     light = True
     label: str

@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
+from stretto._engine.core.sizes import greater, is_size, slice_bounds
 from stretto._engine.core.types import ArrayType, array_type, is_complex, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
@@ -85,12 +86,31 @@ class Concatenate(Primitive):
         values, axis = align_mapped(size, args, axes)
         return Concatenate(self.axis + (axis <= self.axis))(*values), axis
 
+    def padded(self, at: Any, *xs: Any) -> Any:
+        """Each operand where those before it end, over their padding."""
+        d, types = self.axis, at.types
+        if not any([is_size(t.shape[d]) for t in types[:-1]]):
+            return self(*xs)
+        out = at.fit(xs[0], at.outs[0])
+        end = types[0].shape[d]
+        for x, type in zip(xs[1:], types[1:], strict=True):
+            start = [0] * type.ndim
+            start[d] = at.size(end)
+            out = at.put(out, x, start)
+            end = end + type.shape[d]
+        return out
+
 
 PadConfig = tuple[tuple[int, int, int], ...]
 
 
 def _dilated(n: int, interior: int) -> int:
-    return n + max(n - 1, 0) * interior
+    return n + greater(n - 1, 0) * interior
+
+
+def _ends_inside(limit: int, n: int, stride: int) -> bool:
+    """Whether a slice ends inside; if its size varies, its bound may be behind its last step."""
+    return limit - (stride - 1) <= n if is_size(limit) else limit <= n
 
 
 class Pad(Primitive):
@@ -115,6 +135,7 @@ class Pad(Primitive):
             low + high + _dilated(n, interior)
             for n, (low, high, interior) in zip(x.shape, self.config, strict=True)
         )
+        shape = tuple([greater(n, 0) if is_size(n) else n for n in shape])
         if any(n < 0 for n in shape):
             raise ValueError(f"pad: {self.config} crops more than {x} has: sizes {shape}")
         return array_type(shape, x.dtype, x.weak_type and value.weak_type)
@@ -181,6 +202,22 @@ class Pad(Primitive):
         outside = broadcast_in_dim(value, inside.shape, (0,))
         return select(batched.padding(x.shape), outside, inside), 0
 
+    def padded(self, at: Any, x: Any, value: Any) -> Any:
+        """The value is in the place of padding, too."""
+        (type, _), (out,) = at.types, at.outs
+        element = lambda shape: broadcast_in_dim(value, shape, ())
+        mask = at.inside(type.shape)
+        if mask is not None:
+            x = select(mask, x, element(x.shape))
+        lows, highs, inner = zip(*self.config, strict=True) if self.config else ((), (), ())
+        spread = Pad(tuple([(min(low, 0) if not is_size(low) else 0, 0, k)
+                            for low, k in zip(lows, inner, strict=True)]))(x, value)  # fmt: skip
+        del highs
+        starts = [at.size(low) if is_size(low) else max(low, 0) for low in lows]
+        room = [m + n for m, n in zip(at.shape(out.shape), spread.shape, strict=True)]
+        whole = at.put(element(tuple(room)), spread, starts)
+        return at.fit(whole, out)
+
 
 class Slice(Primitive):
     """Every ``strides``-th element from ``starts`` up to, but not including, ``limits``."""
@@ -195,7 +232,7 @@ class Slice(Primitive):
         """The number of elements taken along each axis."""
         settings = (self.starts, self.limits, self.strides)
         fits = all(len(s) == x.ndim for s in settings) and all(
-            0 <= start <= limit <= n and stride > 0
+            0 <= start <= limit and stride > 0 and _ends_inside(limit, n, stride)
             for start, limit, stride, n in zip(*settings, x.shape, strict=True)
         )
         if not fits:
@@ -240,6 +277,19 @@ class Slice(Primitive):
         )
         return Slice(starts, limits, strides)(args[0]), axis
 
+    def padded(self, at: Any, x: Any) -> Any:
+        """From starts that may vary; limits that vary are where the result's padding begins."""
+        (out,) = at.outs
+        spans = [(n - 1) * step + 1 if n else 0
+                 for n, step in zip(at.shape(out.shape), self.strides, strict=True)]  # fmt: skip
+        starts = [at.size(start) if is_size(start) else start for start in self.starts]
+        if any([is_size(s) or s + span > n
+                for s, span, n in zip(self.starts, spans, x.shape, strict=True)]):  # fmt: skip
+            x = at.cut(x, starts, spans)
+            return Slice((0,) * x.ndim, x.shape, self.strides)(x)
+        limits = tuple([s + span for s, span in zip(self.starts, spans, strict=True)])
+        return Slice(self.starts, limits, self.strides)(x)
+
 
 class Rev(Primitive):
     """The order of the elements reversed along some axes."""
@@ -273,6 +323,17 @@ class Rev(Primitive):
         (axis,) = axes
         assert axis is not None
         return Rev(tuple(a + (axis <= a) for a in self.axes))(args[0]), axis
+
+    def padded(self, at: Any, x: Any) -> Any:
+        """Reversed, padding comes first, and is left out."""
+        (type,) = at.types
+        starts: list[Any] = [0] * type.ndim
+        for axis in self.axes:
+            if is_size(type.shape[axis]):
+                starts[axis] = at.size(at.bound(type.shape[axis]) - type.shape[axis])
+        back = self(x)
+        fixed = all([start.__class__ is int for start in starts])
+        return back if fixed else at.cut(back, starts, x.shape)
 
 
 # Functions
@@ -437,9 +498,9 @@ def slice_in_dim(
     for name, index in (("start_index", start_index), ("limit_index", limit_index)):
         if index is not None:
             integer(index, "slice_in_dim", name)
-    start, limit, _ = builtins.slice(start_index, limit_index).indices(x.shape[axis])
+    start, count, _ = slice_bounds(builtins.slice(start_index, limit_index), x.shape[axis])
     starts, limits, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
-    starts[axis], limits[axis], strides[axis] = start, max(start, limit), stride
+    starts[axis], limits[axis], strides[axis] = start, start + count, stride
     return slice(x, starts, limits, strides)
 
 

@@ -22,7 +22,7 @@ from stretto._engine.ops.elementwise import align_mapped
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, check_axes, move_axis, move_to_front
-from stretto._engine.ops.reducing.reduce import widened
+from stretto._engine.ops.reducing.reduce import greatest_below, widened
 from stretto._engine.ops.shape import rev, slice_, slice_in_dim
 from stretto._engine.ops.sign_bits import has_negative_zero
 from stretto._engine.ops.sort_lowering import canonical_key, lower_sort, order_by_value
@@ -95,6 +95,15 @@ class Sort(Primitive):
         dimension = self.dimension + (axis <= self.dimension)
         outs = Sort(dimension, self.num_keys, self.is_stable)(*values)
         return outs, (axis,) * len(outs)
+
+    def padded(self, at: Any, *xs: Any) -> Any:
+        """Whether an element is padding is the first key."""
+        inside = at.inside(at.types[0].shape, (self.dimension,))
+        if inside is None:
+            return self(*xs)
+        first = convert(inside, _INT32)
+        _, *outs = Sort(self.dimension, self.num_keys + 1, self.is_stable)(-first, *xs)
+        return tuple(outs)
 
 
 # In NumPy
@@ -227,6 +236,11 @@ class TopK(Primitive):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis goes first."""
         return self(move_to_front(args[0], axes[0])), (0, 0)
+
+    def padded(self, at: Any, x: Any) -> Any:
+        """Padding is the least that there is, and comes after what equals it."""
+        least = greatest_below(x.type.dtype)
+        return at.static(self)(at.filled(x, at.types[0], least, (x.ndim - 1,)))
 
 
 # Functions

@@ -19,6 +19,7 @@ from stretto._engine.core.interpreter import Linear, Value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import Recorder
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.plan.measured import fastest, fingerprint
 from stretto._engine.plan.members import Decision, planned
@@ -187,6 +188,12 @@ class Mapped(ControlFlow):
         """As a call of the program for all members."""
         return Call(self.whole()).vmap(size, args, axes)
 
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The members' program of fixed sizes, which are the same for all."""
+        member, sizes = at.closed(self.member)
+        over = (*[False] * len(sizes), *self.over)
+        return Mapped(member, self.size, over, self.form)(*sizes, *args)
+
 
 def map_members(
     fun: Callable[..., Sequence[Value]],
@@ -203,6 +210,8 @@ def map_members(
     if chunk == "auto":
         example = record_example(fun, args, axes, names, fun.__name__)
         chunk = chunk_within(example.program, len(example.xs), size)
+    if is_size(size):
+        return map_chunks(fun, size, size, args, axes, names, _chunk)
     assert isinstance(chunk, int)
     recorder = _recorder()
     if recorder is None or not chunk >= size > 1 or isinstance(size, AxisSize):

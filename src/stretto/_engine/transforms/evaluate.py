@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto._engine.core.holding import holding
-from stretto._engine.core.interpreter import constant
+from stretto._engine.core.interpreter import constant, splat
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import Recorder, standing
 from stretto._engine.core.scope import joined, scope
+from stretto._engine.core.sizes import is_size
 
 __all__ = ["evaluate", "replay", "standing_at"]
 
@@ -29,8 +30,8 @@ def standing_at(recorder: Recorder, equation: Equation, fun: Callable[..., Any],
 
 def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[Any]:
     """As ``evaluate``, but what ``recorder`` records keeps the source places of the equations."""
-    literals, _ = _prepared(program)
-    known: dict[Atom, Any] = {**literals, **dict(zip(program.inputs, args, strict=True))}
+    known = _literals(program)
+    known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:
         values = [known[a] for a in equation.inputs]
         if equation.place is not None and equation.place[2]:
@@ -48,8 +49,7 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
 
     Each operation runs in the named scope of its equation, inside that of the caller.
     """
-    literals, has_scopes = _prepared(program)
-    known: dict[Atom, Any] = dict(literals)
+    known, (_, _, has_scopes) = _literals(program), _prepared(program)
     known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:
         primitive, place = equation.primitive, equation.place
@@ -65,19 +65,29 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     return [known[a] for a in program.outputs]
 
 
-def _prepared(program: Program) -> tuple[dict[Atom, Any], bool]:
-    """The value of each literal in the program, and whether any equation is in a named scope.
+def _literals(program: Program) -> dict[Atom, Any]:
+    """The value of each literal in the program."""
+    literals, varying, _ = _prepared(program)
+    known: dict[Atom, Any] = dict(literals)
+    for a in varying:
+        known[a] = splat(a.value, a.type)
+    return known
 
-    Computed once, since a loop may run the program many times.
+
+def _prepared(program: Program) -> tuple[dict[Atom, Any], list[Literal], bool]:
+    """The value of each literal, those whose size varies, and whether any equation has a scope.
+
+    Computed once, since a loop may run the program many times. The literals whose size varies are
+    constants of the program that is being recorded, and so made each time.
     """
     prepared = program.cache.get("prepared")
     if prepared is None:
         atoms = [a for e in program.equations for a in e.inputs]
-        literals: dict[Atom, Any] = {
-            a: constant(a.array(), a.type.weak_type)
-            for a in (*atoms, *program.outputs)
-            if type(a) is Literal
+        literals = [a for a in (*atoms, *program.outputs) if type(a) is Literal]
+        varying = [a for a in literals if is_size(a.type.size)]
+        fixed: dict[Atom, Any] = {
+            a: constant(a.array(), a.type.weak_type) for a in literals if not is_size(a.type.size)
         }
         has_scopes = any([e.place is not None and e.place[2] for e in program.equations])
-        prepared = program.cache["prepared"] = literals, has_scopes
+        prepared = program.cache["prepared"] = fixed, varying, has_scopes
     return prepared

@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto._engine.core.config import settings
 from stretto._engine.core.holding import holding
-from stretto._engine.core.interpreter import Linear, constant, state
+from stretto._engine.core.interpreter import Linear, splat, state
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.scope import joined, scope
@@ -111,7 +111,7 @@ def _read(values: dict[Any, Any], atom: Any) -> Any:
     """The value of an atom; that of a literal is made when it is first read."""
     value = values.get(atom)
     if value is None:
-        value = values[atom] = constant(atom.array(), atom.type.weak_type)
+        value = values[atom] = splat(atom.value, atom.type)
     return value
 
 

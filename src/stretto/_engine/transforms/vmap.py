@@ -17,6 +17,7 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import move_axis
@@ -81,7 +82,7 @@ class Vectorizer(Interpreter):
         self.parent = state.interpreter
         self.recorder = self.parent.recorder
         self.named_size = size
-        self.size = int(size)
+        self.size = size if is_size(size) else int(size)
         self.name = size.name if isinstance(size, AxisSize) else None
         self.ended = False
 

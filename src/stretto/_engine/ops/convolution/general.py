@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Kernel
+from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.bilinear import (
@@ -182,6 +184,19 @@ class ConvGeneralDilated(Bilinear):
         out = move_axis(out, out_place + 1, out_place)  # member, group, feature
         return merge(out, out_place + 1, out_place + 1), out_place
 
+    def padded(self, at: Any, lhs: Any, rhs: Any) -> Any:
+        """Padding is that of the convolution, zeros, and counts as 0 where it is summed over."""
+        if any([is_size(low) for low, _ in self.padding]):
+            raise MissingRuleError(
+                f"{self.name}: the padding in front, {self.padding}, varies with the size, as "
+                f"'SAME' does with strides: give it in numbers"
+            )
+        one, other = at.types
+        dims = self.dims
+        lhs = at.filled(lhs, one, 0, dims.lhs_spec[1:])
+        rhs = at.filled(rhs, other, 0, dims.rhs_spec[1:])
+        return at.fit(at.static(self)(lhs, rhs), at.outs[0])
+
 
 def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) -> Any:
     # lhs'[i] = sum ct[o] rhs[j] over  o * stride = i * lhs_dilation + j' * rhs_dilation - low',
@@ -298,7 +313,7 @@ def _out_spatial(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> list
         strict=True,
     ):
         room = low + dilated(lhs.shape[a], ld) + high - dilated(rhs.shape[r], rd)
-        out.append(room // s + 1 if room >= 0 else 0)
+        out.append(greater(room // s + 1, 0))
     return out
 
 

@@ -86,6 +86,10 @@ class ScatterMul(ScatterFamily):
             )
         return self(ct, indices, updates), None, None
 
+    def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
+        """Padding multiplies by 1."""
+        return at.filled(updates, at.types[2], 1, axes)
+
 
 class ScatterExtremum(ScatterFamily, abstract=True):
     """The least or greatest of the element and its updates."""
@@ -110,6 +114,10 @@ class ScatterExtremum(ScatterFamily, abstract=True):
         if du is not None:
             total = self.other(ScatterAdd, total, indices, where(winners, du, 0))
         return out, divide(total, maximum(count, 1))
+
+    def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
+        """Padding is what is there."""
+        return where(at.inside(at.types[2].shape, axes), updates, self.read(x, indices, updates))
 
 
 class ScatterMin(ScatterExtremum):

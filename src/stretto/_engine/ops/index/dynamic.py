@@ -14,11 +14,13 @@ import numpy as np
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear, Value, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full, full_like, lt, or_zeros, select
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index.gather_scatter import gather, scatter
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
@@ -125,6 +127,12 @@ class DynamicSlice(Primitive):
         vectors = _vectors(size, starts, start_axes, dims)
         return gather(x, vectors, numbers, sizes, mode="clip"), 0
 
+    def padded(self, at: Any, x: Any, *starts: Any) -> Any:
+        """Starts are moved so that the slice fits into the true size."""
+        type = at.types[0]
+        moved = _moved(at, starts, type.shape, self.sizes)
+        return at.fit(at.cut(x, moved, at.shape(self.sizes)), at.outs[0])
+
 
 class DynamicUpdateSlice(Primitive):
     """The operand with a slice, whose start is given by scalar operands, replaced."""
@@ -190,8 +198,31 @@ class DynamicUpdateSlice(Primitive):
         vectors = _vectors(size, starts, start_axes, dims)
         return scatter(x, vectors, update, numbers, mode="clip", unique_indices=True), 0
 
+    def padded(self, at: Any, x: Any, update: Any, *starts: Any) -> Any:
+        """As the slice; padding of the update is what is there."""
+        type, part = at.types[:2]
+        moved = _moved(at, starts, type.shape, part.shape)
+        own = [d for d, n in enumerate(part.shape) if is_size(n) and n != type.shape[d]]
+        mask = at.inside(part.shape, own)
+        if mask is not None:
+            update = select(mask, update, at.cut(x, moved, update.shape))
+        return at.put(x, update, moved)
+
 
 DYNAMIC_UPDATE_SLICE = DynamicUpdateSlice()
+
+
+def _moved(at: Any, starts: Sequence[Any], shape: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
+    """The starts, each moved so that a window of these sizes fits into the true shape."""
+    moved: list[Any] = []
+    for start, n, m in zip(starts, shape, sizes, strict=True):
+        last = n - m
+        if not is_size(last) and last == 0:
+            moved.append(0)
+        else:
+            near = minimum(start, convert(at.size(last), start.dtype))
+            moved.append(maximum(near, full_like(start, 0)))
+    return moved
 
 
 # Functions

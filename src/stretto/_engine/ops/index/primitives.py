@@ -15,11 +15,13 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Kernel, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto._engine.ops.arithmetic import add, negative, subtract
-from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import eq, full, or_zeros, where
-from stretto._engine.ops.extrema import maximum
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
+from stretto._engine.ops.comparison import eq, full, gt, or_zeros, where
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index import reference as index_reference
 from stretto._engine.ops.index.geometry import (
     GatherDimensionNumbers,
@@ -33,6 +35,7 @@ from stretto._engine.ops.index.geometry import (
 )
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import move_to_front, reshape
+from stretto._engine.ops.shape import concatenate
 
 __all__ = [
     "Gather",
@@ -166,6 +169,21 @@ class Gather(Primitive):
             unique_indices=self.unique_indices and not shared,
         )
         return gather_(x, indices), 0
+
+    def padded(self, at: Any, x: Any, indices: Any) -> Any:
+        """Out of bounds is what is past the true size."""
+        type = at.types[0]
+        moved = self.dimension_numbers.start_index_map
+        if any([is_size(type.shape[d]) for d in moved]):
+            last = _last_starts(at, type, self.slice_sizes, moved, indices)
+            if self.mode == "fill":
+                outside = full(indices.shape, _FAR, indices.dtype)
+                indices = where(gt(indices, last), outside, indices)
+            elif self.mode == "clip":
+                indices = minimum(indices, last)
+        sizes = at.static(self.slice_sizes)
+        fixed = dataclasses.replace(self, slice_sizes=sizes)
+        return at.fit(fixed(x, indices), at.outs[0])
 
 
 _WRITE_MODE = {"clip": "clip", "fill": "drop", "promise_in_bounds": "promise_in_bounds"}
@@ -304,6 +322,34 @@ class ScatterFamily(Primitive, abstract=True):
         )
         return scatter_(x, indices, updates), 0
 
+    def padded(self, at: Any, x: Any, indices: Any, updates: Any) -> Any:
+        """What is past the true size is out of bounds; updates that are padding are dropped."""
+        numbers = self.dimension_numbers
+        type, places, changes = at.types
+        moved = numbers.scatter_dims_to_operand_dims
+        sizes = window_sizes(type, changes, numbers.gather())
+        wide = [a for a, n in enumerate(changes.shape) if is_size(n)]
+        across = [a for a in wide if a not in numbers.update_window_dims]
+        part = [a for a in wide if a not in across and not _whole(self, type, sizes, a)]
+        if part:
+            updates = self.kept(at, x, indices, updates, part)
+        if across or any([is_size(type.shape[d]) for d in moved]):
+            last = _last_starts(at, type, sizes, moved, indices)
+            far = full(indices.shape, _FAR, indices.dtype)
+            if self.mode == "clip":
+                low = full(indices.shape, 0, indices.dtype)
+                indices = maximum(minimum(indices, last), low)
+            else:
+                indices = where(gt(indices, last), far, indices)
+            mask = at.inside(places.shape, range(places.ndim - 1))
+            if mask is not None:
+                indices = where(mask, indices, far)
+        return dataclasses.replace(self, mode="drop")(x, indices, updates)
+
+    def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
+        """The updates, with what changes nothing in the place of padding along window axes."""
+        raise NotImplementedError
+
 
 class ScatterSet(ScatterFamily):
     """The update replaces the element."""
@@ -357,6 +403,33 @@ class ScatterSet(ScatterFamily):
                 ct_updates = where(eq(self.read(winner, indices, ids), ids), ct_updates, 0)
         return ct_x, None, ct_updates
 
+    def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
+        """Padding is what is there."""
+        inside = at.inside(at.types[2].shape, axes)
+        return where(inside, updates, self.read(x, indices, updates))
+
+
+_FAR = 1 << 30
+"""An index that is out of bounds of any axis whose size varies."""
+
+
+def _last_starts(
+    at: Any, type: ArrayType, sizes: Sequence[Any], moved: Sequence[int], indices: Any
+) -> Any:
+    """The last start of each component of index vectors at which a window fits."""
+    ends = [convert(at.size(type.shape[d] - sizes[d]), indices.dtype) for d in moved]
+    line = concatenate([reshape(end, (1,)) for end in ends], 0)
+    return broadcast_in_dim(line, indices.shape, (indices.ndim - 1,))
+
+
+def _whole(op: ScatterFamily, type: ArrayType, sizes: Sequence[Any], axis: int) -> bool:
+    """Whether windows are as large as the operand along this axis of the updates."""
+    numbers = op.dimension_numbers
+    left_out = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    own = [d for d in range(type.ndim) if d not in left_out]
+    d = own[numbers.update_window_dims.index(axis)]
+    return bool(sizes[d] == type.shape[d])
+
 
 def _numbered(shape: tuple[int, ...]) -> Any:
     """Numbers from 1 for elements of this shape, in order."""
@@ -387,6 +460,10 @@ class ScatterAdd(ScatterFamily):
         """To the operand the cotangent itself; to the updates what they read of it."""
         ct_updates = self.read(ct, indices, updates) if isinstance(updates, Linear) else None
         return (ct if isinstance(x, Linear) else None), None, ct_updates
+
+    def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
+        """Padding adds 0."""
+        return at.filled(updates, at.types[2], 0, axes)
 
 
 class ScatterSub(ScatterAdd):

@@ -12,9 +12,11 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
@@ -136,6 +138,15 @@ class MatrixOperation(Primitive, abstract=True):
         ]
         out = self(*values)
         return (out, (0,) * len(out)) if self.multiple else (out, 0)
+
+    def padded(self, at: Any, *args: Any) -> Any:
+        """Each matrix by itself; matrices of a size that varies are refused."""
+        if any([is_size(n) for t in (*at.types, *at.outs) for n in t.shape[-2:]]):
+            raise MissingRuleError(
+                f"{self.name} takes no matrices of a size that varies, {at.types[0]}: put them on "
+                f"the diagonal of larger ones, beside the identity"
+            )
+        return at.static(self)(*args)
 
 
 # In StableHLO

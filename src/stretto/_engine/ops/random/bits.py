@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.bitwise import OR, SHIFT_LEFT, SHIFT_RIGHT_LOGICAL, XOR
-from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import EQ, SELECT, full
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
+from stretto._engine.ops.comparison import EQ, SELECT, full, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped, broadcast_shapes
 from stretto._engine.ops.iota import iota
@@ -43,6 +43,7 @@ _FEW = 8
 class Threefry2x32(Primitive):
     """The cipher of pairs of counters under pairs of keys, element by element."""
 
+    padded = CARRIED
     name = "threefry2x32"
     multiple = True
 
@@ -170,6 +171,11 @@ def _program(primitive: Primitive, types: tuple[ArrayType, ...]) -> Program:
     return record_shared(source.written_out, types, primitive.name)
 
 
+def _integers(x0: Any, x1: Any, dtype: np.dtype) -> Any:
+    """Integers of 64 bits, the first word high."""
+    return SHIFT_LEFT(convert(x0, dtype), full(x0.shape, 32, dtype)) | convert(x1, dtype)
+
+
 class RandomBits(Primitive):
     """Unsigned integers of random bits, for a key or an array of keys, which lie on the last axis.
 
@@ -281,6 +287,37 @@ class RandomBits(Primitive):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is one more axis of keys."""
         return self(move_to_front(args[0], axes[0])), 0
+
+    def padded(self, at: Any, key: Any) -> Any:
+        """Each element's counters are computed from its place in the array of the true size."""
+        batch, shape = key.shape[:-1], at.shape(self.shape)
+        whole = (*batch, *shape)
+        size = convert(at.size(math.prod(self.shape)), _UINT32)
+        rank = broadcast_to(convert(at.rank(self.shape), _UINT32), whole)
+        parts = [slice_in_dim(key, i, i + 1, 1, len(batch)) for i in (0, 1)]
+        k0, k1 = (broadcast_in_dim(reshape(w, batch), whole, range(len(batch))) for w in parts)
+        encrypt = lambda c0, c1: THREEFRY2X32(k0, k1, c0, c1)
+        zero = full(whole, 0, _UINT32)
+        if self.layout != "original":
+            x0, x1 = encrypt(zero, rank)
+            if self.layout == "pairs":
+                pair = [reshape(x, (*whole, 1)) for x in (x0, x1)]
+                return concatenate(pair, len(whole))
+            if self.width == 64:
+                return _integers(x0, x1, self.dtype)
+            return convert(x0 ^ x1, self.dtype)
+        if self.width == 64:
+            x0, x1 = encrypt(rank, rank + broadcast_to(size, whole))
+            return _integers(x0, x1, self.dtype)
+        each = 32 // self.width
+        count = (size + (each - 1)) // each
+        half = broadcast_to((count + 1) >> 1, whole)
+        word, part = rank // each, rank % each
+        first = lt(word, half)
+        second = select(lt(word + half, broadcast_to(count, whole)), word + half, zero)
+        x0, x1 = encrypt(select(first, word, word - half), select(first, second, word))
+        bits = select(first, x0, x1) >> (part * self.width)
+        return convert(bits & ((1 << self.width) - 1), self.dtype)
 
 
 def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:

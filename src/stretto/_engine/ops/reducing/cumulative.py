@@ -107,6 +107,12 @@ class Cumulative(Primitive, abstract=True):
         """``x[i-1]``, with ``first`` at the start."""
         return shifted(x, self.axis, self.reverse, first)
 
+    def padded(self, at: Any, x: Any) -> Any:
+        """Padding comes last, or counts as the identity where it comes first."""
+        if self.reverse:
+            x = at.filled(x, at.types[0], self.identity(x.type.dtype), (self.axis,))
+        return self(x)
+
 
 class Cumsum(Cumulative):
     """The running sum."""

@@ -81,6 +81,11 @@ class Place(Primitive, abstract=True):
         shifted = self.axis + (axis <= self.axis)
         return type(self)(shifted, self.index_dtype)(args[0]), axis - (shifted < axis)
 
+    def padded(self, at: Any, x: Any) -> Any:
+        """Padding is never chosen: it counts as the last of what all others come before."""
+        identity = self.chooser.identity(x.type.dtype)
+        return self(at.filled(x, at.types[0], identity, (self.axis,)))
+
 
 class Argmax(Place):
     """Where the greatest is."""

@@ -98,6 +98,12 @@ class LinearRecurrence(Primitive):
         values, axis = align_mapped(size, args, axes)
         return LinearRecurrence(self.axis + (axis <= self.axis), self.reverse)(*values), axis
 
+    def padded(self, at: Any, a: Any, b: Any) -> Any:
+        """Padding comes last; where it comes first, it is 0 and stays so."""
+        if self.reverse:
+            a, b = (at.filled(x, t, 0, (self.axis,)) for x, t in zip((a, b), at.types, strict=True))
+        return self(a, b)
+
 
 def _after(before: tuple[Any, ...], here: tuple[Any, ...]) -> tuple[Any, Any]:
     (a, b), (factor, source) = before, here

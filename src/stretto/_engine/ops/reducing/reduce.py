@@ -118,6 +118,10 @@ class Reduction(Primitive, abstract=True):
         """The mapped axis is left as it is."""
         return reduce_vmap(type(self), self.axes, args[0], axes[0])
 
+    def padded(self, at: Any, x: Any) -> Any:
+        """Padding counts as the identity."""
+        return self(at.filled(x, at.types[0], self.identity(x.type.dtype), self.axes))
+
 
 class Chooser(Reduction, abstract=True):
     """A reduction that chooses one of the elements."""

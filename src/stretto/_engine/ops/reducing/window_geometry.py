@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from stretto._engine.core.sizes import greater
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convolution.geometry import dilated
@@ -66,7 +67,7 @@ class AxisWindow(NamedTuple):
 
     def count(self, n: int) -> int:
         """The number of windows over ``n`` elements."""
-        return max(0, (self.padded(n) - self.extent) // self.stride + 1)
+        return greater((self.padded(n) - self.extent) // self.stride + 1, 0)
 
     def transposed(self, n: int) -> AxisWindow:
         """The windows that hold each of ``n`` elements: strides and dilations change places.

@@ -1,0 +1,525 @@
+"""Sizes that are known while a program runs, and bounded while it is compiled: ``n``, ``2*n+1``.
+
+Layer 1 (core). The shape of an array may have such sizes in place of integers. They are polynomials
+with integer coefficients of variables and of quotients rounded down, in a normal form, so that
+equal ones are equal objects to a dictionary. What Python would need to know of them now, such as
+whether one is less than another, follows from their bounds or is refused. Next, read ``types``.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+from stretto._engine.core.errors import SizeError
+from stretto._engine.core.position import PACKAGE
+
+__all__ = [
+    "Dimension",
+    "Floor",
+    "Size",
+    "SizeVariable",
+    "Positive",
+    "exceeds",
+    "greater",
+    "is_size",
+    "lesser",
+    "size_variable",
+    "slice_bounds",
+]
+
+
+class SizeVariable(NamedTuple):
+    """A variable by name, with the least and the greatest size that it stands for."""
+
+    name: str
+    least: int = 1
+    most: float = math.inf
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Floor(NamedTuple):
+    """The quotient of a size and a positive integer, rounded down."""
+
+    size: Size
+    by: int
+
+    def __str__(self) -> str:
+        inner = f"({self.size})" if len(self.size.terms) > 1 else str(self.size)
+        return f"({inner}//{self.by})"
+
+
+class Positive(NamedTuple):
+    """A size where it is positive, else 0."""
+
+    size: Size
+
+    def __str__(self) -> str:
+        return f"max({self.size}, 0)"
+
+
+Factor: TypeAlias = "SizeVariable | Floor | Positive"
+Monomial: TypeAlias = tuple[tuple[Factor, int], ...]
+"""Factors, each with its power, in the order of their text."""
+
+Dimension: TypeAlias = "int | Size"
+"""What a shape consists of."""
+
+
+def size_variable(name: str, least: int = 1, most: float = math.inf) -> Size:
+    """The size that is one variable."""
+    return Size(((((SizeVariable(name, least, most), 1),), 1),))
+
+
+def exceeds(n: Dimension, limit: float) -> bool:
+    """Whether it is known to be greater: for decisions that change no value."""
+    return n.bounds()[0] > limit if isinstance(n, Size) else n > limit
+
+
+def is_size(n: Any) -> bool:
+    """Whether this is a size that is not known as an integer."""
+    return n.__class__ is Size
+
+
+class Size:
+    """A size that is known while the program runs: ``x.shape[0]`` of an axis whose size varies.
+
+    It does arithmetic with integers and other sizes, makes shapes, and is a traced integer where a
+    value is wanted. As a Python condition or integer it is refused, unless its bounds decide.
+    """
+
+    __slots__ = ("_hash", "terms")
+
+    terms: tuple[tuple[Monomial, int], ...]
+    """Products of factors with their coefficients, in the order of their text."""
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+
+    # What it is
+
+    def __repr__(self) -> str:
+        parts = []
+        for monomial, coefficient in self.terms:
+            factors = "*".join([f"{f}^{k}" if k > 1 else str(f) for f, k in monomial])
+            if not factors:
+                parts.append(str(coefficient))
+            elif abs(coefficient) == 1:
+                parts.append(factors if coefficient > 0 else f"-{factors}")
+            else:
+                parts.append(f"{coefficient}*{factors}")
+        return "+".join(parts).replace("+-", "-")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Size, (self.terms,)
+
+    def variables(self) -> Iterator[SizeVariable]:
+        """The variables in it; one may come several times."""
+        for monomial, _ in self.terms:
+            for factor, _ in monomial:
+                if isinstance(factor, SizeVariable):
+                    yield factor
+                else:
+                    yield from factor.size.variables()
+
+    def bounds(
+        self, most: Callable[[SizeVariable], float] = lambda v: v.most
+    ) -> tuple[float, float]:
+        """The least and the greatest that it can be, each variable being ``most(v)`` at most."""
+        return _bounds_of_terms(self.terms, most)
+
+    def at(
+        self,
+        value: Callable[[SizeVariable], Any],
+        floor: Callable[[Any, int], Any],
+        positive: Callable[[Any], Any],
+    ) -> Any:
+        """The size for values of the variables, which may be numbers or arrays."""
+        total: Any = 0
+        for monomial, coefficient in self.terms:
+            product: Any = coefficient
+            for factor, power in monomial:
+                if isinstance(factor, Floor):
+                    one = floor(factor.size.at(value, floor, positive), factor.by)
+                elif isinstance(factor, Positive):
+                    one = positive(factor.size.at(value, floor, positive))
+                else:
+                    one = value(factor)
+                for _ in range(power):
+                    product = product * one
+            total = total + product
+        return total
+
+    def known(self, values: Mapping[SizeVariable, int]) -> int:
+        """The size for these integers."""
+        return self.at(values.__getitem__, lambda n, by: n // by, lambda n: max(n, 0))
+
+    def __stretto_array__(self) -> Any:
+        """The size as a value: a traced integer."""
+        return _VALUE[0](self)
+
+    # Arithmetic
+
+    def __add__(self, other: Any) -> Any:
+        if other.__class__ is not Size and not _is_integer(other):
+            return NotImplemented
+        return _sum([*self.terms, *_terms(other)])
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return Size(tuple([(monomial, -c) for monomial, c in self.terms]))
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __sub__(self, other: Any) -> Any:
+        if other.__class__ is not Size and not _is_integer(other):
+            return NotImplemented
+        return _sum([*self.terms, *[(m, -c) for m, c in _terms(other)]])
+
+    def __rsub__(self, other: Any) -> Any:
+        return (-self).__add__(other)
+
+    def __mul__(self, other: Any) -> Any:
+        if other.__class__ is not Size and not _is_integer(other):
+            return NotImplemented
+        pairs = [(a, b) for a in self.terms for b in _terms(other)]
+        return _sum([(_product(m, n), c * d) for (m, c), (n, d) in pairs])
+
+    __rmul__ = __mul__
+
+    def __pow__(self, power: Any) -> Any:
+        if isinstance(power, float):
+            return _VALUE[0](self) ** power
+        if not _is_integer(power):
+            return NotImplemented
+        return math.prod([self] * int(power))
+
+    def __floordiv__(self, other: Any) -> Any:
+        if other.__class__ is Size:
+            quotient = _exactly(self, other)
+            return _refuse(f"{self} // {other}") if quotient is None else quotient
+        if not _is_integer(other):
+            return NotImplemented
+        by = int(other)
+        if by == 0:
+            raise ZeroDivisionError(f"{self} // 0")
+        if by < 0:
+            return (-self) // -by
+        whole = _sum([(m, c // by) for m, c in self.terms])
+        rest = _sum([(m, c % by) for m, c in self.terms])
+        if rest.__class__ is not Size:
+            return whole + rest // by
+        if len(rest.terms) == 1 and len(rest.terms[0][0]) == 1:  # (n // 2) // 3 is n // 6
+            ((((factor, power),), coefficient),) = rest.terms
+            if isinstance(factor, Floor) and power == coefficient == 1:
+                return whole + factor.size // (factor.by * by)
+        return whole + Size(((((Floor(rest, by), 1),), 1),))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        if not _is_integer(other):
+            return NotImplemented
+        least, _ = self.bounds()
+        if 0 <= other < least:
+            return 0
+        return _refuse(f"{other} // {self}")
+
+    def __mod__(self, other: Any) -> Any:
+        quotient = self.__floordiv__(other)
+        return NotImplemented if quotient is NotImplemented else self - quotient * other
+
+    def __rmod__(self, other: Any) -> Any:
+        quotient = self.__rfloordiv__(other)
+        return NotImplemented if quotient is NotImplemented else other - quotient * self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __truediv__(self, other: Any) -> Any:
+        if other.__class__ is not Size and not isinstance(other, (int, float)):
+            return NotImplemented
+        return _VALUE[0](self) / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        if not isinstance(other, (int, float)):
+            return NotImplemented
+        return other / _VALUE[0](self)
+
+    # What Python would need to know
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Size):
+            if self.terms == other.terms:
+                return True
+        elif not _is_integer(other):
+            return NotImplemented
+        least, most = _bounds_of_difference(self, other)
+        if not least <= 0 <= most:
+            return False
+        if _in_package():
+            return False
+        _refuse(f"{self} == {other}")
+
+    def __ne__(self, other: object) -> bool:
+        if isinstance(other, Size):
+            if self.terms == other.terms:
+                return False
+        elif not _is_integer(other):
+            return NotImplemented
+        least, most = _bounds_of_difference(self, other)
+        if not least <= 0 <= most:
+            return True
+        if _in_package():
+            return True
+        _refuse(f"{self} != {other}")
+
+    def __lt__(self, other: Any) -> bool:
+        return self._below(other, 0, "<")
+
+    def __le__(self, other: Any) -> bool:
+        return self._below(other, 1, "<=")
+
+    def __gt__(self, other: Any) -> bool:
+        return not self._below(other, 1, ">")
+
+    def __ge__(self, other: Any) -> bool:
+        return not self._below(other, 0, ">=")
+
+    def _below(self, other: Any, by: int, sign: str) -> bool:
+        """Whether it is less than the other one and ``by``."""
+        if other.__class__ is not Size and not isinstance(other, (int, float)):
+            raise TypeError(f"the size {self} cannot be compared with {type(other).__name__}")
+        least, most = _bounds_of_difference(self, other)
+        if most < by:
+            return True
+        if least >= by:
+            return False
+        _refuse(f"{self} {sign} {other}")
+
+    def __bool__(self) -> bool:
+        least, most = self.bounds()
+        if least > 0 or most < 0 or _in_package():
+            return True
+        _refuse(f"{self} != 0")
+
+    def __index__(self) -> int:
+        raise SizeError(
+            f"the size {self} is known only while the program runs, and Python needs an integer "
+            f"here: a loop over it is stretto.lax.scan or fori_loop, and a value that depends on "
+            f"it snp.asarray({self})"
+        )
+
+    __int__ = __float__ = __complex__ = __index__
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self
+
+    def __floor__(self) -> Any:
+        return self
+
+    def __ceil__(self) -> Any:
+        return self
+
+
+_VALUE: list[Callable[[Size], Any]] = []
+"""What makes a value of a size; ``ops/size_of`` puts it here."""
+
+
+def _in_package() -> bool:
+    """Whether our own code asked for a truth value.
+
+    Our rules ask whether shapes are equal, and whether there are elements. Sizes that are written
+    otherwise are taken to differ there: what is refused then would be right for some sizes alone.
+    """
+    return sys._getframe(2).f_code.co_filename.startswith(PACKAGE)
+
+
+def _refuse(condition: str) -> NoReturn:
+    raise SizeError(
+        f"whether {condition} depends on sizes that are known only while the program runs: use "
+        f"stretto.numpy.where or stretto.lax.cond, with snp.asarray(size), or a size that has "
+        f"bounds which decide it"
+    )
+
+
+def _is_integer(n: Any) -> bool:
+    return n.__class__ is int or (hasattr(n, "__index__") and not hasattr(n, "shape"))
+
+
+def _terms(n: Any) -> tuple[tuple[Monomial, int], ...]:
+    if n.__class__ is Size:
+        return n.terms
+    return (((), int(n)),) if n else ()
+
+
+Interval: TypeAlias = tuple[float, float]
+
+
+def _bounds_of_terms(
+    terms: Sequence[tuple[Monomial, int]], most: Callable[[SizeVariable], float]
+) -> Interval:
+    """The bounds of a sum, as close as comparing its terms with each other gives them."""
+    for i, (monomial, coefficient) in enumerate(terms):
+        if len(monomial) == 1 and isinstance(monomial[0][0], Positive) and monomial[0][1] == 1:
+            # It is one of two, and not less than the other one.
+            others = [*terms[:i], *terms[i + 1 :]]
+            inner = [(m, c * coefficient) for m, c in monomial[0][0].size.terms]
+            one, two = (
+                (n, n) if not isinstance(n, Size) else _bounds_of_terms(n.terms, most)
+                for n in (_sum(others), _sum([*others, *inner]))
+            )
+            if coefficient > 0:
+                return max(one[0], two[0]), max(one[1], two[1])
+            return min(one[0], two[0]), min(one[1], two[1])
+    least, greatest = _bounds_of_sum(terms, most)
+    if any([isinstance(f, Floor) for monomial, _ in terms for f, _ in monomial]):
+        # n - n//2 is at least n - n/2: quotients that are not rounded can be added up.
+        below, _ = _bounds_of_sum(_unrounded(terms, -1), most)
+        _, above = _bounds_of_sum(_unrounded(terms, 1), most)
+        least = max(least, below if math.isinf(below) else math.ceil(below))
+        greatest = min(greatest, above if math.isinf(above) else math.floor(above))
+    return least, greatest
+
+
+def _bounds_of_sum(
+    terms: Iterable[tuple[Monomial, float]], most: Callable[[SizeVariable], float]
+) -> Interval:
+    """The sum of the bounds of the terms."""
+    least = greatest = 0.0
+    for monomial, coefficient in terms:
+        low, high = 1.0, 1.0
+        for factor, power in monomial:
+            for _ in range(power):
+                low, high = _times((low, high), _bounds_of(factor, most))
+        low, high = _times((low, high), (coefficient, coefficient))
+        least, greatest = least + low, greatest + high
+    return least, greatest
+
+
+def _unrounded(terms: Iterable[tuple[Monomial, float]], sign: int) -> list[tuple[Monomial, float]]:
+    """Terms without quotients that stand alone, whose sum is less, or greater for a sign of 1."""
+    result: dict[Monomial, float] = {}
+    for monomial, coefficient in terms:
+        (factor, power), *others = monomial or ((None, 0),)
+        if others or power != 1 or not isinstance(factor, Floor):
+            result[monomial] = result.get(monomial, 0) + coefficient
+            continue
+        for inner, c in factor.size.terms:
+            result[inner] = result.get(inner, 0) + c * coefficient / factor.by
+        if coefficient * sign < 0:  # the quotient may be less by this
+            result[()] = result.get((), 0) - coefficient * (factor.by - 1) / factor.by
+    return [(m, c) for m, c in result.items() if c]
+
+
+def _bounds_of(factor: Factor, most: Callable[[SizeVariable], float]) -> Interval:
+    if isinstance(factor, Floor):
+        least, greatest = factor.size.bounds(most)
+        least, greatest = (n if math.isinf(n) else n // factor.by for n in (least, greatest))
+        return least, greatest
+    if isinstance(factor, Positive):
+        least, greatest = factor.size.bounds(most)
+        return max(least, 0), max(greatest, 0)
+    return factor.least, most(factor)
+
+
+def _times(one: Interval, other: Interval) -> Interval:
+    """The bounds of a product."""
+    ends = [a * b if a and b else 0.0 for a in one for b in other]  # 0 times infinity is 0 here
+    return min(ends), max(ends)
+
+
+def _bounds_of_difference(one: Size, other: Any) -> tuple[float, float]:
+    if isinstance(other, float):
+        least, most = one.bounds()
+        return least - other, most - other
+    difference = one - other
+    return difference.bounds() if difference.__class__ is Size else (difference, difference)
+
+
+def _product(one: Monomial, other: Monomial) -> Monomial:
+    powers: dict[Factor, int] = {}
+    for factor, power in (*one, *other):
+        powers[factor] = powers.get(factor, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: str(item[0])))
+
+
+def _sum(terms: list[tuple[Monomial, int]]) -> Any:
+    """The sum in normal form: an integer if it is one."""
+    coefficients: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        coefficients[monomial] = coefficients.get(monomial, 0) + coefficient
+    left = [(m, c) for m, c in coefficients.items() if c]
+    if not left:
+        return 0
+    if len(left) == 1 and not left[0][0]:
+        return left[0][1]
+    # Constants last, products of more factors first.
+    left.sort(key=lambda item: (-sum([k for _, k in item[0]]), str(item[0])))
+    return Size(tuple(left))
+
+
+def _exactly(one: Size, other: Size) -> Any:
+    """The quotient of two sizes where the second divides the first; None where it does not."""
+    quotient: list[tuple[Monomial, int]] = []
+    rest: Any = one
+    lead, by = other.terms[0]
+    while rest.__class__ is Size:
+        monomial, coefficient = rest.terms[0]
+        powers = dict(monomial)
+        for factor, power in lead:
+            powers[factor] = powers.get(factor, 0) - power
+        if coefficient % by or any([k < 0 for k in powers.values()]):
+            return None
+        left = tuple([(f, k) for f, k in powers.items() if k])
+        term = (tuple(sorted(left, key=lambda item: str(item[0]))), coefficient // by)
+        quotient.append(term)
+        rest = rest - other * _sum([term])
+    return None if rest else _sum(quotient)
+
+
+def greater(one: Dimension, other: Dimension) -> Any:
+    """The greater of two sizes, though it may not be known which."""
+    difference: Any = one - other
+    if not isinstance(difference, Size):
+        return one if difference > 0 else other
+    least, most = difference.bounds()
+    if least >= 0:
+        return one
+    if most <= 0:
+        return other
+    return other + Size(((((Positive(difference), 1),), 1),))
+
+
+def lesser(one: Dimension, other: Dimension) -> Any:
+    """The lesser of two sizes, though it may not be known which."""
+    return one + other - greater(one, other)
+
+
+def slice_bounds(part: slice, n: Any) -> tuple[Any, Any, int]:
+    """Start, number and step of the elements of a slice along an axis of this size."""
+    if not isinstance(n, Size):
+        start, stop, step = part.indices(n)
+        return start, len(range(start, stop, step)), step
+    step = 1 if part.step is None else part.step.__index__()
+    first, last = (0, n) if step > 0 else (-1, n - 1)  # where a slice may start and stop
+
+    def within(at: Any, default: Any) -> Any:
+        if at is None:
+            return default
+        at = at if isinstance(at, Size) else at.__index__()
+        at = at + n if at < 0 else at
+        return lesser(greater(at, first), last)
+
+    start = within(part.start, first if step > 0 else last)
+    stop = within(part.stop, last if step > 0 else first)
+    count = (stop - start + step - (1 if step > 0 else -1)) // step
+    return start, greater(count, 0), step

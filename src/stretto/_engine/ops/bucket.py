@@ -1,0 +1,218 @@
+"""Programs of sizes that vary, written for a bucket: what the ``padded`` rules work with.
+
+Layer 2 (ops). Where a size varies, an array is carried by a larger one, whose size is the greatest
+of the bucket; what lies past the true size is padding, and holds anything. A ``padded`` rule says
+how to compute the valid part of a result from such operands, by operations of fixed sizes. Next,
+read ``transforms/padded``, which applies the rules to programs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.program import Program
+from stretto._engine.core.sizes import Dimension, Size, SizeVariable, is_size
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.arithmetic import DIV, SUB
+from stretto._engine.ops.bitwise import AND
+from stretto._engine.ops.broadcast import broadcast_in_dim
+from stretto._engine.ops.comparison import full, lt, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import maximum
+from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
+from stretto._engine.ops.index.primitives import Gather
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.shape import pad, slice_in_dim
+
+__all__ = ["Bucket", "varying"]
+
+_INT32 = np.dtype(np.int32)
+
+
+def varying(type: ArrayType) -> list[int]:
+    """The axes whose size varies."""
+    return [axis for axis, n in enumerate(type.shape) if is_size(n)]
+
+
+class Bucket:
+    """The greatest sizes, as integers, and the true ones, as values.
+
+    ``types`` and ``outs`` are those of the equation whose rule is called, with sizes that vary.
+    """
+
+    def __init__(
+        self, most: Mapping[SizeVariable, int], values: Mapping[SizeVariable, Any]
+    ) -> None:
+        self.most = dict(most)
+        self.values = dict(values)
+        self.types: Sequence[ArrayType] = ()
+        self.outs: Sequence[ArrayType] = ()
+        self._sizes: dict[Size, Any] = {}
+        self._masks: dict[Any, Any] = {}
+
+    # Sizes
+
+    def bound(self, n: Dimension) -> int:
+        """The greatest that a size is in this bucket."""
+        return max(0, int(n.bounds(self.most.__getitem__)[1])) if isinstance(n, Size) else n
+
+    def shape(self, shape: Sequence[Dimension]) -> tuple[int, ...]:
+        """The shape of the array that carries one of this shape."""
+        return tuple([self.bound(n) for n in shape])
+
+    def carrier(self, type: ArrayType) -> ArrayType:
+        """The type of the array that carries one of this type."""
+        return type.with_shape(self.shape(type.shape))
+
+    def size(self, n: Dimension) -> Any:
+        """The true size, an int32 scalar."""
+        if not isinstance(n, Size):
+            return as_value(np.int32(n))
+        known = self._sizes.get(n)
+        if known is None:
+            zero = as_value(np.int32(0))
+            total = n.at(self.values.__getitem__, _floored, lambda x: maximum(x, zero))
+            known = self._sizes[n] = convert(as_value(total), _INT32)
+        return known
+
+    def static(self, value: Any) -> Any:
+        """A parameter, or an operation, with the greatest sizes in the place of those that vary."""
+        if isinstance(value, Size):
+            return self.bound(value)
+        if isinstance(value, (tuple, list)):
+            parts = [self.static(v) for v in value]
+            if all([new is old for new, old in zip(parts, value, strict=True)]):
+                return value
+            kind: Any = value.__class__
+            return kind(parts) if kind in (tuple, list) else kind(*parts)  # a named one
+        if isinstance(value, Primitive):
+            old = dict(value.parameters())
+            new = {name: self.static(v) for name, v in old.items()}
+            same = all([new[name] is old[name] for name in old])
+            return value if same else type(value)(**new)
+        if isinstance(value, Program) or not dataclasses.is_dataclass(value):
+            return value
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        new = {name: self.static(v) for name, v in fields.items()}
+        if all([new[name] is fields[name] for name in fields]):
+            return value
+        return type(value)(**new)
+
+    # Padding
+
+    def inside(self, shape: Sequence[Dimension], axes: Sequence[int] | None = None) -> Any:
+        """Which elements of a carrier are not padding along these axes, by default along all.
+
+        None if all of them are.
+        """
+        wanted = tuple(
+            [a for a, n in enumerate(shape) if is_size(n) and (axes is None or a in axes)]
+        )
+        if not wanted:
+            return None
+        key = tuple(shape), wanted
+        mask = self._masks.get(key)
+        if mask is None:
+            for axis in wanted:
+                index = broadcasted_iota(_INT32, self.shape(shape), axis)
+                here = lt(index, broadcast_in_dim(self.size(shape[axis]), index.shape, ()))
+                mask = here if mask is None else AND(mask, here)
+            self._masks[key] = mask
+        return mask
+
+    def filled(
+        self, x: Any, type: ArrayType, element: Any, axes: Sequence[int] | None = None
+    ) -> Any:
+        """The carrier with this element in the place of padding along these axes."""
+        mask = self.inside(type.shape, axes)
+        if mask is None:
+            return x
+        return select(mask, x, full(x.type.shape, element, x.type.dtype, x.type.weak_type))
+
+    def fit(self, x: Any, type: ArrayType) -> Any:
+        """An array whose first elements are those of one of this type, cut or grown to carry it."""
+        wanted = self.shape(type.shape)
+        config = [(0, n - have, 0) for n, have in zip(wanted, x.type.shape, strict=True)]
+        if all([high == 0 for _, high, _ in config]):
+            return x
+        if all([high <= 0 for _, high, _ in config]):
+            for axis, n in enumerate(wanted):
+                x = slice_in_dim(x, 0, n, 1, axis)
+            return x
+        return pad(x, full((), 0, x.type.dtype), config)
+
+    def rank(self, shape: Sequence[Dimension]) -> Any:
+        """For each element of a carrier, how many come before it in an array of the true shape."""
+        outer = self.shape(shape)
+        rank = full(outer, 0, _INT32)
+        for axis in range(len(shape)):
+            step = self.size(math.prod(shape[axis + 1 :]))
+            rank = rank + broadcasted_iota(_INT32, outer, axis) * step
+        return rank
+
+    def taken(self, x: Any, shape: Sequence[Dimension], wanted: Sequence[Dimension]) -> Any:
+        """The elements of an array of one shape, in order, as one of another shape."""
+        outer, rest = self.shape(wanted), self.rank(wanted)
+        place = full(outer, 0, _INT32)
+        for axis in range(len(shape)):
+            step = broadcast_in_dim(self.size(math.prod(shape[axis + 1 :])), outer, ())
+            here = DIV(rest, step)
+            rest = rest - here * step
+            place = place + here * math.prod(self.shape(shape[axis + 1 :]))
+        numbers = GatherDimensionNumbers((), (0,), (0,))
+        line = reshape(x, (math.prod(x.type.shape),))
+        return Gather(numbers, (1,), "clip")(line, reshape(place, (*outer, 1)))
+
+    def cut(self, x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+        """The window of these sizes at starts that are values, with anything past the end."""
+        rooms = [
+            0 if start.__class__ is int and start + n <= have else n
+            for start, n, have in zip(starts, sizes, x.type.shape, strict=True)
+        ]
+        if any(rooms):
+            x = pad(x, full((), 0, x.type.dtype), [(0, room, 0) for room in rooms])
+        return DynamicSlice(tuple(sizes))(x, *map(_index, starts))
+
+    def put(self, x: Any, part: Any, starts: Sequence[Any]) -> Any:
+        """The array with a part written at starts that are values, as far as it fits."""
+        have = x.type.shape
+        if any([start.__class__ is not int for start in starts]):
+            room = [(0, n, 0) for n in part.type.shape]
+            x = pad(x, full((), 0, x.type.dtype), room)
+        x = DynamicUpdateSlice()(x, part, *map(_index, starts))
+        for axis, n in enumerate(have):
+            x = slice_in_dim(x, 0, n, 1, axis)
+        return x
+
+    # Programs
+
+    def run(self, program: Program, args: Sequence[Any]) -> list[Any]:
+        """What a program gives, with carriers for its arguments and results."""
+        raise NotImplementedError
+
+    def closed(self, program: Program) -> tuple[Program, list[Any]]:
+        """The program of fixed sizes, and the values that come before its other arguments."""
+        raise NotImplementedError
+
+
+def _index(start: Any) -> Any:
+    return as_value(np.int32(start)) if start.__class__ is int else convert(start, _INT32)
+
+
+def _floored(x: Any, by: int) -> Any:
+    """The quotient of a value, which may be negative, rounded down."""
+    if isinstance(x, int):
+        return x // by
+    by_ = full(x.type.shape, by, x.type.dtype, x.type.weak_type)
+    whole = DIV(x, by_)
+    negative = lt(x - whole * by_, full(x.type.shape, 0, x.type.dtype, x.type.weak_type))
+    return SUB(whole, convert(negative, whole.type.dtype, whole.type.weak_type))

@@ -1,0 +1,47 @@
+"""Sizes that are known while the program runs, as values.
+
+Layer 2 (ops). Next, read ``padding``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core import sizes
+from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.sizes import Size
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.ops.convert import convert
+
+__all__ = ["SizeOf"]
+
+_KNOWN_LATER = Refused("the size is known only where the program is given a bucket")
+
+
+class SizeOf(Primitive):
+    """A size as a weak integer."""
+
+    light = True
+    size: Size
+    reference = _KNOWN_LATER
+    lower = _KNOWN_LATER
+    jvp = ZERO_DERIVATIVE
+    transpose = Refused("it has no operand")
+
+    def infer(self) -> ArrayType:
+        """A weak int32."""
+        return array_type((), np.dtype(np.int32), True)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The same for all examples."""
+        return self(), None
+
+    def padded(self, at: Any) -> Any:
+        """The true size."""
+        return convert(at.size(self.size), np.dtype(np.int32), True)
+
+
+sizes._VALUE.append(lambda size: SizeOf(size)())

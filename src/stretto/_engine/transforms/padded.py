@@ -1,0 +1,118 @@
+"""Programs of sizes that vary, as programs of the fixed sizes of a bucket.
+
+Layer 3 (transforms). Each operation is replaced by what its ``padded`` rule does. Derivatives and
+vectorised programs are made before, so that first-order operations alone need the rule. Next, read
+``simplify``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import splat, state
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.program import Atom, Literal, Program
+from stretto._engine.core.recorder import record, standing
+from stretto._engine.core.sizes import Size, SizeVariable, is_size
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.ops.bucket import Bucket
+from stretto._engine.ops.size_of import SizeOf
+from stretto._engine.transforms.simplify import remembered
+
+__all__ = ["padded_program", "variables_of"]
+
+_SIZE = array_type((), np.dtype(np.int32))
+
+
+def variables_of(program: Program) -> tuple[SizeVariable, ...]:
+    """The size variables in the types of a program, in the order in which they come."""
+    found: dict[SizeVariable, None] = {}
+    types = [*program.in_types, *[v.type for e in program.equations for v in e.outputs]]
+    for type in [*types, *program.out_types]:
+        for n in type.shape:
+            if isinstance(n, Size):
+                found.update(dict.fromkeys(n.variables()))
+    return tuple(found)
+
+
+def padded_program(
+    program: Program, variables: Sequence[SizeVariable], most: Mapping[SizeVariable, int]
+) -> Program:
+    """The program for a bucket in which each variable is at most so great.
+
+    It takes the true sizes, one int32 for each variable, and then the carriers of the arguments. It
+    gives the carriers of the results.
+    """
+    key = "padded", tuple([(v, most[v]) for v in variables])
+    return remembered(program, key, lambda p: _padded(p, variables, most))
+
+
+def _padded(
+    program: Program, variables: Sequence[SizeVariable], most: Mapping[SizeVariable, int]
+) -> Program:
+    sizes = [_SIZE] * len(variables)
+    bounds = Bucket(most, {})
+
+    def run(*args: Any) -> Any:
+        at = _Padding(most, dict(zip(variables, args, strict=False)))
+        return at.run(program, args[len(variables) :]), None
+
+    types = [*sizes, *map(bounds.carrier, program.in_types)]
+    result, _, captured = record(run, types, (), program.name)
+    assert not captured, "a rule for sizes that vary captured a value"
+    return result
+
+
+class _Padding(Bucket):
+    """A bucket that can evaluate programs."""
+
+    def run(self, program: Program, args: Sequence[Any]) -> list[Any]:
+        """What a program gives, with carriers for its arguments and results."""
+        known: dict[Atom, Any] = dict(zip(program.inputs, args, strict=True))
+
+        def read(atom: Atom) -> Any:
+            if isinstance(atom, Literal):
+                return splat(atom.value, self.carrier(atom.type))
+            return known[atom]
+
+        recorder = state.interpreter.recorder
+        for equation in program.equations:
+            primitive: Any = equation.primitive
+            values = [read(a) for a in equation.inputs]
+            types = [a.type for a in equation.inputs]
+            outs = [v.type for v in equation.outputs]
+            with standing(recorder, equation.place):
+                if _asks(primitive) or _varies([*types, *outs]):
+                    outer, self.types, self.outs = (self.types, self.outs), types, outs
+                    result = primitive.padded(self, *values)
+                    self.types, self.outs = outer
+                else:
+                    result = primitive(*values)
+            results = result if primitive.multiple else (result,)
+            for v, value in zip(equation.outputs, results, strict=True):
+                expected = self.shape(v.type.shape)
+                if value.shape != expected:
+                    raise AssertionError(
+                        f"{primitive.name}: the padded rule gave {value.type} for {v.type}, not "
+                        f"{expected}"
+                    )
+                known[v] = value
+        return [read(a) for a in program.outputs]
+
+    def closed(self, program: Program) -> tuple[Program, list[Any]]:
+        """The program of fixed sizes, and the values that come before its other arguments."""
+        variables = [*self.values]
+        fixed = padded_program(program, variables, self.most)
+        return fixed, [self.values[v] for v in variables]
+
+
+def _asks(primitive: Primitive) -> bool:
+    """Whether sizes may vary inside, though they do not in its types."""
+    return primitive.holds_programs or isinstance(primitive, SizeOf)
+
+
+def _varies(types: Sequence[ArrayType]) -> bool:
+    return any([is_size(n) for t in types for n in t.shape])

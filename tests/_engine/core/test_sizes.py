@@ -1,0 +1,126 @@
+"""Sizes that vary: their normal form, their bounds, and what is refused."""
+
+import pickle
+import random
+
+import pytest
+
+from stretto._engine.core.errors import SizeError
+from stretto._engine.core.sizes import (
+    exceeds,
+    greater,
+    is_size,
+    lesser,
+    size_variable,
+    slice_bounds,
+)
+
+N, M = size_variable("n"), size_variable("m", 0, 10)
+(V,) = set(N.variables())
+(W,) = set(M.variables())
+
+
+def test_equal_sizes_have_one_form():
+    assert 2 * N + 3 - N == N + 3 and hash(N + 3) == hash(3 + N)
+    assert (N + 1) * (N - 1) == N**2 - 1 and (N**2 - 1) // (N - 1) == N + 1
+    assert (4 * N + 6) // 2 == 2 * N + 3 and (N // 2) // 3 == N // 6
+    assert N * M // N == M and (N * 128) // 128 == N and N - N == 0
+    assert {N + 1: "here"}[1 + N] == "here" and pickle.loads(pickle.dumps(N * M)) == N * M
+    assert (N - N).__class__ is int and is_size(N) and not is_size(3)
+    assert str(2 * N - 1) == "2*n-1" and str(N // 2 + M) == "(n//2)+m"
+    assert divmod(N, 4) == (N // 4, N - 4 * (N // 4)) and (N + 0) is not None and +N == N
+
+
+def draw(rng, depth=3):
+    if not depth:
+        return rng.choice([N, M, rng.randint(-3, 5)])
+    one = draw(rng, depth - 1)
+    kind = rng.randrange(6)
+    if kind == 0:
+        return one // rng.randint(1, 4)
+    if kind == 1:
+        return one % rng.randint(1, 4)
+    other = draw(rng, depth - 1)
+    if kind == 2:
+        return greater(one, other)
+    if kind == 3:
+        return lesser(one, other)
+    return one * other if kind == 4 else one - other
+
+
+def value(size, n, m):
+    return size.known({V: n, W: m}) if is_size(size) else size
+
+
+def test_random_sizes_are_computed_and_bounded():
+    rng = random.Random(0)
+    for _ in range(400):
+        before = rng.getstate()
+        size = draw(rng)
+        for n, m in ((1, 0), (2, 10), (7, 3), (40, 5)):
+            here = random.Random()
+            here.setstate(before)
+            known = value(size, n, m)
+            assert known == replayed(here, n, m)
+            if is_size(size):
+                least, most = size.bounds()
+                assert least <= known <= most
+                assert known <= size.bounds({V: 40, W: 10}.__getitem__)[1]
+
+
+def replayed(rng, n, m, depth=3):
+    """As ``draw``, with integers."""
+    if not depth:
+        return rng.choice([n, m, rng.randint(-3, 5)])
+    one = replayed(rng, n, m, depth - 1)
+    kind = rng.randrange(6)
+    if kind == 0:
+        return one // rng.randint(1, 4)
+    if kind == 1:
+        return one % rng.randint(1, 4)
+    other = replayed(rng, n, m, depth - 1)
+    if kind in (2, 3):
+        return max(one, other) if kind == 2 else min(one, other)
+    return one * other if kind == 4 else one - other
+
+
+def test_bounds_decide():
+    assert N > 0 and N >= 1 and bool(N) and N != 0 and N != -1 and M <= 10
+    assert (N - N // 2).bounds() == (1, float("inf")) and (N % 3).bounds() == (0, 2)
+    assert 0 // N == 0 and exceeds(N, 0) and not exceeds(N, 5) and not exceeds(3, 5)
+    assert N - N // 2 > 0 and N // 2 < N
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: N == 5,
+        lambda: N != 5,
+        lambda: N < 3,
+        lambda: N >= M,
+        lambda: bool(M),
+        lambda: N // M,
+        lambda: 7 % N,
+        lambda: range(N),
+        lambda: [1] * N,
+        lambda: int(N),
+        lambda: float(N),
+    ],
+)
+def test_what_is_not_known_is_refused(ask):
+    with pytest.raises(SizeError, match=r"known only while the program runs.*snp\.asarray"):
+        ask()
+
+
+def test_slices_are_pythons():
+    rng = random.Random(1)
+    bounds = [None, *range(-9, 10)]
+    for _ in range(500):
+        part = slice(*(rng.choice(bounds) for _ in range(2)), rng.choice([None, 1, 2, 3, -1, -2]))
+        start, count, step = slice_bounds(part, N)
+        for n in (1, 2, 5, 8, 20):
+            wanted = range(*part.indices(n))
+            assert value(count, n, 0) == len(wanted) and step == wanted.step
+            if wanted:
+                assert value(start, n, 0) == wanted.start
+            assert slice_bounds(part, n)[1] == len(wanted)
