@@ -88,6 +88,10 @@ with imports_on_demand(
     from stretto._engine.api.compile_time import (
         ensure_compile_time_eval as ensure_compile_time_eval,
     )
+    from stretto._engine.api.buckets import (
+        Buckets as Buckets,
+        dynamic_size as dynamic_size,
+    )
     from stretto._engine.api.custom_gradient import custom_gradient as custom_gradient
     from stretto._engine.api.default_device import default_device as default_device
     from stretto._engine.api.derivatives import (

@@ -324,6 +324,8 @@ def _token(part: Tree) -> Token:
         if not -_LIMIT <= place < _LIMIT:
             raise IndexError(f"an index must fit in 64 bits; got {shown(place)}")
         return place
+    if is_size(part):
+        return as_value(part)
     if isinstance(part, (list, tuple, range)):
         part = listed(list(part), "an index", "a part")
         if not part.size:  # an empty list has no kind of its own

@@ -36,6 +36,7 @@ from stretto._engine.core.config import config, settings
 from stretto._engine.core.forks import in_child
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer, state
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record
 from stretto._engine.core.weak import WeakTable
@@ -45,6 +46,12 @@ from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.on_device import OnDevice
 from stretto._engine.runtime.options import Options
 from stretto._engine.transforms.evaluate import evaluate
+
+if TYPE_CHECKING:  # loaded when sizes vary
+    from stretto._engine.api import resized
+    from stretto._engine.api.buckets import Buckets
+else:
+    resized = LazyModule("stretto._engine.api.resized")
 
 __all__ = ["Jitted", "clear_caches", "jit"]
 
@@ -392,6 +399,8 @@ def jit(
     compiler_options: Mapping[str, Any] | None = None,
     in_shardings: Any = None,
     out_shardings: Any = None,
+    dynamic_axes: Any = None,
+    buckets: Buckets | None = None,
 ) -> Jitted[P, R_co]: ...
 @overload
 def jit(
@@ -406,6 +415,8 @@ def jit(
     compiler_options: Mapping[str, Any] | None = None,
     in_shardings: Any = None,
     out_shardings: Any = None,
+    dynamic_axes: Any = None,
+    buckets: Buckets | None = None,
 ) -> Callable[[Callable[P, R_co]], Jitted[P, R_co]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -419,6 +430,8 @@ def jit(
     compiler_options: Mapping[str, Any] | None = None,
     in_shardings: Any = None,
     out_shardings: Any = None,
+    dynamic_axes: Any = None,
+    buckets: Buckets | None = None,
 ) -> Any:
     """Compile ``fun`` for each signature of its arguments.
 
@@ -443,6 +456,13 @@ def jit(
             mesh in use, or None for wherever they are; or a tree of these that is a prefix of the
             tuple of arguments. Arrays that are nowhere in particular are put there.
         out_shardings: where the results are to be, likewise; None leaves it to the compiler.
+        dynamic_axes: which axes of the positional arguments have any size: a dictionary from axes
+            to names, equal names for equal sizes, or None; or a tree of these that is a prefix of
+            the tuple of arguments. Inside, ``x.shape[0]`` of such an axis is a size that does
+            arithmetic, makes shapes, and is a traced integer where a value is wanted. The function
+            is traced once for all sizes, and compiled once for each bucket.
+        buckets: the sizes that they are padded to; by default ``Buckets()``. What is past the true
+            size has no influence on the results, which have their true sizes.
 
     Returns:
         A function of the same arguments, whose results are arrays. Its methods ``trace``,
@@ -462,6 +482,9 @@ def jit(
     ...     return w @ x + b
     >>> affine(snp.eye(2), snp.ones(2), snp.array([1.0, 2.0]))
     Array([2., 3.], dtype=float32)
+    >>> differences = st.jit(lambda x: x[1:] - x[:-1], dynamic_axes=({0: "n"},))
+    >>> differences(snp.array([1.0, 4.0])), differences(snp.array([1.0, 4.0, 9.0]))
+    (Array([3.], dtype=float32), Array([3., 5.], dtype=float32))
     """
     if fun is None:
         return functools.partial(
@@ -475,6 +498,8 @@ def jit(
             compiler_options=compiler_options,
             in_shardings=in_shardings,
             out_shardings=out_shardings,
+            dynamic_axes=dynamic_axes,
+            buckets=buckets,
         )
     if not callable(fun):
         raise TypeError(f"jit: expected a function, got {type(fun).__name__}")
@@ -483,6 +508,14 @@ def jit(
     no_overlap(static, donated)
     options = as_options(compiler_options, "jit")
     shardings = Shardings(in_shardings, out_shardings)
+    if dynamic_axes is not None:
+        if donated or in_shardings is not None or out_shardings is not None:
+            raise ValueError(
+                "jit: dynamic_axes do not go together with donated arguments, which are copied "
+                "into larger arrays, nor with shardings"
+            )
+        how = (dynamic_axes, buckets or resized.Buckets())
+        return resized.Resized(fun, static, keep_unused, inline, options, *how)
     return Jitted(fun, static, donated, keep_unused, inline, options, shardings)
 
 

@@ -1,0 +1,245 @@
+"""``jit`` of functions whose arguments have axes of any size: traced once, compiled by bucket.
+
+Layer 7 (api). The function is traced with sizes that vary. A call pads its arguments to the bucket
+of their sizes, runs the program for that bucket, and takes what is valid of the results. Next, read
+``entry``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from stretto._engine.api import recompilation
+from stretto._engine.api.arguments import as_values
+from stretto._engine.api.buckets import Buckets, dynamic_size
+from stretto._engine.api.entry import Entry
+from stretto._engine.api.jit import Jitted
+from stretto._engine.api.static import Places
+from stretto._engine.control.sized import SizedCall
+from stretto._engine.core import tree
+from stretto._engine.core.config import config, settings
+from stretto._engine.core.interpreter import Tracer, constant, state
+from stretto._engine.core.sizes import Size, SizeVariable, is_size
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.layout import canonical_axis
+from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.runtime.eager import EAGER
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.padded import padded_program
+
+__all__ = ["Resized"]
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class _Axes:
+    """The axes of an array whose size varies; a leaf of ``dynamic_axes``."""
+
+    def __init__(self, sizes: Sequence[tuple[int, Size]]) -> None:
+        self.sizes = tuple(sizes)
+
+
+class Resized(Jitted[P, R_co]):
+    """A compiled function for arguments of any size: made by ``jit(dynamic_axes=…)``."""
+
+    def __init__(
+        self,
+        fun: Callable[P, R_co],
+        static: Places,
+        keep_unused: bool,
+        inline: bool,
+        options: Any,
+        dynamic_axes: Any,
+        buckets: Buckets,
+    ) -> None:
+        super().__init__(fun, static, Places((), ()), keep_unused, inline, options)
+        self._plain = False  # every call takes the general path
+        self._axes = _as_axes(dynamic_axes)
+        self._given = dynamic_axes
+        self._buckets = buckets
+        self._programs: dict[Any, Jitted[..., Any]] = {}
+
+    def _called(self, args: Any, kwargs: Any) -> Any:
+        """Call with any arguments, under any interpreter."""
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
+        static, dynamic = self._static.separate(args, kwargs, self._name)
+        leaves, structure = tree.flatten(dynamic)
+        names = lambda: self._leaf_names(args, kwargs, static)
+        leaves = as_values(leaves, self._name, names)
+        if any([is_size(x.type.size) for x in leaves]):
+            return self._fun(*args, **kwargs)  # inside another one, whose sizes vary already
+        fixed = dict(static)
+        positional = tuple([a for i, a in enumerate(args) if i not in fixed])
+        axes = tree.prefix_leaves(self._axes, positional, self._name, "dynamic_axes")
+        axes += [None] * (len(leaves) - len(axes))
+        types, sizes = _sized_types([x.type for x in leaves], axes, self._name, names)
+        key: Any = (structure, types, static, settings.key, ())
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._trace(recompilation.Signature(*key), args, kwargs)
+        variables = tuple(sizes)
+        most = tuple([self._buckets.size(n) for n in sizes.values()])
+        bounds = dict(zip(variables, most, strict=True))
+        values = [*leaves, *entry.captured]
+        carriers = [
+            _carrier(x, tuple([_bound(n, bounds) for n in t.shape]))
+            for x, t in zip(values, [*types, *[c.type for c in entry.captured]], strict=True)
+        ]
+        numbers = [constant(np.asarray(n, np.int32)) for n in sizes.values()]
+        if state.interpreter is EAGER and not any([isinstance(x, Tracer) for x in values]):
+            outs = self._program(entry, variables, most)(*numbers, *carriers)
+        else:
+            outs = SizedCall(entry.program, variables, most)(*numbers, *carriers)
+        shapes = [t.shape for t in entry.program.out_types]
+        results = [
+            _valid(out, tuple([n.known(sizes) if isinstance(n, Size) else n for n in shape]))
+            for out, shape in zip(outs, shapes, strict=True)
+        ]
+        return tree.unflatten(entry.out_structure, results)
+
+    def _program(
+        self, entry: Entry, variables: Sequence[SizeVariable], most: tuple[int, ...]
+    ) -> Jitted[..., Any]:
+        """The compiled program for a bucket."""
+        key = id(entry.program), most
+        run = self._programs.get(key)
+        if run is None:
+            fixed = padded_program(
+                entry.program, variables, dict(zip(variables, most, strict=True))
+            )
+
+            def program(*args: Any) -> Any:
+                return evaluate(fixed, args)
+
+            program.__name__ = program.__qualname__ = self._name
+            none = Places((), ())
+            run = Jitted(program, none, none, self._keep_unused, False, self._options)
+            run._ours = True  # that there are several buckets is what was asked for
+            run = self._programs.setdefault(key, run)
+        return run
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled."""
+        super().clear_cache()
+        self._programs = {}
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By name, as functions are, if the name leads back here; else by what it was made from."""
+        by_name = super().__reduce__()
+        if isinstance(by_name, str):
+            return by_name
+        how = (self._static, self._keep_unused, self._inline, self._options)
+        return Resized, (self._fun, *how, self._given, self._buckets)
+
+
+def _as_axes(spec: Any) -> Any:
+    """A tree of axes, with a leaf in place of each dictionary from axes to sizes."""
+    if spec is None or isinstance(spec, _Axes):
+        return spec
+    if isinstance(spec, Mapping):
+        if spec and all([isinstance(axis, int) for axis in spec]):
+            sizes = []
+            for axis, size in spec.items():
+                if not isinstance(size, (str, Size)):
+                    raise TypeError(
+                        f"jit: dynamic_axes must give each axis a name or a size that varies, as "
+                        f"{{0: 'n'}}; got {size!r} for axis {axis}"
+                    )
+                sizes.append((axis, dynamic_size(size) if isinstance(size, str) else size))
+            return _Axes(sizes)
+        return {key: _as_axes(value) for key, value in spec.items()}
+    if isinstance(spec, (tuple, list)):
+        return type(spec)([_as_axes(part) for part in spec])
+    raise TypeError(
+        f"jit: dynamic_axes must be a tree of None and dictionaries from axes to names, such as "
+        f"({{0: 'n'}}, None); got {spec!r}"
+    )
+
+
+def _sized_types(
+    types: Sequence[ArrayType], axes: Sequence[Any], caller: str, names: Callable[[], list[str]]
+) -> tuple[tuple[ArrayType, ...], dict[SizeVariable, int]]:
+    """The types with sizes that vary, and the size of each variable."""
+    sizes: dict[SizeVariable, int] = {}
+    where: dict[SizeVariable, str] = {}
+    made, later = [], []
+    for k, (type, own) in enumerate(zip(types, axes, strict=True)):
+        if own is None:
+            made.append(type)
+            continue
+        shape: list[Any] = list(type.shape)
+        for axis, size in own.sizes:
+            a = canonical_axis(axis, type.ndim, f"{caller}: dynamic_axes of {names()[k]}")
+            n = type.shape[a]
+            shape[a] = size
+            place = f"axis {a} of {names()[k]}"
+            if size.terms == _alone(size).terms:
+                (variable,) = size.variables()
+                known = sizes.setdefault(variable, n)
+                if known != n:
+                    raise ValueError(
+                        f"{caller}: {variable} is one size, and was {known} at {where[variable]} "
+                        f"and {n} at {place}"
+                    )
+                where.setdefault(variable, place)
+                if not variable.least <= n <= variable.most:
+                    raise ValueError(
+                        f"{caller}: {place} has size {n}, and {variable} must be at least "
+                        f"{variable.least} and at most {variable.most}: an array without elements "
+                        f"is computed by a function of its own"
+                    )
+            else:
+                later.append((size, n, place))
+        made.append(type.with_shape(tuple(shape)))
+    for size, n, place in later:
+        unknown = [v for v in size.variables() if v not in sizes]
+        if unknown or size.known(sizes) != n:
+            raise ValueError(
+                f"{caller}: {place} has size {n}, and {size} "
+                + (
+                    f"needs {unknown[0]}, which no axis is"
+                    if unknown
+                    else f"is {size.known(sizes)}"
+                )
+            )
+    return tuple(made), sizes
+
+
+def _alone(size: Size) -> Any:
+    """The first variable of a size, as a size."""
+    variable = next(size.variables())
+    return Size(((((variable, 1),), 1),))
+
+
+def _bound(n: Any, bounds: Mapping[SizeVariable, int]) -> int:
+    return int(n.bounds(bounds.__getitem__)[1]) if isinstance(n, Size) else n
+
+
+def _carrier(x: Any, shape: tuple[int, ...]) -> Any:
+    """The array in front of a larger one."""
+    if x.shape == shape:
+        return x
+    if isinstance(x, Tracer):
+        config_ = [(0, n - m, 0) for n, m in zip(shape, x.shape, strict=True)]
+        return pad(x, full((), 0, x.dtype), config_)
+    host = np.zeros(shape, x.dtype)
+    host[tuple([slice(n) for n in x.shape])] = x.to_host()
+    return constant(host, x.type.weak_type)
+
+
+def _valid(x: Any, shape: tuple[int, ...]) -> Any:
+    """The first elements of an array along each axis."""
+    if x.shape == shape:
+        return x
+    if isinstance(x, Tracer):
+        for axis, n in enumerate(shape):
+            x = slice_in_dim(x, 0, n, 1, axis)
+        return x
+    part = x.to_host()[tuple([slice(n) for n in shape])]
+    return constant(np.ascontiguousarray(part), x.type.weak_type)

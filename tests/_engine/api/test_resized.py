@@ -1,0 +1,164 @@
+"""Jitted functions of arrays of any size: values, derivatives, one trace, few programs."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import lax, nn, random
+
+RNG = np.random.default_rng(0)
+W = RNG.normal(size=(4, 4)).astype(np.float32)
+
+
+def rows(n, columns=4):
+    return RNG.normal(size=(n, columns)).astype(np.float32)
+
+
+def attend(w, x):
+    q = x @ w
+    scores = nn.functional.softmax(q @ q.T / 2, -1)
+    return (scores @ x).mean(0), scores
+
+
+def total(w, x):
+    return (attend(w, x)[0] ** 2).sum()
+
+
+def close(one, other, error=3e-5):
+    one, other = st.tree.leaves(one), st.tree.leaves(other)
+    assert len(one) == len(other)
+    for a, b in zip(one, other):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=error, atol=error)
+
+
+def test_traced_once_and_compiled_once_a_bucket():
+    traced = []
+
+    def f(w, x):
+        traced.append(str(x.shape[0]))
+        return attend(w, x)
+
+    g = st.jit(f, dynamic_axes=(None, {0: "n"}))
+    for n in (1, 3, 16, 17, 40, 100, 5):
+        x = rows(n)
+        close(g(W, x), attend(snp.asarray(W), snp.asarray(x)))
+    assert traced == ["n"] and len(g._programs) == 4
+
+
+def test_sizes_by_name_and_by_expression():
+    f = st.jit(lambda x, y, z: (x + y, z[::2] * x), dynamic_axes=({0: "n"}, {0: "n"}, {0: "m"}))
+    n = st.dynamic_size("n")
+    g = st.jit(lambda x, y: x + y[::2], dynamic_axes=({0: n}, {0: 2 * n}))
+    close(g(np.ones(3), np.arange(6.0)), snp.ones(3) + snp.arange(6.0)[::2])
+    with pytest.raises(ValueError, match=r"axis 0 of y has size 5, and 2\*n is 6"):
+        g(np.ones(3), np.arange(5.0))
+    with pytest.raises(ValueError, match="n is one size, and was 3 at axis 0 of x and 4 at axis 0"):
+        f(np.ones(3), np.ones(4), np.ones(2))
+    with pytest.raises(
+        ValueError, match=r"axis 0 of y has size 4, and 2\*m needs m, which no axis"
+    ):
+        st.jit(lambda x, y: x, dynamic_axes=({0: n}, {0: 2 * st.dynamic_size("m")}))(
+            np.ones(2), np.ones(4)
+        )
+
+
+def test_trees_static_arguments_and_decorators():
+    @st.jit(dynamic_axes=({"x": {0: "n"}, "w": None},), static_argnames="power")
+    def f(data, power):
+        return {"sum": (data["x"] @ data["w"] ** power).sum(0)}
+
+    for n in (2, 30):
+        data = {"x": rows(n), "w": W}
+        close(f(data, power=2), {"sum": snp.asarray((data["x"] @ W**2).sum(0))})
+    batch = st.jit(lambda x: x.mean(-1), dynamic_axes=({0: "b", -1: "t"},))
+    x = rows(5, 7)
+    close(batch(x), snp.asarray(x.mean(-1)))
+
+
+def test_what_is_captured():
+    f = st.jit(lambda x: x @ snp.asarray(W), dynamic_axes=({0: "n"},))
+    close(f(rows(3) * 0 + 1), snp.ones((3, 4)) @ W)
+    with st.enable_x64():
+        assert f(np.ones((2, 4))).dtype == np.float64
+
+
+@pytest.mark.parametrize("n", [3, 20])
+def test_derivatives_outside_and_inside(n):
+    x = rows(n)
+    f = st.jit(total, dynamic_axes=(None, {0: "n"}))
+    wanted = st.grad(total, (0, 1))(W, x)
+    close(st.grad(f, (0, 1))(W, x), wanted)
+    inside = st.jit(st.grad(total, (0, 1)), dynamic_axes=(None, {0: "n"}))
+    close(inside(W, x), wanted)
+    close(st.hessian(f)(W, x), st.hessian(total)(W, x), 1e-3)
+    t = (W * 0.1, x * 0.1)
+    close(st.jvp(f, (W, x), t), st.jvp(total, (W, x), t))
+    close(st.jit(st.grad(f, 1))(W, x), wanted[1])
+
+
+def test_under_vmap_and_in_other_programs():
+    f = st.jit(total, dynamic_axes=(None, {0: "n"}))
+    x = rows(6)
+    several = np.stack([W, 2 * W, -W])
+    close(st.vmap(f, (0, None))(several, x), st.vmap(total, (0, None))(several, x))
+    close(
+        st.vmap(st.grad(f), (0, None))(several, x), st.vmap(st.grad(total), (0, None))(several, x)
+    )
+    close(st.jit(lambda w, x: f(w, x) + 1)(W, x), total(W, snp.asarray(x)) + 1)
+    again = st.jit(lambda w, x: f(w, x[1:]), dynamic_axes=(None, {0: "m"}))
+    close(again(W, x), total(W, snp.asarray(x[1:])))
+
+
+def test_random_numbers_do_not_depend_on_the_bucket():
+    draw = lambda x: random.normal(random.key(7), x.shape) + 0 * x
+    f = st.jit(draw, dynamic_axes=({0: "n"},))
+    for n in (3, 20, 100):
+        close(f(rows(n)), draw(snp.asarray(rows(n))))
+
+
+def test_recurrent_network_of_any_length():
+    cell = nn.GRU(4, 8, key=random.key(0))
+    f = st.jit(lambda cell, x: cell(x)[1], dynamic_axes=(None, {0: "n"}))
+    for n in (1, 7, 33):
+        x = rows(n)
+        close(f(cell, x), cell(x)[1])
+
+
+def test_refusals():
+    f = st.jit(lambda x: x if x.shape[0] == 3 else x + 1, dynamic_axes=({0: "n"},))
+    with pytest.raises(st.errors.SizeError, match="whether n == 3 depends on sizes"):
+        f(np.ones(3))
+    with pytest.raises(ValueError, match="axis 0 of x has size 0, and n must be at least 1"):
+        st.jit(lambda x: x, dynamic_axes=({0: "n"},))(np.ones(0))
+    with pytest.raises(ValueError, match="axis 0 of x has size 2, and n must be at least 3"):
+        st.jit(lambda x: x[2], dynamic_axes=({0: st.dynamic_size("n", 3)},))(np.ones(2))
+    for wrong in ({0: 3}, 1, ("n",)):
+        with pytest.raises(TypeError, match="jit: dynamic_axes must"):
+            st.jit(lambda x: x, dynamic_axes=wrong)
+    with pytest.raises(ValueError, match="dynamic_axes do not go together with donated"):
+        st.jit(lambda x: x, dynamic_axes=({0: "n"},), donate_argnums=0)
+
+
+def doubled(x):
+    return x * 2
+
+
+def test_a_copy_by_pickle():
+    f = pickle.loads(pickle.dumps(st.jit(doubled, dynamic_axes=({0: "n"},))))
+    close(f(np.ones(3)), snp.ones(3) * 2)
+
+
+def test_loops_of_as_many_steps():
+    steps = st.jit(
+        lambda x: lax.fori_loop(0, x.shape[0], lambda i, c: c * 0.5 + x[i], snp.zeros(4)),
+        dynamic_axes=({0: "n"},),
+    )
+    for n in (2, 19):
+        x, expected = rows(n), np.zeros(4)
+        for row in x:
+            expected = expected * 0.5 + row
+        np.testing.assert_allclose(steps(x), expected, rtol=1e-5)
