@@ -93,6 +93,7 @@ with imports_on_demand(
         dynamic_size as dynamic_size,
     )
     from stretto._engine.api.custom_gradient import custom_gradient as custom_gradient
+    from stretto._engine.api.ragged import Ragged as Ragged, ragged as ragged
     from stretto._engine.api.default_device import default_device as default_device
     from stretto._engine.api.derivatives import (
         grad as grad,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -26,11 +26,17 @@ from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positi
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_float0
 from stretto._engine.plan.mapped import map_members
 from stretto._engine.transforms.vmap import AxisSize, to_axis
 
-__all__ = ["vmap"]
+if TYPE_CHECKING:  # loaded when there are ragged arrays
+    from stretto._engine.api import over_ragged
+else:
+    over_ragged = LazyModule("stretto._engine.api.over_ragged")
+
+__all__ = ["RAGGED", "vmap"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -115,6 +121,12 @@ def vmap(
                 f"vmap: in_axes has {len(in_axes)} entries, but {name} was called with "
                 f"{len(args)} positional arguments"
             )
+        if RAGGED and _holds_ragged((args, kwargs)):
+            if chunk_size is not None or axis_name is not None:
+                raise NotImplementedError(
+                    "vmap: over ragged arrays there are neither chunk_size nor axis_name"
+                )
+            return over_ragged.vmap_ragged(of_one, name, in_axes, out_axes, args, kwargs)
         leaves, structure = tree.flatten((args, kwargs))
         if holds_float0(leaves):
             args, kwargs = tree.unflatten(structure, _examples_of_float0(leaves, in_axes, args))
@@ -159,6 +171,15 @@ def vmap(
         return tree.unflatten(out_structure, placed)
 
     return vmap_fun
+
+
+RAGGED: list[type] = []
+"""The class of ragged arrays, once there are any."""
+
+
+def _holds_ragged(args: Any) -> bool:
+    ragged = tuple(RAGGED)
+    return any([isinstance(x, ragged) for x in tree.leaves(args, lambda x: isinstance(x, ragged))])
 
 
 def _for_leaves(axes: Any, of: Any, argument: str, count: int | None) -> list[Any]:
