@@ -209,7 +209,7 @@ class Ragged:
 tree.register_pytree_node(
     Ragged,
     lambda x: ((x._values, x._lengths), x._most),
-    lambda most, children: Ragged._of(*children, most),
+    lambda most, children: Ragged._of(children[0], children[1], most),
 )
 RAGGED.append(Ragged)
 
