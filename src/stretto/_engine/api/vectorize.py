@@ -78,6 +78,8 @@ def vmap(
         examples along an axis.
 
     Raises:
+        NotImplementedError: over ragged arrays: ``axis_name``, ``chunk_size``, or a result whose
+            size varies along another axis than the first.
         TypeError: ``fun`` is not a function, an axis or a size is not an integer, or a name is not
             hashable.
         ValueError: ``axis_size`` is negative, or ``chunk_size`` is not positive or comes with an
