@@ -30,7 +30,7 @@ def test_device_put_takes_the_device_that_there_is():
     assert (st.random.key_data(st.device_put(key, device)) == st.random.key_data(key)).all()
 
 
-@pytest.mark.parametrize("where", ["gpu", "cpu:1", 3, object()])
+@pytest.mark.parametrize("where", ["tpu", "cpu:1", 3, object()])
 def test_device_put_refuses_other_devices(where):
     with pytest.raises(
         ValueError, match=r"device_put: device must be None or CpuDevice\(id=0\) .* got"
@@ -85,5 +85,5 @@ def test_live_arrays_are_those_that_something_holds():
     made.delete()
     gc.collect()
     assert alive(shape) == []
-    with pytest.raises(RuntimeError, match="there is no backend 'gpu'; there is 'cpu'"):
-        st.live_arrays("gpu")
+    with pytest.raises(RuntimeError, match="there is no backend 'tpu'; there are 'cpu'"):
+        st.live_arrays("tpu")

@@ -10,6 +10,7 @@ from stretto._engine.control.sized import SizedCall
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
+from stretto.laws import law
 
 N = size_variable("n")
 (V,) = N.variables()
@@ -29,6 +30,13 @@ PROGRAM = record(
     lambda w, x: (attend(w, x), None), [array_type((4, 4), F32), array_type((N, 4), F32)]
 )[0]
 CALL = SizedCall(PROGRAM, (V,), (5,))
+
+LAWS = [law(SizedCall, st.jit(attend, dynamic_axes=(None, {0: "n"})), W, X[0])]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
 
 
 def padded(i):

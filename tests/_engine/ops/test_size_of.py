@@ -8,9 +8,22 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.ops.size_of import SizeOf
+from stretto.laws import law
 
 N = size_variable("n")
+LAWS = [
+    law(
+        SizeOf,
+        st.jit(lambda x: x * x.shape[0], dynamic_axes=({0: "n"},)),
+        np.arange(1.0, 4.0, dtype=np.float32),
+    )
+]
 X = st.ShapeDtypeStruct((N,), np.float32)
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
 
 
 def test_a_size_is_a_weak_integer():

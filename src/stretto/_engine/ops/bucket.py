@@ -56,6 +56,8 @@ class Bucket:
         self.values = dict(values)
         self.types: Sequence[ArrayType] = ()
         self.outs: Sequence[ArrayType] = ()
+        self.done: set[str] = set()
+        """What the rule being called did: "replaced" padding, "moved" by a size, "one by one"."""
         self._sizes: dict[Size, Any] = {}
         self._masks: dict[Any, Any] = {}
 
@@ -119,6 +121,7 @@ class Bucket:
         )
         if not wanted:
             return None
+        self.done.add("replaced")
         key = tuple(shape), wanted
         mask = self._masks.get(key)
         if mask is None:
@@ -161,6 +164,7 @@ class Bucket:
 
     def taken(self, x: Any, shape: Sequence[Dimension], wanted: Sequence[Dimension]) -> Any:
         """The elements of an array of one shape, in order, as one of another shape."""
+        self.done.add("one by one")
         outer, rest = self.shape(wanted), self.rank(wanted)
         place = full(outer, 0, _INT32)
         for axis in range(len(shape)):
@@ -178,6 +182,8 @@ class Bucket:
             0 if start.__class__ is int and start + n <= have else n
             for start, n, have in zip(starts, sizes, x.type.shape, strict=True)
         ]
+        if any([start.__class__ is not int for start in starts]):
+            self.done.add("moved")
         if any(rooms):
             x = pad(x, full((), 0, x.type.dtype), [(0, room, 0) for room in rooms])
         return DynamicSlice(tuple(sizes))(x, *map(_index, starts))
@@ -186,6 +192,7 @@ class Bucket:
         """The array with a part written at starts that are values, as far as it fits."""
         have = x.type.shape
         if any([start.__class__ is not int for start in starts]):
+            self.done.add("moved")
             room = [(0, n, 0) for n in part.type.shape]
             x = pad(x, full((), 0, x.type.dtype), room)
         x = DynamicUpdateSlice()(x, part, *map(_index, starts))

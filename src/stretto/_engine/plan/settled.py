@@ -25,8 +25,8 @@ def settled(program: Program) -> Program:
     >>> from stretto._engine.api.graph import make_graph
     >>> import stretto.numpy as snp
     >>> print(settled(make_graph(lambda x: (x * 2).max(0))(snp.ones((3, 2)))))
-    { <lambda>(a:f32[3,2])
-      b:f32[3,2] = mul a 2.0
+    { function(a:f32[3,2])
+      b:f32[3,2] = mul a 2.0:f32[3,2]
       c:f32[3,2] = optimization_barrier b
       d:f32[2] = reduce_max c [axes=(0,)]
       return d }

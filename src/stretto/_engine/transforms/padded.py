@@ -8,11 +8,12 @@ vectorised programs are made before, so that first-order operations alone need t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stretto._engine.core.interpreter import splat, state
+from stretto._engine.core.position import Place
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import record, standing
@@ -22,7 +23,7 @@ from stretto._engine.ops.bucket import Bucket
 from stretto._engine.ops.size_of import SizeOf
 from stretto._engine.transforms.simplify import remembered
 
-__all__ = ["padded_program", "variables_of"]
+__all__ = ["Note", "notes_of", "padded_program", "variables_of"]
 
 _SIZE = array_type((), np.dtype(np.int32))
 
@@ -50,14 +51,27 @@ def padded_program(
     return remembered(program, key, lambda p: _padded(p, variables, most))
 
 
-def _padded(
+def notes_of(
     program: Program, variables: Sequence[SizeVariable], most: Mapping[SizeVariable, int]
+) -> list[Note]:
+    """What the rules of a program's operations do for a bucket."""
+    notes: list[Note] = []
+    _padded(program, variables, most, notes)
+    return notes
+
+
+def _padded(
+    program: Program,
+    variables: Sequence[SizeVariable],
+    most: Mapping[SizeVariable, int],
+    notes: list[Note] | None = None,
 ) -> Program:
     sizes = [_SIZE] * len(variables)
     bounds = Bucket(most, {})
 
     def run(*args: Any) -> Any:
         at = _Padding(most, dict(zip(variables, args, strict=False)))
+        at.notes = notes
         return at.run(program, args[len(variables) :]), None
 
     types = [*sizes, *map(bounds.carrier, program.in_types)]
@@ -66,8 +80,18 @@ def _padded(
     return result
 
 
+class Note(NamedTuple):
+    """What a rule did: for which operation, called where, and in which ways."""
+
+    name: str
+    place: Place | None
+    done: frozenset[str]
+
+
 class _Padding(Bucket):
-    """A bucket that can evaluate programs."""
+    """A bucket that can evaluate programs; with ``notes`` it writes down what rules do."""
+
+    notes: list[Note] | None = None
 
     def run(self, program: Program, args: Sequence[Any]) -> list[Any]:
         """What a program gives, with carriers for its arguments and results."""
@@ -87,8 +111,12 @@ class _Padding(Bucket):
             with standing(recorder, equation.place):
                 if _asks(primitive) or _varies([*types, *outs]):
                     outer, self.types, self.outs = (self.types, self.outs), types, outs
+                    self.done.clear()
                     result = primitive.padded(self, *values)
                     self.types, self.outs = outer
+                    if self.notes is not None and not primitive.holds_programs:
+                        done = frozenset(self.done)
+                        self.notes.append(Note(primitive.name, equation.place, done))
                 else:
                     result = primitive(*values)
             results = result if primitive.multiple else (result,)
@@ -105,7 +133,10 @@ class _Padding(Bucket):
     def closed(self, program: Program) -> tuple[Program, list[Any]]:
         """The program of fixed sizes, and the values that come before its other arguments."""
         variables = [*self.values]
-        fixed = padded_program(program, variables, self.most)
+        if self.notes is None:
+            fixed = padded_program(program, variables, self.most)
+        else:
+            fixed = _padded(program, variables, self.most, self.notes)
         return fixed, [self.values[v] for v in variables]
 
 
