@@ -8,7 +8,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn, random
+from tests import gpus
 
+gpu = gpus.gpu
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(4, 4)).astype(np.float32)
 
@@ -162,3 +164,13 @@ def test_loops_of_as_many_steps():
         for row in x:
             expected = expected * 0.5 + row
         np.testing.assert_allclose(steps(x), expected, rtol=1e-5)
+
+
+def test_arrays_that_were_put_somewhere(gpu):
+    f = st.jit(total, dynamic_axes=(None, {0: "n"}))
+    x = rows(5)
+    there = f(st.device_put(W, gpu), st.device_put(x, gpu))
+    assert there.device == gpu
+    close(there, total(W, snp.asarray(x)))
+    rowwise = st.jit(lambda x: x * 2, dynamic_axes=({0: "n"},))
+    assert rowwise(st.device_put(x, gpu)).device == gpu

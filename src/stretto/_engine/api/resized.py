@@ -27,6 +27,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.padded import padded_program
@@ -107,7 +108,7 @@ class Resized(Jitted[P, R_co]):
         self, entry: Entry, variables: Sequence[SizeVariable], most: tuple[int, ...]
     ) -> Jitted[..., Any]:
         """The compiled program for a bucket."""
-        key = id(entry.program), most
+        key = entry.program, most
         run = self._programs.get(key)
         if run is None:
             fixed = padded_program(
@@ -225,7 +226,7 @@ def _carrier(x: Any, shape: tuple[int, ...]) -> Any:
     """The array in front of a larger one."""
     if x.shape == shape:
         return x
-    if isinstance(x, Tracer):
+    if x.__class__ is not Array:  # traced, or on devices of choice
         config_ = [(0, n - m, 0) for n, m in zip(shape, x.shape, strict=True)]
         return pad(x, full((), 0, x.dtype), config_)
     host = np.zeros(shape, x.dtype)
@@ -237,7 +238,7 @@ def _valid(x: Any, shape: tuple[int, ...]) -> Any:
     """The first elements of an array along each axis."""
     if x.shape == shape:
         return x
-    if isinstance(x, Tracer):
+    if x.__class__ is not Array:
         for axis, n in enumerate(shape):
             x = slice_in_dim(x, 0, n, 1, axis)
         return x

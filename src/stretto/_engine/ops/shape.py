@@ -209,11 +209,9 @@ class Pad(Primitive):
         mask = at.inside(type.shape)
         if mask is not None:
             x = select(mask, x, element(x.shape))
-        lows, highs, inner = zip(*self.config, strict=True) if self.config else ((), (), ())
-        spread = Pad(tuple([(min(low, 0) if not is_size(low) else 0, 0, k)
-                            for low, k in zip(lows, inner, strict=True)]))(x, value)  # fmt: skip
-        del highs
-        starts = [at.size(low) if is_size(low) else max(low, 0) for low in lows]
+        cropped = [(0 if is_size(low) else min(low, 0), 0, inner) for low, _, inner in self.config]
+        spread = Pad(tuple(cropped))(x, value)
+        starts = [at.size(low) if is_size(low) else max(low, 0) for low, *_ in self.config]
         room = [m + n for m, n in zip(at.shape(out.shape), spread.shape, strict=True)]
         whole = at.put(element(tuple(room)), spread, starts)
         return at.fit(whole, out)
@@ -280,15 +278,15 @@ class Slice(Primitive):
     def padded(self, at: Any, x: Any) -> Any:
         """From starts that may vary; limits that vary are where the result's padding begins."""
         (out,) = at.outs
-        spans = [(n - 1) * step + 1 if n else 0
-                 for n, step in zip(at.shape(out.shape), self.strides, strict=True)]  # fmt: skip
+        sizes = zip(at.shape(out.shape), self.strides, strict=True)
+        spans = [(n - 1) * step + 1 if n else 0 for n, step in sizes]
+        limits = [start + span for start, span in zip(self.starts, spans, strict=True)]
+        fits = [not is_size(end) and end <= n for end, n in zip(limits, x.shape, strict=True)]
+        if all(fits):
+            return Slice(self.starts, tuple(limits), self.strides)(x)
         starts = [at.size(start) if is_size(start) else start for start in self.starts]
-        if any([is_size(s) or s + span > n
-                for s, span, n in zip(self.starts, spans, x.shape, strict=True)]):  # fmt: skip
-            x = at.cut(x, starts, spans)
-            return Slice((0,) * x.ndim, x.shape, self.strides)(x)
-        limits = tuple([s + span for s, span in zip(self.starts, spans, strict=True)])
-        return Slice(self.starts, limits, self.strides)(x)
+        x = at.cut(x, starts, spans)
+        return Slice((0,) * x.ndim, x.shape, self.strides)(x)
 
 
 class Rev(Primitive):
