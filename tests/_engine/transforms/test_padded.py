@@ -23,6 +23,10 @@ def attend(q):
     return snp.einsum("ij,jk->ik", scores, q)
 
 
+def gram(x):
+    return x @ x.T / 4 + 2 * snp.eye(x.shape[0])
+
+
 def layer_norm(x):
     return (x - x.mean(-1, keepdims=True)) / snp.sqrt(x.var(-1, keepdims=True) + 1e-5)
 
@@ -129,6 +133,25 @@ PROGRAMS = {
         ROWS,
     ),
     "gradient of take": (st.grad(lambda x: (snp.take(x, snp.argsort(x[:, 0]), 0)[0]).sum()), ROWS),
+    "factorisations": (
+        lambda x: (
+            snp.linalg.cholesky(gram(x)),
+            snp.linalg.solve(gram(x), x),
+            snp.linalg.slogdet(gram(x))[1],
+            snp.linalg.inv(gram(x)),
+        ),
+        ROWS,
+    ),
+    "gradient of factorisations": (
+        st.grad(
+            lambda x: (
+                snp.linalg.cholesky(gram(x)).sum()
+                + snp.linalg.solve(gram(x), x).sum()
+                + snp.linalg.slogdet(gram(x))[1]
+            )
+        ),
+        ROWS,
+    ),
     "jvp": (lambda x: st.jvp(lambda x: (x**3).mean(), (x,), (x,)), ROWS),
     "hessian": (lambda x: st.hessian(lambda w: snp.tanh(x @ w).sum())(snp.ones(4)), ROWS),
 }
@@ -181,7 +204,7 @@ def test_values_are_those_without_padding(name):
 @pytest.mark.parametrize(
     ("f", "shapes", "match"),
     [
-        (lambda x: snp.linalg.cholesky(x @ x.T), ROWS, "cholesky takes no matrices"),
+        (lambda x: snp.linalg.eigvalsh(x @ x.T), ROWS, "eigh takes no matrices"),
         (lambda x: snp.fft.fft(x, axis=0), ROWS, "fft has no padded rule"),
         (lambda x: conv(x, 2), ROWS, "the padding in front"),
     ],

@@ -54,6 +54,8 @@ _FROM_RIGHT = TriangularSolve(False, True, "C", False)
 class Cholesky(MatrixOperation):
     """The lower triangular ``l`` of ``l l^H = x``; only the lower triangle of ``x`` is read."""
 
+    in_blocks = True
+
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's type."""
         return array_type(check_matrix("cholesky", x, square=True), x.dtype)

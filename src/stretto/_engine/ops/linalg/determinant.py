@@ -53,6 +53,8 @@ def _parity_reference(pivots: np.ndarray, dtype: np.dtype) -> Any:
 class Factored(MatrixOperation, abstract=True):
     """A result that follows from the diagonal of the factors."""
 
+    in_blocks = True
+
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Never: NumPy takes all matrices at once."""
         return False

@@ -17,12 +17,13 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.sizes import is_size
-from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.types import ArrayType, array_type, is_inexact
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, le, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT
+from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import move_to_front
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, identity
 from stretto._engine.ops.reducing.reduce import reduce_max
@@ -124,6 +125,8 @@ class MatrixOperation(Primitive, abstract=True):
 
     accepts: ClassVar[frozenset[str]] = INEXACT
     transpose = NOT_LINEAR
+    in_blocks: ClassVar[bool] = False
+    """Whether the result for a block of a block-diagonal matrix is a block of the result."""
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """For very many small matrices, where a loop in Python takes longer than the work."""
@@ -140,13 +143,34 @@ class MatrixOperation(Primitive, abstract=True):
         return (out, (0,) * len(out)) if self.multiple else (out, 0)
 
     def padded(self, at: Any, *args: Any) -> Any:
-        """Each matrix by itself; matrices of a size that varies are refused."""
+        """Each matrix by itself; square ones of a size that varies with the identity beside them.
+
+        What is done to a matrix is done to its blocks, where the class is ``in_blocks``.
+        """
         if any([is_size(n) for t in (*at.types, *at.outs) for n in t.shape[-2:]]):
-            raise MissingRuleError(
-                f"{self.name} takes no matrices of a size that varies, {at.types[0]}: put them on "
-                f"the diagonal of larger ones, beside the identity"
-            )
+            type = at.types[0]
+            square = not is_inexact(type.dtype) or type.shape[-1] == type.shape[-2]
+            if not (self.in_blocks and square):
+                raise MissingRuleError(
+                    f"{self.name} takes no matrices of a size that varies, {at.types[0]}: put them "
+                    f"on the diagonal of larger ones, beside the identity"
+                )
+            args = tuple([_beside(at, x, t) for x, t in zip(args, at.types, strict=True)])
         return at.static(self)(*args)
+
+
+def _beside(at: Any, x: Any, type: ArrayType) -> Any:
+    """An operand with the identity beside a square matrix, 0 behind others, and rows in place."""
+    axes = range(max(0, type.ndim - 2), type.ndim)
+    mask = at.inside(type.shape, axes)
+    if mask is None:
+        return x
+    if not is_inexact(type.dtype):  # which rows were exchanged
+        last = x.ndim - 1
+        mask = at.inside(type.shape, (last,))
+        return x if mask is None else select(mask, x, broadcasted_iota(x.dtype, x.shape, last))
+    square = type.ndim > 1 and type.shape[-1] == type.shape[-2]
+    return select(mask, x, identity(x.shape, x.dtype) if square else zeros_like(x))
 
 
 # In StableHLO

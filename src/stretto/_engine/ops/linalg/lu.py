@@ -71,6 +71,7 @@ class Lu(MatrixOperation):
     own.
     """
 
+    in_blocks = True
     constant: bool = False
     multiple = True
 
@@ -126,6 +127,7 @@ def _beside_identity(x: Any, size: int, axis: int) -> Any:
 class PivotsToPermutation(MatrixOperation):
     """The rows in the order that exchanging row ``i`` with row ``pivots[i]``, in turn, gives."""
 
+    in_blocks = True
     size: int
     accepts = frozenset({"int"})
     jvp = ZERO_DERIVATIVE
@@ -203,6 +205,7 @@ class LuSolve(MatrixOperation):
     value and all its derivatives. ``form`` is ``N``, ``T`` or ``C``, as in ``TriangularSolve``.
     """
 
+    in_blocks = True
     form: str
 
     def infer(self, a: ArrayType, b: ArrayType, both: ArrayType, order: ArrayType) -> ArrayType:

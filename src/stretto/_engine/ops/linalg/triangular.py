@@ -40,6 +40,7 @@ class TriangularSolve(MatrixOperation):
     for ``a`` itself, ``T`` for its transpose, ``C`` for its adjoint.
     """
 
+    in_blocks = True
     left: bool
     lower_triangle: bool
     form: str
