@@ -133,6 +133,7 @@ PROGRAMS = {
         ROWS,
     ),
     "gradient of take": (st.grad(lambda x: (snp.take(x, snp.argsort(x[:, 0]), 0)[0]).sum()), ROWS),
+    "fft beside it": (lambda x: snp.abs(snp.fft.fft(x, axis=1)), ROWS),
     "factorisations": (
         lambda x: (
             snp.linalg.cholesky(gram(x)),
@@ -205,7 +206,7 @@ def test_values_are_those_without_padding(name):
     ("f", "shapes", "match"),
     [
         (lambda x: snp.linalg.eigvalsh(x @ x.T), ROWS, "eigh takes no matrices"),
-        (lambda x: snp.fft.fft(x, axis=0), ROWS, "fft has no padded rule"),
+        (lambda x: snp.fft.fft(x, axis=0), ROWS, "fft takes no axes of a size that varies"),
         (lambda x: conv(x, 2), ROWS, "the padding in front"),
     ],
 )

@@ -14,9 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, inexact_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
@@ -165,6 +167,15 @@ class Fft(Primitive):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis goes first."""
         return self(move_to_front(args[0], axes[0])), 0
+
+    def padded(self, at: Any, x: Any) -> Any:
+        """Each line by itself; a transform of a size that varies is another for each size."""
+        if any(map(is_size, self.lengths)):
+            raise MissingRuleError(
+                f"fft takes no axes of a size that varies, {at.types[0]}: give it a fixed number "
+                f"of points, as n= does, which pads with zeros"
+            )
+        return self(x)
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
