@@ -23,6 +23,10 @@ def attend(q):
     return snp.einsum("ij,jk->ik", scores, q)
 
 
+def pooled(x, size, stride):
+    return lax.reduce_window(x, -snp.inf, lax.max, (size, 1), (stride, 1), ((1, 1), (0, 0)))
+
+
 def gram(x):
     return x @ x.T / 4 + 2 * snp.eye(x.shape[0])
 
@@ -97,6 +101,16 @@ PROGRAMS = {
     "convolution, valid": (lambda x: conv(x, padding="VALID"), ROWS),
     "convolution, strided": (lambda x: conv(x, 2, ((1, 1),)), ROWS),
     "windows": (lambda x: lax.reduce_window(x, -snp.inf, lax.max, (2, 1), (2, 1), "VALID"), ROWS),
+    "gradient of windows": (
+        st.grad(lambda x: (pooled(x, 2, 2) ** 2).sum() + (pooled(x, 3, 1) ** 2).sum()),
+        ROWS,
+    ),
+    "hessian of windows": (
+        lambda x: st.hessian(lambda w: (pooled(snp.tanh(x @ w)[:, None] * x, 2, 2) ** 2).sum())(
+            snp.ones(4)
+        ),
+        ROWS,
+    ),
     "sums of windows": (lambda x: lax.reduce_window(x, 0.0, lax.add, (3, 1), (1, 1), "SAME"), ROWS),
     "tril": (lambda x: snp.tril(x @ x.T), ROWS),
     "repeat, tile": (lambda x: (snp.repeat(x, 2, 0), snp.tile(x, (2, 1)), snp.stack([x, x])), ROWS),

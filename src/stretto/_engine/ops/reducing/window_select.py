@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.arithmetic import divide, remainder
 from stretto._engine.ops.comparison import eq, full, ge, gt, lt, ne, select, where, zeros_like
@@ -79,6 +81,15 @@ class AxisSelection(Primitive, abstract=True):
         values, axis = align_mapped(size, args, axes)
         _, *settings = [value for _, value in self.parameters()]
         return type(self)(self.axis + (axis <= self.axis), *settings)(*values), axis
+
+    def fixed(self, at: Any) -> Any:
+        """The operation of fixed sizes; raises ``MissingRuleError`` if windows begin by a size."""
+        if is_size(self.window.low):
+            raise MissingRuleError(
+                f"{self.name}: the padding in front, {self.window.low}, varies with the size, as "
+                f"'SAME' does with strides: give it in numbers"
+            )
+        return at.static(self)
 
 
 class WindowPlace(AxisSelection):
@@ -157,6 +168,11 @@ class WindowPlace(AxisSelection):
         start = broadcasted_iota(_INDEX, i.shape, self.axis) * w.stride - w.low
         return where(lt(i, 0), 0, divide(i * w.base_dilation - start, w.dilation))
 
+    def padded(self, at: Any, x: Any) -> Any:
+        """Padding is that of the windows, which is never chosen."""
+        filled = at.filled(x, at.types[0], self.identity(x.type.dtype), (self.axis,))
+        return at.fit(self.fixed(at)(filled), at.outs[0])
+
 
 class SelectAndGatherAdd(AxisSelection):
     """The element at a place in each window, given for each; 0 where that is padding."""
@@ -196,6 +212,10 @@ class SelectAndGatherAdd(AxisSelection):
         """Add to what was read."""
         n = x.shape[self.axis]
         return SelectAndScatterAdd(self.axis, self.window, n)(ct, place), None
+
+    def padded(self, at: Any, x: Any, place: Any) -> Any:
+        """Padding is that of the windows, 0."""
+        return at.fit(self.fixed(at)(at.filled(x, at.types[0], 0, (self.axis,)), place), at.outs[0])
 
 
 class SelectAndScatterAdd(AxisSelection):
@@ -261,6 +281,11 @@ class SelectAndScatterAdd(AxisSelection):
     def transpose(self, ct: Any, values: Linear, place: Any) -> tuple[Any, None]:
         """Read where values were added."""
         return SelectAndGatherAdd(self.axis, self.window)(ct, place), None
+
+    def padded(self, at: Any, values: Any, place: Any) -> Any:
+        """Padding adds 0."""
+        both = zip((values, place), at.types, strict=True)
+        return self.fixed(at)(*[at.filled(x, type, 0, (self.axis,)) for x, type in both])
 
 
 def _check_place(caller: str, place: ArrayType, shape: tuple[int, ...]) -> None:
