@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import stretto
 from stretto._engine.core.primitive import (
+    CARRIED,
     NOT_LINEAR,
     PRIMITIVES,
     ZERO_DERIVATIVE,
@@ -19,22 +20,25 @@ from stretto._engine.core.primitive import (
 )
 
 TARGET = pathlib.Path(__file__).parent / "transformations.md"
-COLUMNS = ("infer", "reference", "lower", "jvp", "linearize", "transpose", "vmap")
+COLUMNS = ("infer", "reference", "lower", "jvp", "linearize", "transpose", "vmap", "padded")
 
 HEAD = """\
 # Which rules operations have
 
 Written by `docs/make_transformations.py` from the classes themselves, and tested to be up to date.
-An operation has seven rules ([architecture](architecture.md)): `infer` its types, its `reference`
-in NumPy, how to `lower` it, its `jvp`, how to `linearize`, `transpose` and `vmap` it. Each is
-written in its class, derived by its family, or refused in words. The tests hold every rule that is
-written or derived to the laws of `stretto.laws`, eagerly and compiled; derivatives to second order.
+An operation has eight rules ([architecture](architecture.md)): `infer` its types, its `reference`
+in NumPy, how to `lower` it, its `jvp`, how to `linearize`, `transpose` and `vmap` it, and what it
+gives where sizes vary and operands are `padded` ([shapes](shapes.md)). Each is written in its
+class, derived by its family, or refused in words. The tests hold every rule that is written or
+derived to the laws of `stretto.laws`, eagerly and compiled, derivatives to second order; and
+programs of sizes that vary to the values without padding.
 
 ## What families derive
 
 - **derived**: all operations of the family have this rule from it, unless they write a better one;
 - **zero**: the derivative is zero wherever it exists;
 - **not linear**: only the derivative is ever transposed, so there is no transpose of its own;
+- **carried**: the result has padding where the operands have it;
 - **as jvp**: the linear part is what the jvp records;
 - **each**: every operation writes its own, or its family in turn derives it.
 
@@ -74,6 +78,10 @@ def cell(family: type[Primitive], rule: str) -> str:
         return "not linear"
     if value is ZERO_DERIVATIVE:
         return "zero"
+    if value is CARRIED:
+        return "carried"
+    if rule == "padded" and value is vars(Primitive)[rule]:
+        return "each"
     if isinstance(value, Refused):
         return "refused"
     if value is None:
