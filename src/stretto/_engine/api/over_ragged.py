@@ -45,8 +45,8 @@ def vmap_ragged(
     and ``ValueError`` for numbers of examples that differ.
     """
     leaves, structure = tree.flatten((args, kwargs), _is_ragged)
-    axes = tree.prefix_leaves(in_axes, tree.map(lambda _: 0, args, is_leaf=_is_ragged), "vmap",
-                              "in_axes")  # fmt: skip
+    shaped_args = tree.map(lambda _: 0, args, is_leaf=_is_ragged)
+    axes = tree.prefix_leaves(in_axes, shaped_args, "vmap", "in_axes")
     axes += [0] * (len(leaves) - len(axes))
     plain = [x if _is_ragged(x) else as_value(x, f"vmap of {name}") for x in leaves]
     sizes: dict[SizeVariable, Ragged] = {}
@@ -82,7 +82,7 @@ def vmap_ragged(
     carriers = []
     for x, axis in zip(plain, axes, strict=True):
         if _is_ragged(x):
-            carriers.append(x.rectangle(x._most))
+            carriers.append(x.pad(0, x._most))
         else:
             carriers.append(x if axis is None else move_to_front(x, axis % x.ndim))
     mapped = [axis is not None for axis in axes]
@@ -90,8 +90,8 @@ def vmap_ragged(
     call = SizedCall(program, variables, most, (count,), (over,))
     lengths = [x.lengths for x in sizes.values()]
     outs = call(*lengths, *carriers, *captured)
-    wanted = tree.prefix_leaves(out_axes, tree.unflatten(structure_out, [0] * len(outs)), "vmap",
-                                "out_axes")  # fmt: skip
+    shaped_outs = tree.unflatten(structure_out, [0] * len(outs))
+    wanted = tree.prefix_leaves(out_axes, shaped_outs, "vmap", "out_axes")
     results = [
         _result(out, type, sizes, call, axis)
         for out, type, axis in zip(outs, program.out_types, wanted, strict=True)

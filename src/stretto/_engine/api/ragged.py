@@ -146,7 +146,8 @@ class Ragged:
 
         Args:
             value: what is behind the end of each array, converted to their dtype.
-            length: the length of all; by default the greatest of them.
+            length: the length of all, and what is longer is cut off; by default the greatest of
+                them, which is not known inside a transformation.
 
         Returns:
             An array with the arrays along axis 0.
@@ -155,28 +156,16 @@ class Ragged:
             TracedValueError: the lengths are traced, and no length is given.
         """
         longest = int(self._known().max()) if length is None else length
-        return self.rectangle(longest, value)
-
-    def rectangle(self, length: int, value: ArrayLike = 0) -> Array:
-        """Do what ``pad`` does, for a length that is given, inside a transformation too.
-
-        Args:
-            length: the length of all; what is longer is cut off.
-            value: what is behind the end of each array.
-
-        Returns:
-            An array with the arrays along axis 0.
-        """
         x = self._values
-        place = broadcasted_iota(_INT32, (len(self), length), 1)
+        place = broadcasted_iota(_INT32, (len(self), longest), 1)
         column = lambda row: broadcast_in_dim(row, place.shape, (0,))
         inside = lt(place, column(self._lengths))
         far = full(place.shape, x.shape[0], _INT32)
         index = select(inside, column(self._starts()) + place, far)
         element = convert(as_value(value, "pad", "value"), x.dtype)
         rows = GatherDimensionNumbers(tuple(range(2, x.ndim + 1)), (0,), (0,))
-        taken = gather(x, reshape(index, (*place.shape, 1)), rows, (1, *x.shape[1:]), mode="fill",
-                       fill_value=0)  # fmt: skip
+        places, sizes = reshape(index, (*place.shape, 1)), (1, *x.shape[1:])
+        taken = gather(x, places, rows, sizes, mode="fill", fill_value=0)
         mask = broadcast_in_dim(inside, taken.shape, (0, 1))
         return select(mask, taken, broadcast_in_dim(element, taken.shape, ()))
 
