@@ -67,6 +67,16 @@ PROGRAMS = {
     "at most so many": (lambda x: (x[:3].sum(0), x[-3:].sum(0), x[2:].sum(0)), ROWS),
     "differences": (lambda x: snp.diff(x, axis=0), ROWS),
     "sort": (lambda x: (snp.sort(x, 0), snp.argsort(x, 0)), ROWS),
+    "sort of NaN": (
+        lambda x: (
+            snp.sort(snp.where(x > 0, snp.nan, x), 0),
+            snp.argsort(snp.where(x > 0, snp.nan, x), 0),
+            snp.argsort(snp.where(x > 0, 2**31 - 1, 5), 0),
+            snp.sort(x > 0, 0),
+            snp.lexsort((x[:, 0], x[:, 1] > 0)),
+        ),
+        ROWS,
+    ),
     "quantiles": (lambda x: (snp.median(x, 0), snp.quantile(x, 0.3, axis=0)), ROWS),
     "concatenate": (lambda x: snp.concatenate([x, x + 1, x[:1]]), ROWS),
     "concatenate two": (lambda x, y: snp.concatenate([x, y]).sum(0), BOTH),

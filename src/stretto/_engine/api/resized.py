@@ -8,7 +8,7 @@ of their sizes, runs the program for that bucket, and takes what is valid of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,17 +20,16 @@ from stretto._engine.api.jit import Jitted
 from stretto._engine.api.static import Places
 from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
+from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Tracer, constant, state
 from stretto._engine.core.sizes import Size, SizeVariable, is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
-from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.padded import padded_program
 
 __all__ = ["Resized"]
 
@@ -43,6 +42,19 @@ class _Axes:
 
     def __init__(self, sizes: Sequence[tuple[int, Size]]) -> None:
         self.sizes = tuple(sizes)
+
+
+class _Plan(NamedTuple):
+    """What a call does whose arguments have certain types."""
+
+    entry: Entry
+    call: SizedCall
+    """The operation; outside of other transformations its program is jitted."""
+    sizes: list[Any]
+    carriers: list[tuple[int, ...]]
+    """The shapes that arguments and captured arrays are padded to."""
+    results: list[tuple[int, ...]]
+    """The true shapes of the results."""
 
 
 class Resized(Jitted[P, R_co]):
@@ -64,6 +76,7 @@ class Resized(Jitted[P, R_co]):
         self._given = dynamic_axes
         self._buckets = buckets
         self._programs: dict[Any, Jitted[..., Any]] = {}
+        self._plans: dict[Any, _Plan] = {}
 
     def _called(self, args: Any, kwargs: Any) -> Any:
         """Call with any arguments, under any interpreter."""
@@ -71,49 +84,60 @@ class Resized(Jitted[P, R_co]):
             return self._fun(*args, **kwargs)
         static, dynamic = self._static.separate(args, kwargs, self._name)
         leaves, structure = tree.flatten(dynamic)
-        names = lambda: self._leaf_names(args, kwargs, static)
-        leaves = as_values(leaves, self._name, names)
-        if any([is_size(x.type.size) for x in leaves]):
-            return self._fun(*args, **kwargs)  # inside another one, whose sizes vary already
+        leaves = as_values(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
+        key: Any = (structure, tuple([x.type for x in leaves]), static, settings.key)
+        plan = self._plans.get(key)
+        if plan is None:
+            if any([is_size(x.type.size) for x in leaves]):
+                return self._fun(*args, **kwargs)  # inside another one, whose sizes vary already
+            plan = self._planned(key, args, kwargs)
+            if not plan.entry.has_tracers:
+                room(self._plans)[key] = plan
+        entry = plan.entry
+        values = [*leaves, *entry.captured] if entry.captured else leaves
+        carriers = [_carrier(x, n) for x, n in zip(values, plan.carriers, strict=True)]
+        if state.interpreter is EAGER and not any([isinstance(x, Tracer) for x in values]):
+            outs = self._program(plan.call)(*plan.sizes, *carriers)
+        else:
+            outs = plan.call(*plan.sizes, *carriers)
+        results = [_valid(out, shape) for out, shape in zip(outs, plan.results, strict=True)]
+        return tree.unflatten(entry.out_structure, results)
+
+    def _planned(self, key: Any, args: Any, kwargs: Any) -> _Plan:
+        """What is done for arguments of these types."""
+        structure, own_types, static, settings_key = key
         fixed = dict(static)
         positional = tuple([a for i, a in enumerate(args) if i not in fixed])
         axes = tree.prefix_leaves(self._axes, positional, self._name, "dynamic_axes")
-        axes += [None] * (len(leaves) - len(axes))
-        types, sizes = _sized_types([x.type for x in leaves], axes, self._name, names)
-        key: Any = (structure, types, static, settings.key, ())
-        entry = self._entries.get(key)
+        axes += [None] * (len(own_types) - len(axes))
+        names = lambda: self._leaf_names(args, kwargs, static)
+        types, sizes = _sized_types(own_types, axes, self._name, names)
+        signature: Any = (structure, types, static, settings_key, ())
+        entry = self._entries.get(signature)
         if entry is None:
-            entry = self._trace(recompilation.Signature(*key), args, kwargs)
+            entry = self._trace(recompilation.Signature(*signature), args, kwargs)
         variables = tuple(sizes)
         most = tuple([self._buckets.size(n) for n in sizes.values()])
-        bounds = dict(zip(variables, most, strict=True))
-        values = [*leaves, *entry.captured]
-        carriers = [
-            _carrier(x, tuple([_bound(n, bounds) for n in t.shape]))
-            for x, t in zip(values, [*types, *[c.type for c in entry.captured]], strict=True)
-        ]
-        numbers = [constant(np.asarray(n, np.int32)) for n in sizes.values()]
-        if state.interpreter is EAGER and not any([isinstance(x, Tracer) for x in values]):
-            outs = self._program(entry, variables, most)(*numbers, *carriers)
-        else:
-            outs = SizedCall(entry.program, variables, most)(*numbers, *carriers)
-        shapes = [t.shape for t in entry.program.out_types]
-        results = [
-            _valid(out, tuple([n.known(sizes) if isinstance(n, Size) else n for n in shape]))
-            for out, shape in zip(outs, shapes, strict=True)
-        ]
-        return tree.unflatten(entry.out_structure, results)
+        call = SizedCall(entry.program, variables, most)
+        bucket = call.bucket
+        every = [*types, *[c.type for c in entry.captured]]
+        return _Plan(
+            entry,
+            call,
+            [constant(np.asarray(n, np.int32)) for n in sizes.values()],
+            [bucket.shape(t.shape) for t in every],
+            [
+                tuple([n.known(sizes) if isinstance(n, Size) else n for n in t.shape])
+                for t in entry.program.out_types
+            ],
+        )
 
-    def _program(
-        self, entry: Entry, variables: Sequence[SizeVariable], most: tuple[int, ...]
-    ) -> Jitted[..., Any]:
+    def _program(self, call: SizedCall) -> Jitted[..., Any]:
         """The compiled program for a bucket."""
-        key = entry.program, most
+        key = call.program, call.most
         run = self._programs.get(key)
         if run is None:
-            fixed = padded_program(
-                entry.program, variables, dict(zip(variables, most, strict=True))
-            )
+            fixed = call.fixed()
 
             def program(*args: Any) -> Any:
                 return evaluate(fixed, args)
@@ -128,7 +152,7 @@ class Resized(Jitted[P, R_co]):
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
         super().clear_cache()
-        self._programs = {}
+        self._programs, self._plans = {}, {}
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """By name, as functions are, if the name leads back here; else by what it was made from."""
@@ -168,30 +192,38 @@ def _sized_types(
 ) -> tuple[tuple[ArrayType, ...], dict[SizeVariable, int]]:
     """The types with sizes that vary, and the size of each variable."""
     sizes: dict[SizeVariable, int] = {}
-    where: dict[SizeVariable, str] = {}
+    where: dict[SizeVariable, tuple[int, int]] = {}
     made, later = [], []
+
+    def words(place: tuple[int, int]) -> str:
+        return f"axis {place[1]} of {names()[place[0]]}"
+
     for k, (type, own) in enumerate(zip(types, axes, strict=True)):
         if own is None:
             made.append(type)
             continue
         shape: list[Any] = list(type.shape)
         for axis, size in own.sizes:
-            a = canonical_axis(axis, type.ndim, f"{caller}: dynamic_axes of {names()[k]}")
+            if not -type.ndim <= axis < type.ndim:
+                raise ValueError(
+                    f"{caller}: dynamic_axes has axis {axis} of {names()[k]}, which is {type}"
+                )
+            a = axis % type.ndim
             n = type.shape[a]
             shape[a] = size
-            place = f"axis {a} of {names()[k]}"
+            place = k, a
             if size.terms == _alone(size).terms:
                 (variable,) = size.variables()
                 known = sizes.setdefault(variable, n)
                 if known != n:
                     raise ValueError(
-                        f"{caller}: {variable} is one size, and was {known} at {where[variable]} "
-                        f"and {n} at {place}"
+                        f"{caller}: {variable} is one size, and was {known} at "
+                        f"{words(where[variable])} and {n} at {words(place)}"
                     )
                 where.setdefault(variable, place)
                 if not variable.least <= n <= variable.most:
                     raise ValueError(
-                        f"{caller}: {place} has size {n}, and {variable} must be at least "
+                        f"{caller}: {words(place)} has size {n}, and {variable} must be at least "
                         f"{variable.least} and at most {variable.most}: an array without elements "
                         f"is computed by a function of its own"
                     )
@@ -202,7 +234,7 @@ def _sized_types(
         unknown = [v for v in size.variables() if v not in sizes]
         if unknown or size.known(sizes) != n:
             raise ValueError(
-                f"{caller}: {place} has size {n}, and {size} "
+                f"{caller}: {words(place)} has size {n}, and {size} "
                 + (
                     f"needs {unknown[0]}, which no axis is"
                     if unknown
@@ -216,10 +248,6 @@ def _alone(size: Size) -> Any:
     """The first variable of a size, as a size."""
     variable = next(size.variables())
     return Size(((((variable, 1),), 1),))
-
-
-def _bound(n: Any, bounds: Mapping[SizeVariable, int]) -> int:
-    return int(n.bounds(bounds.__getitem__)[1]) if isinstance(n, Size) else n
 
 
 def _carrier(x: Any, shape: tuple[int, ...]) -> Any:

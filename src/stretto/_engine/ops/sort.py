@@ -97,13 +97,25 @@ class Sort(Primitive):
         return outs, (axis,) * len(outs)
 
     def padded(self, at: Any, *xs: Any) -> Any:
-        """Whether an element is padding is the first key."""
-        inside = at.inside(at.types[0].shape, (self.dimension,))
+        """Padding is what comes last; with several keys, whether it is padding is the first."""
+        type, axes = at.types[0], (self.dimension,)
+        inside = at.inside(type.shape, axes)
         if inside is None:
             return self(*xs)
+        last = _last(type.dtype)
+        if self.num_keys == 1 and last is not None and (self.is_stable or len(xs) == 1):
+            # Of equal elements those of lower places come first, and padding has the highest.
+            return self(at.filled(xs[0], type, last, axes), *xs[1:])
         first = convert(inside, _INT32)
         _, *outs = Sort(self.dimension, self.num_keys + 1, self.is_stable)(-first, *xs)
         return tuple(outs)
+
+
+def _last(dtype: np.dtype) -> Any:
+    """An element that no other one comes after; None where there is none to be named."""
+    if dtype.kind == "f":
+        return np.nan
+    return True if dtype.kind == "b" else np.iinfo(dtype).max if dtype.kind in "iu" else None
 
 
 # In NumPy
