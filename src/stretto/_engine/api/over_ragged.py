@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.arguments import as_values
-from stretto._engine.api.ragged import Ragged, _room
+from stretto._engine.api.ragged import Ragged, is_ragged, room_for
 from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.recorder import record
-from stretto._engine.core.sizes import Size, SizeVariable, size_variable
+from stretto._engine.core.sizes import Size, SizeVariable, size_of, size_variable
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.bucket import varying
 from stretto._engine.ops.convert import convert
@@ -32,10 +32,6 @@ __all__ = ["vmap_ragged"]
 _INT32 = np.dtype(np.int32)
 
 
-def _is_ragged(x: Any) -> bool:
-    return x.__class__ is Ragged
-
-
 def vmap_ragged(
     fun: Callable[..., Any], name: str, in_axes: Any, out_axes: Any, args: Any, kwargs: Any
 ) -> Any:
@@ -44,16 +40,16 @@ def vmap_ragged(
     Raises ``NotImplementedError`` for results whose size varies along another axis than the first,
     and ``ValueError`` for numbers of examples that differ.
     """
-    leaves, structure = tree.flatten((args, kwargs), _is_ragged)
-    shaped_args = tree.map(lambda _: 0, args, is_leaf=_is_ragged)
+    leaves, structure = tree.flatten((args, kwargs), is_ragged)
+    shaped_args = tree.map(lambda _: 0, args, is_leaf=is_ragged)
     axes = tree.prefix_leaves(in_axes, shaped_args, "vmap", "in_axes")
     axes += [0] * (len(leaves) - len(axes))
-    plain = [x if _is_ragged(x) else as_value(x, f"vmap of {name}") for x in leaves]
+    plain = [x if is_ragged(x) else as_value(x, f"vmap of {name}") for x in leaves]
     sizes: dict[SizeVariable, Ragged] = {}
     types: list[ArrayType] = []
     counts: set[int] = set()
     for x, axis in zip(plain, axes, strict=True):
-        if _is_ragged(x):
+        if is_ragged(x):
             if axis != 0:
                 raise ValueError(f"vmap: a ragged array is mapped along axis 0, got {axis}")
             counts.add(len(x))
@@ -81,7 +77,7 @@ def vmap_ragged(
     most = tuple([x._most for x in sizes.values()])
     carriers = []
     for x, axis in zip(plain, axes, strict=True):
-        if _is_ragged(x):
+        if is_ragged(x):
             carriers.append(x.pad(0, x._most))
         else:
             carriers.append(x if axis is None else move_to_front(x, axis % x.ndim))
@@ -103,7 +99,7 @@ def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged]) -> Size:
     """The size of one of its arrays: the same one for arrays of the same lengths."""
     for variable, other in sizes.items():
         if x._lengths is other._lengths or _equal(x._lengths, other._lengths):
-            return Size(((((variable, 1),), 1),))
+            return size_of(variable)
     size = size_variable("nmklpq"[len(sizes)] if len(sizes) < 6 else f"n{len(sizes)}")
     sizes[next(size.variables())] = x
     return size
@@ -132,7 +128,7 @@ def _result(
             f"ragged.pad(), and use a mask"
         )
     size: Any = type.shape[0]
-    same = [x for v, x in sizes.items() if size == Size(((((v, 1),), 1),))]
+    same = [x for v, x in sizes.items() if size == size_of(v)]
     bound = call.bucket.bound(size)
     if same:
         lengths, room = same[0]._lengths, same[0]._values.shape[0]
@@ -144,7 +140,7 @@ def _result(
                 f"vmap: a result of size {size} has no elements for example "
                 f"{int(np.argmax(known < 1))}, and the arrays of a ragged one have at least one"
             )
-        room = len(lengths) * bound if known is None else _room(int(known.sum()))
+        room = len(lengths) * bound if known is None else room_for(int(known.sum()))
     shell = Ragged._of(None, lengths, bound)
     row, place = shell._rows(room)
     flat = reshape(out, (out.shape[0] * bound, *out.shape[2:]))

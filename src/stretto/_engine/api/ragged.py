@@ -28,7 +28,7 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.cumulative import cumsum
 
-__all__ = ["Ragged", "ragged"]
+__all__ = ["Ragged", "is_ragged", "ragged", "room_for"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -203,7 +203,12 @@ tree.register_pytree_node(
 RAGGED.append(Ragged)
 
 
-def _room(total: int) -> int:
+def is_ragged(x: Any) -> bool:
+    """Whether it is a ragged array: the leaf, for functions of trees."""
+    return x.__class__ is Ragged
+
+
+def room_for(total: int) -> int:
     """The number of elements that there is room for: an eighth more at most."""
     step = max(8, 1 << max(0, total.bit_length() - 4))
     return -(-total // step) * step
@@ -258,7 +263,7 @@ class _Maker:
         lengths = np.array([x.shape[0] for x in parts], np.int32)
         _check_lengths(lengths, "ragged")
         total = int(lengths.sum())
-        host = np.zeros((_room(total), *parts[0].shape[1:]), dtype)
+        host = np.zeros((room_for(total), *parts[0].shape[1:]), dtype)
         np.concatenate([np.asarray(convert(x, dtype)) for x in parts], out=host[:total])
         return _made(constant(host, weak), lengths)
 

@@ -23,10 +23,10 @@ from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Tracer, constant, state
-from stretto._engine.core.sizes import Size, SizeVariable, is_size
+from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
-from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.shape import pad, slice_
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.transforms.evaluate import evaluate
@@ -212,8 +212,8 @@ def _sized_types(
             n = type.shape[a]
             shape[a] = size
             place = k, a
-            if size.terms == _alone(size).terms:
-                (variable,) = size.variables()
+            variable = next(size.variables())
+            if size.terms == size_of(variable).terms:
                 known = sizes.setdefault(variable, n)
                 if known != n:
                     raise ValueError(
@@ -244,12 +244,6 @@ def _sized_types(
     return tuple(made), sizes
 
 
-def _alone(size: Size) -> Any:
-    """The first variable of a size, as a size."""
-    variable = next(size.variables())
-    return Size(((((variable, 1),), 1),))
-
-
 def _carrier(x: Any, shape: tuple[int, ...]) -> Any:
     """The array in front of a larger one."""
     if x.shape == shape:
@@ -267,8 +261,6 @@ def _valid(x: Any, shape: tuple[int, ...]) -> Any:
     if x.shape == shape:
         return x
     if x.__class__ is not Array:
-        for axis, n in enumerate(shape):
-            x = slice_in_dim(x, 0, n, 1, axis)
-        return x
+        return slice_(x, (0,) * len(shape), shape)
     part = x.to_host()[tuple([slice(n) for n in shape])]
     return constant(np.ascontiguousarray(part), x.type.weak_type)

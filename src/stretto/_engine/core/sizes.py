@@ -26,6 +26,7 @@ __all__ = [
     "greater",
     "is_size",
     "lesser",
+    "size_of",
     "size_variable",
     "slice_bounds",
 ]
@@ -72,7 +73,12 @@ Dimension: TypeAlias = "int | Size"
 
 def size_variable(name: str, least: int = 1, most: float = math.inf) -> Size:
     """The size that is one variable."""
-    return Size(((((SizeVariable(name, least, most), 1),), 1),))
+    return size_of(SizeVariable(name, least, most))
+
+
+def size_of(factor: Factor) -> Size:
+    """The size that is one factor."""
+    return Size(((((factor, 1),), 1),))
 
 
 def exceeds(n: Dimension, limit: float) -> bool:
@@ -223,7 +229,7 @@ class Size:
             ((((factor, power),), coefficient),) = rest.terms
             if isinstance(factor, Floor) and power == coefficient == 1:
                 return whole + factor.size // (factor.by * by)
-        return whole + Size(((((Floor(rest, by), 1),), 1),))
+        return whole + size_of(Floor(rest, by))
 
     def __rfloordiv__(self, other: Any) -> Any:
         if not _is_integer(other):
@@ -268,19 +274,6 @@ class Size:
         if _in_package():
             return False
         _refuse(f"{self} == {other}")
-
-    def __ne__(self, other: object) -> bool:
-        if isinstance(other, Size):
-            if self.terms == other.terms:
-                return False
-        elif not _is_integer(other):
-            return NotImplemented
-        least, most = _bounds_of_difference(self, other)
-        if not least <= 0 <= most:
-            return True
-        if _in_package():
-            return True
-        _refuse(f"{self} != {other}")
 
     def __lt__(self, other: Any) -> bool:
         return self._below(other, 0, "<")
@@ -496,7 +489,7 @@ def greater(one: Dimension, other: Dimension) -> Any:
         return one
     if most <= 0:
         return other
-    return other + Size(((((Positive(difference), 1),), 1),))
+    return other + size_of(Positive(difference))
 
 
 def lesser(one: Dimension, other: Dimension) -> Any:

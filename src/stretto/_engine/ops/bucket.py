@@ -31,7 +31,7 @@ from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.shape import pad, slice_
 
 __all__ = ["Bucket", "varying"]
 
@@ -148,9 +148,7 @@ class Bucket:
         if all([high == 0 for _, high, _ in config]):
             return x
         if all([high <= 0 for _, high, _ in config]):
-            for axis, n in enumerate(wanted):
-                x = slice_in_dim(x, 0, n, 1, axis)
-            return x
+            return slice_(x, (0,) * len(wanted), wanted)
         return pad(x, full((), 0, x.type.dtype), config)
 
     def rank(self, shape: Sequence[Dimension]) -> Any:
@@ -196,9 +194,7 @@ class Bucket:
             room = [(0, n, 0) for n in part.type.shape]
             x = pad(x, full((), 0, x.type.dtype), room)
         x = DynamicUpdateSlice()(x, part, *map(_index, starts))
-        for axis, n in enumerate(have):
-            x = slice_in_dim(x, 0, n, 1, axis)
-        return x
+        return slice_(x, (0,) * len(have), have)
 
     # Programs
 

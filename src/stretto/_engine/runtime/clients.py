@@ -286,8 +286,7 @@ class Accelerator(Runtime):
 
     def conditions(self) -> str:
         """What the machine and this runtime contribute to what a text is compiled to."""
-        kinds = [device.device_kind for device in self._in_order]
-        return f"{super().conditions()} {self.client.platform_version} {kinds}"
+        return f"{super().conditions()} {self.client.platform_version} {self.kinds()}"
 
     def options_for(self, text: str, options: Options) -> list[tuple[str, Any]]:
         """The options given, and where CUDA's compiler is: others that we choose are for CPUs."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.api.explaining.words import near
 from stretto._engine.api.graph import make_graph
-from stretto._engine.api.ragged import Ragged
+from stretto._engine.api.ragged import Ragged, is_ragged
 from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
@@ -105,13 +105,9 @@ def explain_shapes(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Shapes
         reduce_max ...
     """
     with boundary:
-        ragged = [x for x in tree.leaves((args, kwargs), _is_ragged) if _is_ragged(x)]
+        ragged = [x for x in tree.leaves((args, kwargs), is_ragged) if is_ragged(x)]
         program = make_graph(fun)(*args, **kwargs)
         return ShapesReport(tuple([_explained(c, sizes, ragged) for c, sizes in _calls(program)]))
-
-
-def _is_ragged(x: Any) -> bool:
-    return x.__class__ is Ragged
 
 
 def _calls(program: Program) -> list[tuple[SizedCall, list[int | None]]]:

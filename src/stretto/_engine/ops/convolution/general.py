@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Kernel
-from stretto._engine.core.sizes import greater, is_size
+from stretto._engine.core.sizes import greater
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.bilinear import (
@@ -40,6 +39,7 @@ from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.geometry import (
     ConvDimensionNumbers,
     Pairs,
+    check_front,
     dilated,
     dimension_numbers_of,
     letters,
@@ -186,11 +186,7 @@ class ConvGeneralDilated(Bilinear):
 
     def padded(self, at: Any, lhs: Any, rhs: Any) -> Any:
         """Padding is that of the convolution, zeros, and counts as 0 where it is summed over."""
-        if any([is_size(low) for low, _ in self.padding]):
-            raise MissingRuleError(
-                f"{self.name}: the padding in front, {self.padding}, varies with the size, as "
-                f"'SAME' does with strides: give it in numbers"
-            )
+        check_front(self.name, [low for low, _ in self.padding])
         one, other = at.types
         dims = self.dims
         lhs = at.filled(lhs, one, 0, dims.lhs_spec[1:])

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.integers import pairs_of, sizes_of
+from stretto._engine.core.sizes import is_size
 
 __all__ = [
     "ConvDimensionNumbers",
     "Pairs",
+    "check_front",
     "conv_dimension_numbers",
     "dilated",
     "dimension_numbers_of",
@@ -34,6 +37,15 @@ class ConvDimensionNumbers(NamedTuple):
     lhs_spec: tuple[int, ...]
     rhs_spec: tuple[int, ...]
     out_spec: tuple[int, ...]
+
+
+def check_front(name: str, lows: Sequence[Any]) -> None:
+    """Raise ``MissingRuleError`` if the padding in front varies with a size that does."""
+    if any(map(is_size, lows)):
+        raise MissingRuleError(
+            f"{name}: the padding in front, {', '.join(map(str, lows))}, varies with the size, as "
+            f"'SAME' does with strides: give it in numbers"
+        )
 
 
 def dilated(n: int, dilation: int) -> int:

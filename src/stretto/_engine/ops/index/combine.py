@@ -115,10 +115,6 @@ class ScatterExtremum(ScatterFamily, abstract=True):
             total = self.other(ScatterAdd, total, indices, where(winners, du, 0))
         return out, divide(total, maximum(count, 1))
 
-    def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
-        """Padding is what is there."""
-        return where(at.inside(at.types[2].shape, axes), updates, self.read(x, indices, updates))
-
 
 class ScatterMin(ScatterExtremum):
     """The lesser of element and update."""

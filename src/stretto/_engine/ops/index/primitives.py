@@ -347,8 +347,12 @@ class ScatterFamily(Primitive, abstract=True):
         return dataclasses.replace(self, mode="drop")(x, indices, updates)
 
     def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
-        """The updates, with what changes nothing in the place of padding along window axes."""
-        raise NotImplementedError
+        """The updates, with what changes nothing in the place of padding along window axes.
+
+        By default that is what is there.
+        """
+        inside = at.inside(at.types[2].shape, axes)
+        return where(inside, updates, self.read(x, indices, updates))
 
 
 class ScatterSet(ScatterFamily):
@@ -402,11 +406,6 @@ class ScatterSet(ScatterFamily):
                 winner, ids = self.winners(x, indices, updates)
                 ct_updates = where(eq(self.read(winner, indices, ids), ids), ct_updates, 0)
         return ct_x, None, ct_updates
-
-    def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
-        """Padding is what is there."""
-        inside = at.inside(at.types[2].shape, axes)
-        return where(inside, updates, self.read(x, indices, updates))
 
 
 _FAR = 1 << 30

@@ -12,13 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convolution.geometry import check_front
 from stretto._engine.ops.elementwise import NUMERIC
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import (
@@ -139,11 +138,7 @@ class WindowReduction(Primitive, abstract=True):
 
     def padded(self, at: Any, x: Any) -> Any:
         """Padding is that of the windows, the identity."""
-        if any([is_size(w.low) for w in self.windows]):
-            raise MissingRuleError(
-                f"{self.name}: the padding in front, {self.windows}, varies with the size, as "
-                f"'SAME' does with strides: give it in numbers"
-            )
+        check_front(self.name, [w.low for w in self.windows])
         filled = at.filled(x, at.types[0], self.identity(x.type.dtype))
         return at.fit(at.static(self)(filled), at.outs[0])
 

@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.arithmetic import divide, remainder
 from stretto._engine.ops.comparison import eq, full, ge, gt, lt, ne, select, where, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.convolution.geometry import dilated
+from stretto._engine.ops.convolution.geometry import check_front, dilated
 from stretto._engine.ops.elementwise import FLOAT, align_mapped
 from stretto._engine.ops.index.gather_scatter import gather, scatter_add
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -84,11 +82,7 @@ class AxisSelection(Primitive, abstract=True):
 
     def fixed(self, at: Any) -> Any:
         """The operation of fixed sizes; raises ``MissingRuleError`` if windows begin by a size."""
-        if is_size(self.window.low):
-            raise MissingRuleError(
-                f"{self.name}: the padding in front, {self.window.low}, varies with the size, as "
-                f"'SAME' does with strides: give it in numbers"
-            )
+        check_front(self.name, [self.window.low])
         return at.static(self)
 
 
