@@ -182,3 +182,39 @@ def test_from_several_threads():
     for t in threads:
         t.join()
     assert found == [75.0] * 80
+
+
+def test_each_on_as_many_examples_as_it_has():
+    parts = [np.arange(3.0 * n).reshape(n, 3).astype(np.float32) for n in (2, 5, 1)]
+    keys = st.random.split(st.random.PRNGKey(0), 3)
+    same = [nn.Linear(3, 2, key=k) for k in keys]
+    several = [same[0], nn.Sequential(nn.Linear(3, 2, key=keys[1]), nn.Tanh()), same[2]]
+    data = st.ragged(parts)
+    for members in (same, several):
+        ensemble = st.Ensemble(members)
+        out = ensemble.each(data)
+        for i, part in enumerate(parts):
+            np.testing.assert_allclose(out[i], members[i](part), rtol=1e-5, atol=1e-6)
+        squares = ensemble.vmap(lambda m, x: (m(x) ** 2).mean(), in_axes=0)
+        wanted = [(m(x) ** 2).mean() for m, x in zip(members, parts, strict=True)]
+        np.testing.assert_allclose(squares(data), wanted, rtol=1e-5)
+        slope = st.jit(st.grad(lambda x, f=squares: f(x).sum()))(data).like(data)
+        by_hand = st.grad(lambda x, m=members[1]: (m(x) ** 2).mean())(parts[1])
+        np.testing.assert_allclose(slope[1], by_hand, rtol=1e-4, atol=1e-6)
+
+
+def test_ragged_data_that_all_members_share():
+    ensemble = st.Ensemble([nn.Linear(3, 2, key=k) for k in st.random.split(st.random.key(0), 2)])
+    data = st.ragged([snp.ones((2, 3)), snp.ones((1, 3))])
+    summed = ensemble.vmap(lambda m, r: st.vmap(lambda x: m(x).sum())(r))
+    wanted = [[member(x).sum() for x in data] for member in ensemble]
+    np.testing.assert_allclose(summed(data), wanted, rtol=1e-5)
+
+
+def test_ragged_arguments_that_do_not_fit():
+    ensemble = st.Ensemble([nn.Linear(3, 2, key=k) for k in st.random.split(st.random.key(0), 2)])
+    with pytest.raises(ValueError, match="an array for each of 2 members, got 1"):
+        ensemble.each(st.ragged([snp.ones((2, 3))]))
+    over = ensemble.shard(st.sharding.Mesh(np.array(st.devices()[:1]), ("members",)))
+    with pytest.raises(NotImplementedError, match="put the arrays into a rectangle"):
+        over.each(st.ragged([snp.ones((2, 3)), snp.ones((1, 3))]))

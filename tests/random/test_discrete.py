@@ -236,3 +236,10 @@ def test_refuses():
         R.permutation(key, 1.5)
     with pytest.raises(TracedValueError, match="static_argnums"):
         jit(lambda n: R.permutation(key, n))(3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 1625, 1626, 2000])
+def test_orders_of_a_size_that_varies(n):
+    f = jit(R.permutation, dynamic_axes=(None, {0: "n"}))
+    x = np.arange(n, dtype=np.int32)
+    np.testing.assert_array_equal(f(R.key(3), x), R.permutation(R.key(3), x))

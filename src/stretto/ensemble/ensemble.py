@@ -232,14 +232,18 @@ class Ensemble(MemberSequence[M_co]):
         """Run each member on its own arguments.
 
         Args:
-            *args: trees of arrays of shape (members, ...): entry ``i`` goes to member ``i``.
+            *args: trees of arrays of shape (members, ...): entry ``i`` goes to member ``i``; ragged
+                ones have an array for each.
             key: a key, split between the members, for layers that draw random numbers.
             **kwargs: the same for all members.
 
         Returns:
-            The results, stacked along a new axis 0: (members, ...).
+            The results, stacked along a new axis 0: (members, ...). What is of the size of a ragged
+                argument is ragged.
 
         Raises:
+            NotImplementedError: an argument is ragged, and the ensemble over a mesh or run in
+                chunks.
             ValueError: an argument does not have an entry for each member.
         """
         return self._layout.runner(self._arrays, args, kwargs, key, 0, False)

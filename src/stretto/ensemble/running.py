@@ -6,17 +6,19 @@ one by one, which is jit's short way. Next, read ``layout``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stretto._engine.api.jit import jit
+from stretto._engine.api.ragged import Ragged, is_ragged
 from stretto._engine.api.stages import on_device
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
+from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh, mapped
@@ -63,13 +65,20 @@ def over_members(
     """
     total = sum(g.size for g in groups)
     all_keys = None if key is None else split(key, total)
-    leaves, spec = tree.flatten(tuple(args))
-    along = [
-        axis
+    # One that all members share is a tree of arrays; else each has an array of it.
+    flat = [
+        tree.flatten(a, None if axis is None else is_ragged)
         for a, axis in zip(args, axes, strict=True)
-        for _ in range(tree.structure(a).num_leaves)
     ]
-    traced = [i for i, x in enumerate(leaves) if _is_traced(x)]
+    leaves = [x for part, _ in flat for x in part]
+    along = [axis for (part, _), axis in zip(flat, axes, strict=True) for _ in part]
+    if over is not None and any([is_ragged(x) for x in leaves]):
+        raise NotImplementedError(
+            f"Ensemble: a ragged argument with an array for each member is one row of elements, "
+            f"which {over.mesh} does not split: put the arrays into a rectangle, ragged.pad(), and "
+            f"use a mask; or call the ensemble before shard()"
+        )
+    traced = [i for i, x in enumerate(leaves) if _is_traced(x) or is_ragged(x)]
     outs = []
     for group, column in zip(groups, arrays, strict=True):
         _refuse_other_rows(group, column)
@@ -81,8 +90,13 @@ def over_members(
             filled = list(leaves)
             for i, part in zip(traced, parts, strict=True):
                 filled[i] = part
+            values = iter(filled)
+            own = [
+                tree.unflatten(spec, list(itertools.islice(values, len(part))))
+                for part, spec in flat
+            ]
             with refusing(_NO_KEY) if key is None else keys(key):
-                return f(group, group.of(member), *tree.unflatten(spec, filled))
+                return f(group, group.of(member), *own)
 
         in_axes = (group.axes, None if own is None else 0, *[along[i] for i in traced])
         out = out_axes(group) if callable(out_axes) else out_axes
@@ -103,25 +117,33 @@ def _refuse_other_rows(group: Group, column: Sequence[Any]) -> None:
             )
 
 
-def _of(x: ArrayLike, group: Group, total: int) -> Array:
+def _of(x: Tree, group: Group, total: int) -> Tree:
     """The rows of the members of a group."""
+    places = np.asarray(group.places, np.int32)
+    if is_ragged(x):
+        if len(x) != total:
+            raise ValueError(
+                f"Ensemble: a ragged argument must have an array for each of {total} members, got "
+                f"{len(x)}"
+            )
+        return x if group.size == total else x._at(places)
     value = as_value(x, "Ensemble", "an argument")
     if not value.ndim or value.shape[0] != total:
         raise ValueError(
             f"Ensemble: an argument with an entry for each member must have {total} along axis 0, "
             f"got {value.type}"
         )
-    return value if group.size == total else take(value, np.asarray(group.places, np.int32), 0)
+    return value if group.size == total else take(value, places, 0)
 
 
 def together(groups: Sequence[Group], outs: Sequence[Any]) -> Tree:
     """One tree from that of each group, its rows in the order of the members."""
     if len(outs) == 1:
         return outs[0]
-    flat, first = tree.flatten(outs[0])
+    flat, first = tree.flatten(outs[0], is_ragged)
     rows = [flat]
     for group, out in zip(groups[1:], outs[1:], strict=True):
-        flat, spec = tree.flatten(out)
+        flat, spec = tree.flatten(out, is_ragged)
         if spec != first:
             raise ValueError(
                 f"Ensemble: members give results of different structure: member "
@@ -131,6 +153,9 @@ def together(groups: Sequence[Group], outs: Sequence[Any]) -> Tree:
     order = np.argsort(np.concatenate([g.places for g in groups])).astype(np.int32)
     joined = []
     for column in zip(*rows, strict=True):
+        if any([is_ragged(x) for x in column]):
+            joined.append(_ragged_together(column, order))
+            continue
         for group, x in zip(groups, column, strict=True):
             if x.shape[1:] != column[0].shape[1:]:
                 raise ValueError(
@@ -140,6 +165,21 @@ def together(groups: Sequence[Group], outs: Sequence[Any]) -> Tree:
                 )
         joined.append(take(concatenate(list(column), 0), order, 0))
     return tree.unflatten(first, joined)
+
+
+def _ragged_together(column: Sequence[Any], order: np.ndarray) -> Tree:
+    """Ragged results of several groups as one, in the order of the members."""
+    for x in column:
+        if not is_ragged(x) or x._inner != column[0]._inner:
+            raise ValueError(
+                f"Ensemble: members give results of different shapes: {column[0]} and {x}; the "
+                f"results of an ensemble are stacked"
+            )
+    most = max([x._most for x in column])
+    values = concatenate([x._rectangle(most) for x in column], 0)
+    lengths = concatenate([x.lengths for x in column], 0)
+    wide = Ragged._of(values, lengths, most, True)._at(order)
+    return wide._packed(sum([x._room for x in column]))
 
 
 class Runner:

@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import greater
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import full
@@ -87,7 +88,8 @@ class _Tracking(Module):
 
 
 def _unbiased(variance: Array, count: int) -> Array:
-    return variance * (count / (count - 1))
+    # One value is refused, but of a count that varies it is not known: its variance, 0, stays.
+    return variance * (count / greater(count - 1, 1))
 
 
 class _BatchNorm(_Tracking):

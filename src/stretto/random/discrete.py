@@ -6,11 +6,13 @@ By the methods that JAX uses, so that the numbers are JAX's.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.arithmetic import add, multiply, subtract
@@ -42,6 +44,10 @@ __all__ = [
     "rademacher",
     "randint",
 ]
+
+
+_SORTS = 3
+"""As many as 2**32 elements need."""
 
 
 def bernoulli(
@@ -327,11 +333,20 @@ def permutation(
 
 def _shuffle(key: Key, x: Array, axis: int) -> Array:
     """Sort by random words, often enough that equal words hardly matter."""
-    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(0xFFFFFFFF))
-    for _ in range(rounds):
+    size: Any = x.size
+    varies = is_size(size)
+    greatest = size.bounds()[1] if varies else size
+    for sorts in range(_SORTS):
+        enough = int(0xFFFFFFFF ** (sorts / 3))  # elements that so many sorts are enough for
+        if greatest <= enough:
+            break
         key, subkey = parts(key, 2)
         words = random_bits(subkey, 32, x.shape, "permutation")
-        _, x = sort_operands((words, x), axis)
+        _, after = sort_operands((words, x), axis)
+        more = (
+            gt(as_value(size), full((), enough, np.dtype(np.int32))) if varies and sorts else None
+        )
+        x = after if more is None else select(broadcast_to(more, x.shape), after, x)
     return x
 
 

@@ -186,3 +186,37 @@ def test_what_is_refused():
         st.vmap(lambda x: x.sum(), in_axes=1)(r)
     with pytest.raises(NotImplementedError, match="neither chunk_size nor axis_name"):
         st.vmap(lambda x: x.sum(), chunk_size=2)(r)
+
+
+def test_one_inside_another():
+    others = st.ragged([snp.ones(4), snp.arange(3.0), snp.ones(1)])
+    x = st.ragged(PARTS)
+
+    def of_one(w, x):
+        by_row = lambda y: ((x @ w).sum(1)[:, None] * y[None]).max(1).sum() + x.shape[0]
+        return st.vmap(by_row)(others).sum()
+
+    wanted = [of_one(W, part) for part in PARTS]
+    np.testing.assert_allclose(st.vmap(of_one, (None, 0))(W, x), wanted, rtol=1e-5)
+    both = st.jit(st.grad(lambda w, x: st.vmap(of_one, (None, 0))(w, x).sum()))
+    slope = sum(st.grad(of_one)(W, part) for part in PARTS)
+    np.testing.assert_allclose(both(W, x), slope, rtol=1e-4)
+    for n, part in zip(LENGTHS, PARTS):
+        any_size = st.jit(of_one, dynamic_axes=(None, {0: "n"}))
+        np.testing.assert_allclose(any_size(W, part), of_one(W, part), rtol=1e-5, err_msg=str(n))
+
+
+def test_results_of_the_size_outside():
+    others = st.ragged([snp.ones(4), snp.arange(3.0)])
+    f = lambda x: st.vmap(lambda y: x * y.sum())(others)
+    x = snp.arange(3.0)
+    np.testing.assert_allclose(st.jit(f, dynamic_axes=({0: "n"},))(x), f(x))
+
+
+def test_what_all_examples_share():
+    x, others = st.ragged(PARTS), st.ragged([snp.ones(4), snp.arange(3.0)])
+    f = lambda x, r: x.sum() + st.vmap(snp.sum)(r).sum()
+    wanted = [f(part, others) for part in PARTS]
+    np.testing.assert_allclose(st.vmap(f, (0, None))(x, others), wanted, rtol=1e-5)
+    np.testing.assert_allclose(st.jit(st.vmap(f, (0, None)))(x, others), wanted, rtol=1e-5)
+    np.testing.assert_allclose(st.vmap(f, (0, None))(snp.arange(2.0), others), [7.0, 8.0])

@@ -3,8 +3,10 @@
 import pickle
 import random
 
+import numpy as np
 import pytest
 
+import stretto as st
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.sizes import (
     exceeds,
@@ -13,6 +15,7 @@ from stretto._engine.core.sizes import (
     lesser,
     size_variable,
     slice_bounds,
+    varying_sizes,
 )
 
 N, M = size_variable("n"), size_variable("m", 0, 10)
@@ -124,3 +127,18 @@ def test_slices_are_pythons():
             if wanted:
                 assert value(start, n, 0) == wanted.start
             assert slice_bounds(part, n)[1] == len(wanted)
+
+
+def test_floats_make_values_of_them():
+    f = st.jit(
+        lambda x: (x.shape[0] * 0.5, 2.5 + x.shape[0], 1.0 - x.shape[0], x.shape[0] - 0.5),
+        dynamic_axes=({0: "n"},),
+    )
+    assert [float(y) for y in f(np.ones(3, np.float32))] == [1.5, 5.5, -2.0, 2.5]
+
+
+def test_names_inside_differ_from_those_outside():
+    with varying_sizes() as outer, varying_sizes() as inner, varying_sizes() as innermost:
+        assert (outer, inner, innermost) == ("", "'", "''")
+    with varying_sizes() as mark:
+        assert mark == ""

@@ -74,3 +74,43 @@ def test_many_orders_in_a_process_are_nothing_to_remark_on():
 def test_what_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
         DataOrder(**{"examples": 10, "batch_size": 5, **options})
+
+
+@pytest.mark.parametrize("kind", ["own", "given", "bootstrap"])
+def test_members_with_examples_of_their_own(kind):
+    order = DataOrder((5, 12, 3), 4, kind, 3, drop_last=False)
+    epoch = np.asarray(order.epoch(KEY, 2))
+    assert order.uneven and order.steps == 3 and epoch.shape == (3, 12)
+    assert order.counts == (5, 12, 3) and order.batch_size_of(2) == 4
+    for member, n in enumerate(order.examples):
+        lone = DataOrder(n, 1, kind, 3)
+        row = lone.epoch(KEY, 2, [member] if lone.each else None)
+        np.testing.assert_array_equal(epoch[member, :n], np.asarray(row).reshape(-1))
+        assert not epoch[member, n:].any()
+    np.testing.assert_array_equal(order.epoch(KEY, 2, [2, 0]), epoch[[2, 0]])
+
+
+def test_as_many_examples_of_their_own():
+    order = DataOrder((5, 5), 2, members=2)
+    assert not order.uneven and order.steps == 2 and order.counts == (4, 4)
+    np.testing.assert_array_equal(order.epoch(KEY, 0), DataOrder(5, 2, members=2).epoch(KEY, 0))
+    given = DataOrder((5, 5), 2, "given", members=2).epoch(KEY, 0)
+    np.testing.assert_array_equal(given, np.tile(np.arange(5), (2, 1)))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"order": "same"}, "each has its own"),
+        ({"members": 3}, "a number for each of 3 members, got 2"),
+        ({"batch_size": 5}, "larger than an epoch of 4"),
+    ],
+)
+def test_numbers_that_do_not_fit(options, match):
+    with pytest.raises(ValueError, match=match):
+        DataOrder(**{"examples": (2, 4), "batch_size": 1, "members": 2} | options)
+
+
+def test_members_that_do_not_share_batches():
+    with pytest.raises(ValueError, match="gives the order of each"):
+        DataOrder((2, 4), 1, members=2).indices(KEY, 0)

@@ -11,10 +11,18 @@ from stretto.ensemble.training.step import _finite_rows, batch_at, noise_key
 def test_batches_from_an_order():
     data = {"x": snp.arange(12.0).reshape(6, 2)}
     own = snp.array([[5, 4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5]])
-    picked = st.jit(batch_at, static_argnums=3)(data, own, 2, 3)["x"]
+    picked = st.jit(batch_at, static_argnums=3)(data, own, 2, 3)[0]["x"]
     np.testing.assert_array_equal(picked[..., 0] // 2, [[3, 2, 1], [2, 3, 4]])
-    same = batch_at(data, own[0], 4, 2)["x"]
+    same = batch_at(data, own[0], 4, 2)[0]["x"]
     np.testing.assert_array_equal(same[:, 0] // 2, [1, 0])
+
+
+def test_what_is_left_of_members_with_different_numbers():
+    data, order = {"x": snp.arange(12.0)}, snp.array([[5, 4, 3, 0], [0, 1, 2, 7]])
+    batch, some = batch_at(data, order, 2, 2, snp.array([3, 4]))
+    assert [x.tolist() for x in batch["x"]] == [[3.0], [2.0, 7.0]] and some.tolist() == [True] * 2
+    batch, some = batch_at(data, order, 2, 2, snp.array([2, 4]))
+    assert batch["x"].lengths.tolist() == [1, 2] and some.tolist() == [False, True]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from stretto._engine.api.arguments import as_values, leaf_names, values_of_tree, without_float0
+from stretto._engine.api.lengths import alike, unified
 from stretto._engine.api.static import Places, others, places_of, rejoined
 from stretto._engine.control import policies as checkpoint_policies
 from stretto._engine.control.checkpoint import Checkpoint
@@ -107,9 +108,11 @@ def checkpoint(
                 return leaf_names(fun, [() if i in fixed else a for i, a in enumerate(args)], named)
 
             values = as_values(leaves, f"checkpoint of {name}", names)
+            pairs = alike(structure, values)
 
             def flat(*leaves: Any) -> Any:
-                all_args, all_named = rejoined(fixed, *tree.unflatten(structure, leaves))
+                own = tree.unflatten(structure, unified(leaves, pairs))
+                all_args, all_named = rejoined(fixed, *own)
                 result = function(*all_args, **all_named)
                 return values_of_tree(without_float0(result), name, "the result")
 

@@ -23,6 +23,7 @@ from stretto._engine.api.arguments import (
     without_float0,
     wraps,
 )
+from stretto._engine.api.lengths import alike, unified
 from stretto._engine.api.static import NONE, Places, places_of, rejoined
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
@@ -166,9 +167,11 @@ def _record_call(
     fixed = {place: s.value for place, s in static}
     dynamic = [() if i in fixed else x for i, x in enumerate(args)]
     names = LeafNames(fun, dynamic, named)
+    pairs = alike(structure, leaves)
 
     def flat(*values: Any) -> Any:
-        all_args, all_named = rejoined(fixed, *tree.unflatten(structure, values))
+        own = tree.unflatten(structure, unified(values, pairs))
+        all_args, all_named = rejoined(fixed, *own)
         result = without_float0(fun(*all_args, **all_named))
         return values_of_tree(result, caller, "the result")
 

@@ -26,6 +26,7 @@ from stretto._engine.api.arguments import (
 from stretto._engine.api.dispatch import Dispatcher, record_of
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.graph import types_of
+from stretto._engine.api.lengths import RAGGED, alike, unified
 from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, as_options, on_device
 from stretto._engine.api.static import Places, no_overlap, places_of, rejoined
@@ -137,7 +138,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         types = tuple([x.type for x in leaves])
         if self._shardings.ins is not None and not traced:
             shardings = self._asked(types, shardings, args, kwargs, static)
-        key: Any = (structure, types, static, settings.key, shardings)  # equals its Signature
+        pairs = alike(structure, leaves) if RAGGED else ()
+        key: Any = (structure, types, static, settings.key, shardings, pairs)  # as a Signature
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(recompilation.Signature(*key), args, kwargs)
@@ -224,7 +226,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         values = {place: static.value for place, static in key.static}
 
         def flat(*leaves: Any) -> Any:
-            dynamic = tree.unflatten(key.structure, leaves)
+            dynamic = tree.unflatten(key.structure, unified(leaves, key.alike))
             if self._plain and not kwargs:
                 out = self._fun(*dynamic)
             else:
@@ -309,7 +311,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             there = shardings_of(leaves)
             if self._shardings.ins is not None:
                 there = self._asked(types, there, args, kwargs, static)
-            key = recompilation.Signature(structure, types, static, settings.key, there)
+            pairs = alike(structure, leaves)
+            key = recompilation.Signature(structure, types, static, settings.key, there, pairs)
             entry = self._entries.get(key) or self._trace(key, args, kwargs)
             return TracedCall(entry, in_tree, types)
 

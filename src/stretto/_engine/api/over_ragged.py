@@ -13,19 +13,18 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.arguments import as_values
+from stretto._engine.api.lengths import same_lengths
 from stretto._engine.api.ragged import Ragged, is_ragged, room_for
 from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.recorder import record
-from stretto._engine.core.sizes import Size, SizeVariable, size_of, size_variable
+from stretto._engine.core.sizes import Size, SizeVariable, size_of, varying_sizes
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.bucket import varying
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
-from stretto._engine.ops.index.gather_scatter import gather
-from stretto._engine.ops.index.geometry import GatherDimensionNumbers
-from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front, reshape
+from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front
 
 __all__ = ["vmap_ragged"]
 
@@ -41,44 +40,53 @@ def vmap_ragged(
     and ``ValueError`` for numbers of examples that differ.
     """
     leaves, structure = tree.flatten((args, kwargs), is_ragged)
-    shaped_args = tree.map(lambda _: 0, args, is_leaf=is_ragged)
-    axes = tree.prefix_leaves(in_axes, shaped_args, "vmap", "in_axes")
-    axes += [0] * (len(leaves) - len(axes))
-    plain = [x if is_ragged(x) else as_value(x, f"vmap of {name}") for x in leaves]
+    axes = _axes(in_axes, args, len(leaves))
+    # One that all examples share is captured, like what the function closes over.
+    moving = [i for i, x in enumerate(leaves) if not (is_ragged(x) and axes[i] is None)]
+    axes = [axes[i] for i in moving]
+    plain = [
+        x if is_ragged(x) else as_value(x, f"vmap of {name}") for x in [leaves[i] for i in moving]
+    ]
     sizes: dict[SizeVariable, Ragged] = {}
+    rows: list[int] = []
     types: list[ArrayType] = []
     counts: set[int] = set()
-    for x, axis in zip(plain, axes, strict=True):
-        if is_ragged(x):
-            if axis != 0:
-                raise ValueError(f"vmap: a ragged array is mapped along axis 0, got {axis}")
-            counts.add(len(x))
-            shape = (_variable(x, sizes), *x._values.shape[1:])
-            types.append(x._values.type.with_shape(shape))
-        elif axis is None:
-            types.append(x.type)
-        else:
-            a = canonical_axis(axis, x.ndim, "vmap")
-            counts.add(x.shape[a])
-            types.append(x.type.with_shape((*x.shape[:a], *x.shape[a + 1 :])))
-    if len(counts) != 1:
-        raise ValueError(f"vmap: the numbers of examples differ: {sorted(counts)}")
-    (count,) = counts
-    structure_out: Any = None
+    with varying_sizes() as mark:
+        for x, axis in zip(plain, axes, strict=True):
+            if is_ragged(x):
+                if axis != 0:
+                    raise ValueError(f"vmap: a ragged array is mapped along axis 0, got {axis}")
+                counts.add(len(x))
+                variable = _variable(x, sizes, mark)
+                rows.append(sizes[variable]._most)
+                types.append(x._values.type.with_shape((size_of(variable), *x._inner)))
+            elif axis is None:
+                types.append(x.type)
+            else:
+                a = canonical_axis(axis, x.ndim, "vmap")
+                counts.add(x.shape[a])
+                types.append(x.type.with_shape((*x.shape[:a], *x.shape[a + 1 :])))
+        if len(counts) != 1:
+            raise ValueError(f"vmap: the numbers of examples differ: {sorted(counts)}")
+        (count,) = counts
+        structure_out: Any = None
 
-    def flat(*examples: Any) -> Any:
-        nonlocal structure_out
-        positional, named = tree.unflatten(structure, examples)
-        outs, structure_out = tree.flatten(fun(*positional, **named))
-        return as_values(outs, name, lambda: ["the result"] * len(outs)), None
+        def flat(*examples: Any) -> Any:
+            nonlocal structure_out
+            filled = list(leaves)
+            for i, x in zip(moving, examples, strict=True):
+                filled[i] = x
+            positional, named = tree.unflatten(structure, filled)
+            outs, structure_out = tree.flatten(fun(*positional, **named))
+            return as_values(outs, name, lambda: ["the result"] * len(outs)), None
 
-    program, _, captured = record(flat, types, (), name)
+        program, _, captured = record(flat, types, (), name)
     variables = tuple(sizes)
     most = tuple([x._most for x in sizes.values()])
-    carriers = []
+    carriers, row = [], iter(rows)
     for x, axis in zip(plain, axes, strict=True):
         if is_ragged(x):
-            carriers.append(x.pad(0, x._most))
+            carriers.append(x._rectangle(next(row)))
         else:
             carriers.append(x if axis is None else move_to_front(x, axis % x.ndim))
     mapped = [axis is not None for axis in axes]
@@ -95,19 +103,22 @@ def vmap_ragged(
     return tree.unflatten(structure_out, results)
 
 
-def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged]) -> Size:
+def _axes(in_axes: Any, args: Any, count: int) -> list[Any]:
+    """The axis of each leaf, a ragged array being one; keyword arguments are mapped along 0."""
+    leaves = tree.map(lambda _: 0, args, is_leaf=is_ragged)
+    axes = tree.prefix_leaves(in_axes, leaves, "vmap", "in_axes")
+    return axes + [0] * (count - len(axes))
+
+
+def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged], mark: str) -> SizeVariable:
     """The size of one of its arrays: the same one for arrays of the same lengths."""
     for variable, other in sizes.items():
-        if x._lengths is other._lengths or _equal(x._lengths, other._lengths):
-            return size_of(variable)
-    size = size_variable("nmklpq"[len(sizes)] if len(sizes) < 6 else f"n{len(sizes)}")
-    sizes[next(size.variables())] = x
-    return size
-
-
-def _equal(one: Any, other: Any) -> bool:
-    known = not (isinstance(one, Tracer) or isinstance(other, Tracer))
-    return known and np.array_equal(np.asarray(one), np.asarray(other))
+        if same_lengths(x._lengths, other._lengths):
+            return variable
+    name = "nmklpq"[len(sizes)] if len(sizes) < 6 else f"n{len(sizes)}"
+    variable = SizeVariable(name + mark)
+    sizes[variable] = x
+    return variable
 
 
 def _result(
@@ -118,7 +129,7 @@ def _result(
     axis: Any,
 ) -> Any:
     """A result for all examples: ragged where its first axis varies."""
-    axes = varying(type)
+    axes = [a for a in varying(type) if any([v in sizes for v in type.shape[a].variables()])]
     if not axes:
         return out if axis == 0 else out[0] if axis is None else move_axis(out, 0, axis % out.ndim)
     if axes != [0] or axis != 0:
@@ -131,7 +142,7 @@ def _result(
     same = [x for v, x in sizes.items() if size == size_of(v)]
     bound = call.bucket.bound(size)
     if same:
-        lengths, room = same[0]._lengths, same[0]._values.shape[0]
+        lengths, room = same[0]._lengths, same[0]._room
     else:
         lengths = _lengths(size, sizes)
         known = None if isinstance(lengths, Tracer) else np.asarray(lengths)
@@ -141,13 +152,7 @@ def _result(
                 f"{int(np.argmax(known < 1))}, and the arrays of a ragged one have at least one"
             )
         room = len(lengths) * bound if known is None else room_for(int(known.sum()))
-    shell = Ragged._of(None, lengths, bound)
-    row, place = shell._rows(room)
-    flat = reshape(out, (out.shape[0] * bound, *out.shape[2:]))
-    numbers = GatherDimensionNumbers(tuple(range(1, flat.ndim)), (0,), (0,))
-    index = reshape(row * bound + place, (room, 1))
-    values = gather(flat, index, numbers, (1, *flat.shape[1:]), mode="fill", fill_value=0)
-    return Ragged._of(values, lengths, bound)
+    return Ragged._of(out, lengths, bound, True)._packed(room)
 
 
 def _lengths(size: Size, sizes: dict[SizeVariable, Ragged]) -> Any:

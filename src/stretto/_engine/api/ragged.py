@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.buckets import Buckets
-from stretto._engine.api.vectorize import RAGGED
+from stretto._engine.api.lengths import RAGGED, same_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, as_value, constant
@@ -27,8 +27,9 @@ from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDi
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.cumulative import cumsum
+from stretto._engine.ops.shape import pad
 
-__all__ = ["Ragged", "is_ragged", "ragged", "room_for"]
+__all__ = ["Ragged", "is_ragged", "ragged", "room_for", "rows_at"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -40,19 +41,32 @@ class Ragged:
     takes it as a mapped argument, for a function of one array.
     """
 
-    __slots__ = ("_lengths", "_most", "_values")
+    __slots__ = ("_lengths", "_most", "_values", "_wide")
 
     _values: Any
-    """The elements, and room behind them, so that few shapes are compiled for."""
+    """The elements, and room behind them, so that few shapes are compiled for. Where it is *wide*,
+    which lasts no longer than a program, a rectangle with an array along each row."""
     _lengths: Any
     _most: int
     """A bucket that all lengths fit into."""
+    _wide: bool
 
     @classmethod
-    def _of(cls, values: Any, lengths: Any, most: int) -> Ragged:
+    def _of(cls, values: Any, lengths: Any, most: int, wide: bool = False) -> Ragged:
         made = object.__new__(cls)
-        made._values, made._lengths, made._most = values, lengths, most
+        made._values, made._lengths, made._most, made._wide = values, lengths, most, wide
         return made
+
+    @property
+    def _inner(self) -> tuple[int, ...]:
+        """The shape of an element."""
+        return self._values.shape[1 + self._wide :]
+
+    @property
+    def _room(self) -> int:
+        """The number of elements that there is room for."""
+        x = self._values
+        return x.shape[0] * x.shape[1] if self._wide else x.shape[0]
 
     @property
     def lengths(self) -> Array:
@@ -66,7 +80,8 @@ class Ragged:
         Raises:
             TracedValueError: the lengths are traced, so that their number is not known.
         """
-        return self._values[: int(self._known().sum())]
+        lengths = self._known()
+        return self._packed(room_for(int(lengths.sum())))._values[: int(lengths.sum())]
 
     @property
     def dtype(self) -> np.dtype:
@@ -76,7 +91,7 @@ class Ragged:
     @property
     def ndim(self) -> int:
         """The number of axes: of the arrays, and one more."""
-        return self._values.ndim + 1
+        return len(self._inner) + 2
 
     @property
     def nbytes(self) -> int:
@@ -88,13 +103,20 @@ class Ragged:
         yield self._lengths
 
     def like(self, other: Ragged) -> Ragged:
-        """Give a derivative the lengths of the array that it is by: lengths have no derivative.
+        """Give it the lengths of another, which must be equal.
+
+        A derivative gets those of the array that it is by, since lengths have no derivative. Where
+        lengths are computed in a transformed function, whether two are equal cannot be known, and
+        this says so.
 
         Args:
-            other: that array.
+            other: the other one.
 
         Returns:
-            The derivative of each array.
+            The same arrays.
+
+        Raises:
+            ValueError: the lengths are known, and differ.
 
         >>> import stretto as st, stretto.numpy as snp
         >>> x = st.ragged([snp.ones(2), snp.ones(1)])
@@ -102,7 +124,12 @@ class Ragged:
         >>> slope.like(x).to_list()
         [Array([1., 1.], dtype=float32), Array([2.], dtype=float32)]
         """
-        return Ragged._of(self._values, other._lengths, other._most)
+        lengths = self._lengths
+        if not (is_float0(lengths) or same_lengths(lengths, other._lengths)) and not any(
+            [isinstance(x, Tracer) for x in (lengths, other._lengths)]
+        ):
+            raise ValueError(f"like: expected equal lengths, got {self} and {other}")
+        return Ragged._of(self._values, other._lengths, other._most, self._wide)
 
     def _known(self) -> np.ndarray:
         if is_float0(self._lengths):
@@ -124,6 +151,8 @@ class Ragged:
         """One of the arrays."""
         lengths = self._known()
         place = range(len(lengths))[index]
+        if self._wide:
+            return self._values[place, : int(lengths[place])]
         start = int(lengths[:place].sum())
         return self._values[start : start + int(lengths[place])]
 
@@ -156,18 +185,62 @@ class Ragged:
             TracedValueError: the lengths are traced, and no length is given.
         """
         longest = int(self._known().max()) if length is None else length
-        x = self._values
-        place = broadcasted_iota(_INT32, (len(self), longest), 1)
-        column = lambda row: broadcast_in_dim(row, place.shape, (0,))
-        inside = lt(place, column(self._lengths))
-        far = full(place.shape, x.shape[0], _INT32)
-        index = select(inside, column(self._starts()) + place, far)
-        element = convert(as_value(value, "pad", "value"), x.dtype)
-        rows = GatherDimensionNumbers(tuple(range(2, x.ndim + 1)), (0,), (0,))
-        places, sizes = reshape(index, (*place.shape, 1)), (1, *x.shape[1:])
-        taken = gather(x, places, rows, sizes, mode="fill", fill_value=0)
-        mask = broadcast_in_dim(inside, taken.shape, (0, 1))
+        taken = self._rectangle(longest)
+        element = convert(as_value(value, "pad", "value"), taken.dtype)
+        mask = broadcast_in_dim(self._inside(longest), taken.shape, (0, 1))
         return select(mask, taken, broadcast_in_dim(element, taken.shape, ()))
+
+    def _inside(self, length: int) -> Any:
+        """Which places of a rectangle are not behind the end of an array."""
+        place = broadcasted_iota(_INT32, (len(self), length), 1)
+        return lt(place, broadcast_in_dim(self._lengths, place.shape, (0,)))
+
+    def _rectangle(self, length: int) -> Any:
+        """The arrays in a rectangle, with anything behind the end of each."""
+        x = self._values
+        if self._wide:
+            rest = [(0, 0, 0)] * (x.ndim - 2)
+            config = [(0, 0, 0), (0, length - x.shape[1], 0), *rest]
+            return x if length == x.shape[1] else pad(x, full((), 0, x.dtype), config)
+        return self._from(self._starts(), self._lengths, length)
+
+    def _from(self, starts: Any, lengths: Any, most: int) -> Any:
+        """The elements from these places on, so many of each, along a last axis.
+
+        Behind them is no element, so that a derivative by padding, which may be anything, is none
+        by an element.
+        """
+        shape = (*starts.shape, most)
+        column = lambda x: broadcast_in_dim(x, shape, tuple(range(starts.ndim)))
+        place = broadcasted_iota(_INT32, shape, len(shape) - 1)
+        nowhere = full(shape, self._values.shape[0], _INT32)
+        index = select(lt(place, column(lengths)), column(starts) + place, nowhere)
+        return rows_at(self._values, index, "fill")
+
+    def _spread(self) -> Ragged:
+        """The same, wide."""
+        return Ragged._of(self._rectangle(self._most), self._lengths, self._most, True)
+
+    def _at(self, places: Any) -> Ragged:
+        """The arrays at these places, wide; places of any shape give as many leading axes."""
+        index = as_value(places)
+        lengths = rows_at(self._lengths, index, "clip")
+        if self._wide:
+            rows = rows_at(self._values, index, "clip")
+        else:
+            rows = self._from(rows_at(self._starts(), index, "clip"), lengths, self._most)
+        return Ragged._of(rows, lengths, self._most, True)
+
+    def _packed(self, room: int) -> Ragged:
+        """The same with one array behind the other, and room for so many elements."""
+        if not self._wide:
+            return self
+        x = self._values
+        row, place = self._rows(room)
+        flat = reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
+        return Ragged._of(
+            rows_at(flat, row * x.shape[1] + place, "fill"), self._lengths, self._most
+        )
 
     def _starts(self) -> Any:
         """Where each array begins."""
@@ -182,11 +255,11 @@ class Ragged:
         marks, numbers = full((count,), 0, _INT32), GatherDimensionNumbers((), (0,), (0,))
         one = full((len(self),), 1, _INT32)
         row = cumsum(scatter_add(marks, ends, one, ScatterDimensionNumbers.of(numbers)), 0)
-        first = gather(self._starts(), reshape(row, (count, 1)), numbers, (1,), mode="clip")
+        first = rows_at(self._starts(), row, "clip")
         return row, subtract(broadcasted_iota(_INT32, (count,), 0), first)
 
     def __repr__(self) -> str:
-        inner = ",".join(map(str, ("*", *self._values.shape[1:])))
+        inner = ",".join(map(str, ("*", *self._inner)))
         if isinstance(self._lengths, Tracer) or is_float0(self._lengths):
             what = "traced" if isinstance(self._lengths, Tracer) else "a derivative"
             return f"Ragged({self.dtype.name}[{len(self)},{inner}], {what})"
@@ -197,8 +270,8 @@ class Ragged:
 
 tree.register_pytree_node(
     Ragged,
-    lambda x: ((x._values, x._lengths), x._most),
-    lambda most, children: Ragged._of(children[0], children[1], most),
+    lambda x: ((x._values, x._lengths), (x._most, x._wide)),
+    lambda how, children: Ragged._of(*children, *how),
 )
 RAGGED.append(Ragged)
 
@@ -206,6 +279,14 @@ RAGGED.append(Ragged)
 def is_ragged(x: Any) -> bool:
     """Whether it is a ragged array: the leaf, for functions of trees."""
     return x.__class__ is Ragged
+
+
+def rows_at(x: Any, index: Any, mode: str) -> Any:
+    """The elements along axis 0 at these places; those out of range by the gather's mode."""
+    outer = index.ndim
+    numbers = GatherDimensionNumbers(tuple(range(outer, outer + x.ndim - 1)), (0,), (0,))
+    places, sizes = reshape(index, (*index.shape, 1)), (1, *x.shape[1:])
+    return gather(x, places, numbers, sizes, mode=mode, fill_value=0 if mode == "fill" else None)
 
 
 def room_for(total: int) -> int:

@@ -26,6 +26,8 @@ class Signature(NamedTuple):
     settings: Any
     shardings: tuple[Any, ...] = ()
     """Where the leaves are, if any of them has a sharding."""
+    alike: tuple[tuple[int, int], ...] = ()
+    """Which leaves are equal lengths of ragged arrays; see ``lengths``."""
 
 
 class _Difference(NamedTuple):

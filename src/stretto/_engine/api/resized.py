@@ -17,13 +17,14 @@ from stretto._engine.api.arguments import as_values
 from stretto._engine.api.buckets import Buckets, dynamic_size
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.jit import Jitted
+from stretto._engine.api.lengths import alike
 from stretto._engine.api.static import Places
 from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Tracer, constant, state
-from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of
+from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of, varying_sizes
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
@@ -85,7 +86,8 @@ class Resized(Jitted[P, R_co]):
         static, dynamic = self._static.separate(args, kwargs, self._name)
         leaves, structure = tree.flatten(dynamic)
         leaves = as_values(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
-        key: Any = (structure, tuple([x.type for x in leaves]), static, settings.key)
+        types = tuple([x.type for x in leaves])
+        key: Any = (structure, types, static, settings.key, alike(structure, leaves))
         plan = self._plans.get(key)
         if plan is None:
             if any([is_size(x.type.size) for x in leaves]):
@@ -105,17 +107,18 @@ class Resized(Jitted[P, R_co]):
 
     def _planned(self, key: Any, args: Any, kwargs: Any) -> _Plan:
         """What is done for arguments of these types."""
-        structure, own_types, static, settings_key = key
+        structure, own_types, static, settings_key, pairs = key
         fixed = dict(static)
         positional = tuple([a for i, a in enumerate(args) if i not in fixed])
         axes = tree.prefix_leaves(self._axes, positional, self._name, "dynamic_axes")
         axes += [None] * (len(own_types) - len(axes))
         names = lambda: self._leaf_names(args, kwargs, static)
         types, sizes = _sized_types(own_types, axes, self._name, names)
-        signature: Any = (structure, types, static, settings_key, ())
+        signature: Any = (structure, types, static, settings_key, (), pairs)
         entry = self._entries.get(signature)
         if entry is None:
-            entry = self._trace(recompilation.Signature(*signature), args, kwargs)
+            with varying_sizes():
+                entry = self._trace(recompilation.Signature(*signature), args, kwargs)
         variables = tuple(sizes)
         most = tuple([self._buckets.size(n) for n in sizes.values()])
         call = SizedCall(entry.program, variables, most)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from stretto._engine.api.arguments import leaf_names, values_of_tree, wraps
+from stretto._engine.api.lengths import alike, unified
 from stretto._engine.control.shard_map import ShardMap, explicit
 from stretto._engine.core import tree
 from stretto._engine.core.config import config, over_axis
@@ -98,8 +99,11 @@ def shard_map(
             check_split(sharding, value.shape, f"{caller}: {name}, {value.type},")
             parts.append(value.type.with_shape(sharding.shard_shape(value.shape)))
 
+        pairs = [(i, j) for i, j in alike(structure, values) if ins[i] == ins[j]]
+
         def flat(*xs: Any) -> Any:
-            return values_of_tree(function(*tree.unflatten(structure, xs)), caller, "the result")
+            own = tree.unflatten(structure, unified(xs, pairs))
+            return values_of_tree(function(*own), caller, "the result")
 
         recorded: Any = lambda: record(flat, parts, names, name_of(function))
         for axis in reversed(axes):

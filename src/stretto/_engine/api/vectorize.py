@@ -22,6 +22,7 @@ from stretto._engine.api.arguments import (
     without_float0,
     wraps,
 )
+from stretto._engine.api.lengths import RAGGED
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
@@ -36,7 +37,7 @@ if TYPE_CHECKING:  # loaded when there are ragged arrays
 else:
     over_ragged = LazyModule("stretto._engine.api.over_ragged")
 
-__all__ = ["RAGGED", "vmap"]
+__all__ = ["vmap"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -173,10 +174,6 @@ def vmap(
         return tree.unflatten(out_structure, placed)
 
     return vmap_fun
-
-
-RAGGED: list[type] = []
-"""The class of ragged arrays, once there are any."""
 
 
 def _holds_ragged(args: Any) -> bool:

@@ -12,10 +12,9 @@ from typing import Any
 
 from stretto._engine.control.family import ControlFlow
 from stretto._engine.core.config import config
-from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Program
-from stretto._engine.core.sizes import SizeVariable
+from stretto._engine.core.sizes import Size, SizeVariable
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.bucket import Bucket
@@ -23,7 +22,7 @@ from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.padded import padded_program
+from stretto._engine.transforms.padded import padded_program, variables_of
 from stretto._engine.transforms.transpose import transpose_program
 from stretto._engine.transforms.vmap import vmap_program
 
@@ -69,9 +68,16 @@ class SizedCall(ControlFlow):
         return Bucket(dict(zip(self.variables, self.most, strict=True)), {})
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """Carriers of the results."""
-        outs = map(self.bucket.carrier, self.program.out_types)
-        return tuple([t.with_shape((*self.batch, *t.shape)) for t in outs])
+        """Carriers of the results; sizes that vary outside of the call still do."""
+        bucket, own = self.bucket, set(self.variables)
+
+        def most(n: Any) -> Any:
+            inside = own.intersection(n.variables()) if isinstance(n, Size) else own
+            return bucket.bound(n) if inside else n
+
+        return tuple(
+            [t.with_shape((*self.batch, *map(most, t.shape))) for t in self.program.out_types]
+        )
 
     def fixed(self) -> Program:
         """The program of fixed sizes."""
@@ -189,8 +195,16 @@ class SizedCall(ControlFlow):
         return outs, tuple([0 if m else None for m in mask])
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """Refused: sizes inside of sizes."""
-        raise MissingRuleError(
-            "a function with sizes that vary was called inside of another one: call the function "
-            "that it was made from, whose sizes vary as those of its arguments do"
+        """The same call, to which sizes that vary outside of it are given, too."""
+        count, own = len(self.variables), set(self.variables)
+        outer = [v for v in variables_of(self.program) if v not in own]
+        if not outer:
+            return self(*args)
+        call = SizedCall(
+            self.program,
+            (*self.variables, *outer),
+            (*self.most, *[at.most[v] for v in outer]),
+            self.batch,
+            tuple([(*o[:count], *[False] * len(outer), *o[count:]) for o in self.over]),
         )
+        return call(*args[:count], *[at.values[v] for v in outer], *args[count:])

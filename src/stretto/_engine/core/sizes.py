@@ -8,8 +8,10 @@ whether one is less than another, follows from their bounds or is refused. Next,
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -29,6 +31,7 @@ __all__ = [
     "size_of",
     "size_variable",
     "slice_bounds",
+    "varying_sizes",
 ]
 
 
@@ -74,6 +77,26 @@ Dimension: TypeAlias = "int | Size"
 def size_variable(name: str, least: int = 1, most: float = math.inf) -> Size:
     """The size that is one variable."""
     return size_of(SizeVariable(name, least, most))
+
+
+class _Traces(threading.local):
+    depth = 0
+
+
+_TRACES = _Traces()
+
+
+@contextlib.contextmanager
+def varying_sizes() -> Iterator[str]:
+    """While a function of sizes that vary is traced: what to put behind its names for them.
+
+    So that they differ from those of the functions in which it is traced.
+    """
+    _TRACES.depth += 1
+    try:
+        yield "'" * (_TRACES.depth - 1)
+    finally:
+        _TRACES.depth -= 1
 
 
 def size_of(factor: Factor) -> Size:
@@ -175,6 +198,8 @@ class Size:
     # Arithmetic
 
     def __add__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return _VALUE[0](self) + other
         if other.__class__ is not Size and not _is_integer(other):
             return NotImplemented
         return _sum([*self.terms, *_terms(other)])
@@ -188,6 +213,8 @@ class Size:
         return self
 
     def __sub__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return _VALUE[0](self) - other
         if other.__class__ is not Size and not _is_integer(other):
             return NotImplemented
         return _sum([*self.terms, *[(m, -c) for m, c in _terms(other)]])
@@ -196,6 +223,8 @@ class Size:
         return (-self).__add__(other)
 
     def __mul__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return _VALUE[0](self) * other
         if other.__class__ is not Size and not _is_integer(other):
             return NotImplemented
         pairs = [(a, b) for a in self.terms for b in _terms(other)]

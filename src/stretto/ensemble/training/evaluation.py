@@ -11,16 +11,20 @@ from typing import Any
 
 import numpy as np
 
+import stretto.numpy as snp
 from stretto._engine.api.jit import jit
+from stretto._engine.api.lengths import alike, unified
+from stretto._engine.api.ragged import is_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.typing import Key, Tree
-from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.over_mesh import OverMesh, mapped
+from stretto.ensemble.training.examples import Own, rows_of
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
 from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import Pack, TrainState
+from stretto.ensemble.training.step import batch_at
 from stretto.random.keys import fold_in
 
 __all__ = ["Evaluator"]
@@ -63,22 +67,29 @@ class Evaluator:
 
     def __call__(self, state: TrainState, data: Tree, batch_size: int) -> dict[str, np.ndarray]:
         """By name, the means for all members in their order; NaN for those not trained any more."""
-        total, over = tree.leaves(data)[0].shape[0], state.layout.over
+        own, over = isinstance(data, Own), state.layout.over
+        total: Any = np.asarray(data.counts) if own else len(tree.leaves(data, is_ragged)[0])
         scores: dict[str, np.ndarray] = {}
         for pack in state.packs:
             active = read(pack.rows.active)
             if not active.any():
                 continue
+            here: Any = total[list(pack.group.places)] if own else total
             sums: Any = None
-            for start in range(0, total, batch_size):
-                size = min(batch_size, total - start)
+            for start in range(0, np.max(here), batch_size):
+                sizes = np.clip(here - start, 0, batch_size)
                 with config(recompilation_warning=0, **dict(state.layout.options)):
+                    size = int(np.max(sizes))
                     part = self._part(pack, data, np.int32(start), state.key, size, over)
-                more = {n: read(x).astype(np.float64) * size for n, x in part.items()}
+                # A member with none left was computed on one that is not its own.
+                more = {
+                    n: np.where(sizes > 0, read(x).astype(np.float64), 0) * sizes
+                    for n, x in part.items()
+                }
                 sums = more if sums is None else {n: sums[n] + more[n] for n in sums}
             for name, x in (sums or {}).items():
-                here = scores.setdefault(name, np.full(state.size, np.nan, np.float32))
-                here[list(pack.group.places)] = np.where(active, x / total, np.nan)
+                scored = scores.setdefault(name, np.full(state.size, np.nan, np.float32))
+                scored[list(pack.group.places)] = np.where(active, x / here, np.nan)
         return scores
 
     def _on_part(
@@ -90,11 +101,14 @@ class Evaluator:
         size: int,
         over: OverMesh | None,
     ) -> dict[str, Any]:
-        batch = tree.map(lambda x: dynamic_slice_in_dim(x, start, size), data)
+        arrays, axis = _part_of(pack, data, start, size)
+        parts, structure = tree.flatten(arrays, lambda x: axis == 0 and is_ragged(x))
+        pairs = alike(structure, parts)
         group = dataclasses.replace(pack.group, structure=in_mode(pack.group, False))
         key = fold_in(fold_in(key, _STREAM), start)
 
-        def of_one(own: Tree, number: Tree, extra: Tree) -> dict[str, Any]:
+        def of_one(own: Tree, number: Tree, extra: Tree, parts: list[Any]) -> dict[str, Any]:
+            batch = tree.unflatten(structure, unified(parts, pairs))
             by_name = {**own, **pack.shared, **pack.fixed}
             noise = fold_in(key, number)
             value, beside, _ = loss_of(self._loss, group, by_name, batch, extra, noise)
@@ -106,5 +120,20 @@ class Evaluator:
             return metrics
 
         rows = pack.rows
-        run = mapped(of_one, 0, 0, pack.group.size, None, over)
-        return run({**rows.own, **rows.kept}, rows.number, rows.extra)
+        run = mapped(of_one, (0, 0, 0, axis), 0, pack.group.size, None, over)
+        return run({**rows.own, **rows.kept}, rows.number, rows.extra, parts)
+
+
+def _part_of(pack: Pack, data: Tree, start: Tree, size: int) -> tuple[Tree, int | None]:
+    """So many examples from a place, and the axis of the members where each has its own."""
+    if not isinstance(data, Own):
+        places = start + snp.arange(size, dtype=np.int32)
+        return rows_of(data, places), None
+    members = np.asarray(pack.group.places, np.int32)
+    counts = np.asarray(data.counts, np.int32)[members]
+    first = snp.take(data.starts, members, 0)[:, None]
+    places = start + snp.arange(size, dtype=np.int32)
+    picked = first + snp.minimum(places, counts[:, None] - 1)
+    uneven = len(set(data.counts)) > 1
+    left = snp.asarray(counts) if uneven else None
+    return batch_at(data.data, picked, np.int32(0), size, left - start if uneven else None)[0], 0

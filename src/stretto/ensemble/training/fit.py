@@ -18,6 +18,8 @@ import numpy as np
 
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.jit import jit
+from stretto._engine.api.lengths import alike, unified
+from stretto._engine.api.ragged import Ragged, is_ragged
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
@@ -34,8 +36,10 @@ from stretto.ensemble.training.examples import (
     checksum,
     examples_of,
     is_examples,
+    own_examples_of,
     refuse_list,
     refuse_table,
+    with_rectangles,
 )
 from stretto.ensemble.training.loop import Loop
 from stretto.ensemble.training.order import ORDERS, DataOrder
@@ -88,7 +92,8 @@ def fit(
     batch_size: int | None = None,
     order: str | None = None,
     fraction: float = 1.0,
-    drop_last: bool = True,
+    drop_last: bool | None = None,
+    each: bool = False,
     key: Key | None = None,
     hyperparams: Mapping[str, Any] | None = None,
     per_member: Mapping[str, Any] | None = None,
@@ -121,7 +126,8 @@ def fit(
             the parameters.
         data: an array, or a tuple or dictionary of arrays, with examples along axis 0 (a dictionary
             is one argument of the loss); or any other iterable, which gives the batches of an epoch
-            each time it is iterated over: for data larger than the device.
+            each time it is iterated over: for data larger than the device. The examples of a ragged
+            array differ in length, and the loss gets those of a batch as a ragged array.
         optimiser: a transformation such as ``optim.adamw(1e-3)``, applied to each member alone;
             with ``hyperparams``, the function that makes one: ``optim.adamw``.
         epochs: how often to go through the data, or
@@ -132,7 +138,13 @@ def fit(
             batch, or ``"own"``, its arrays have the members along axis 0.
         fraction: the size of a bootstrap sample, relative to the data.
         drop_last: leave out examples that do not fill a whole batch at an epoch's end. Otherwise
-            there is a smaller batch, and a second program.
+            there is a smaller batch, and a second program. By default ``True``, but not where
+            members have different numbers of examples.
+        each: whether each member has data of its own, for training and validation: arrays have the
+            members along axis 0 and their examples along axis 1, or are ragged, with an array of
+            examples for each member. Where they have different numbers, an epoch has as many steps
+            as the most need; a member that has seen all of its own rests until the next, and none
+            is repeated.
         key: where order and random numbers come from; ``None`` draws from the ambient stream.
         hyperparams: arguments of ``optimiser``; arrays and lists have an entry for each member.
         per_member: arrays with an entry for each member, which the loss gets by name.
@@ -218,11 +230,14 @@ def fit(
         early_stopping=early_stopping is not None,
     )
     plan, first, data = _planned(
-        loss, data, order, batch_size, len(ensemble), fraction, drop_last, over
+        loss, data, order, batch_size, len(ensemble), fraction, drop_last, each, over
     )
+    own = each
     each = order == "own" if plan is None else plan.each
     part = validation_batch_size or _USUAL_PART
-    if validation is not None:
+    if validation is not None and own:
+        validation = own_examples_of(validation, len(ensemble), "validation")
+    elif validation is not None:
         validation, _ = examples_of(validation, "validation")
     state = trainer.start(ensemble, key)
     examples = [_types(first, p.group.size if each else None) for p in state.packs]
@@ -317,19 +332,34 @@ def _planned(
     batch_size: int | None,
     members: int,
     fraction: float,
-    drop_last: bool,
+    drop_last: bool | None,
+    each: bool,
     over: OverMesh | None,
 ) -> tuple[DataOrder | None, Tree, Tree]:
     """The order of examples, if it is ours; the types of a member's batch; and the data."""
     if is_examples(data):
-        data, count = examples_of(data, "data")
+        if each:
+            data = own_examples_of(data, members, "data")
+            count: Any = data.counts
+        else:
+            data, count = examples_of(data, "data")
+        if drop_last is None:
+            drop_last = not (each and len(set(count)) > 1)
         plan = _order(count, batch_size, order or "own", members, fraction, drop_last)
         for step in (0, plan.steps - 1):
             check_examples(over, plan.batch_size_of(step), "fit")
-        size = plan.batch_size
-        return plan, tree.map(lambda x: ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), data), data
+        if plan.uneven:
+            _refuse_starved(plan)
+            _refuse_parts(over, plan)
+        return plan, _batch_of(plan, data.data if each else data), data
+    if each:
+        raise ValueError(
+            f"fit: each=True is for arrays with the members along axis 0, or ragged ones; for an "
+            f"iterable whose batches have them say order='own'; got {type(data).__name__}"
+        )
     first, data = _first(_iterable(loss, data, order, batch_size))
     if order == "own":
+        first = with_rectangles(first)
         _refuse_others_than_members(first, members)
         first = tree.map(lambda x: x[0], first)
     if over is not None:
@@ -337,8 +367,53 @@ def _planned(
     return None, first, data
 
 
+def _batch_of(plan: DataOrder, data: Tree) -> Tree:
+    """The types of a member's batch."""
+    size, of = plan.batch_size, ShapeDtypeStruct
+    left = of((), np.int32)
+
+    def one(x: Tree) -> Tree:
+        if is_ragged(x):
+            wide = of((size, x._most, *x._inner), x.dtype)
+            return Ragged._of(wide, of((size,), x.lengths.dtype), x._most, True)
+        rows = of((size, *x.shape[1:]), x.dtype)
+        return Ragged._of(rows, left, size, True) if plan.uneven else rows
+
+    leaves, structure = tree.flatten(data)
+    types = tree.map(one, data, is_leaf=is_ragged)
+    return tree.unflatten(
+        tree.structure(types), unified(tree.leaves(types), alike(structure, leaves))
+    )
+
+
+def _refuse_starved(plan: DataOrder) -> None:
+    """Raise ``ValueError`` where a member would never have a whole batch."""
+    for member, n in enumerate(plan.counts):
+        if not n:
+            raise ValueError(
+                f"fit: member {member} has {plan.sizes[member]} examples, which do not fill a "
+                f"batch of {plan.batch_size}, and drop_last=True: give drop_last=False, or a "
+                f"batch_size of at most {min(plan.sizes)}"
+            )
+
+
+def _refuse_parts(over: OverMesh | None, plan: DataOrder) -> None:
+    """Raise ``NotImplementedError`` where devices would have parts of batches that differ."""
+    if over is not None and over.data is not None:
+        raise NotImplementedError(
+            f"fit: members have different numbers of examples, {plan.sizes}, whose batches the "
+            f"axis {over.data!r} of {over.mesh} cannot split evenly: leave the axis out, and split "
+            f"the members alone"
+        )
+
+
 def _order(
-    count: int, batch_size: int | None, order: str, members: int, fraction: float, drop_last: bool
+    count: int | tuple[int, ...],
+    batch_size: int | None,
+    order: str,
+    members: int,
+    fraction: float,
+    drop_last: bool,
 ) -> DataOrder:
     try:
         plan = DataOrder(count, 1, order, members, fraction, drop_last)
@@ -379,7 +454,9 @@ def _first(data: Tree) -> tuple[Any, Any]:
 def _types(batch: Tree, each: int | None) -> Tree:
     """The types of a batch; with ``each``, where the members are to be put along axis 0."""
     front = () if each is None else (each,)
-    return tree.map(lambda x: ShapeDtypeStruct((*front, *x.shape), x.dtype), batch)
+    leaves, structure = tree.flatten(batch)
+    types = [ShapeDtypeStruct((*front, *x.shape), x.dtype) for x in leaves]
+    return tree.unflatten(structure, unified(types, alike(structure, leaves)))
 
 
 def _refuse_others_than_members(batch: Tree, members: int) -> None:

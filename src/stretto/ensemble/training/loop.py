@@ -20,7 +20,7 @@ from stretto._engine.core.typing import Array, Tree
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, report_new
 from stretto.ensemble.training.evaluation import Evaluator
-from stretto.ensemble.training.examples import batches_of
+from stretto.ensemble.training.examples import Own, batches_of, with_rectangles
 from stretto.ensemble.training.history import with_entry
 from stretto.ensemble.training.order import DataOrder
 from stretto.ensemble.training.over_devices import put_state, with_company
@@ -116,7 +116,7 @@ class Loop:
                 self._step(functools.partial(self._on_batch, batch), last)
                 yield
             return
-        orders: dict[Any, tuple[Array, Array]] = {}
+        orders: dict[Any, tuple[Any, ...]] = {}
         first = np.int32(self.state.first)
         for i in range(number, self._order.steps):
             sizes = (self._order.batch_size, self._order.batch_size_of(i))
@@ -128,7 +128,7 @@ class Loop:
 
     def _in_order(
         self,
-        orders: dict[Any, tuple[Array, Array]],
+        orders: dict[Any, tuple[Any, ...]],
         first: np.int32,
         sizes: tuple[int, int],
         pack: Pack,
@@ -136,21 +136,35 @@ class Loop:
     ) -> tuple[Pack, dict[str, Array]]:
         assert self._order is not None
         # Of all members, also those that have stopped, so that one program serves all epochs.
-        places = pack.group.places
+        places, data = pack.group.places, self._data
+        if isinstance(data, Own):
+            data = data.data
         if not orders:
             order = self._order.epoch(self.state.key, self.state.epoch)
+            if isinstance(self._data, Own):
+                order = order + self._data.starts[:, None]
+            if self._order.uneven:  # whole batches, of which members see what they have left
+                room = self._order.steps * self._order.batch_size - order.shape[1]
+                order = snp.pad(order, ((0, 0), (0, max(0, room))))
             orders["all"] = order, self._put(snp.asarray(first))
         if places not in orders:
             order, start = orders["all"]
+            rows = np.asarray(places, np.int32)
             if self._order.each and len(places) < self.state.size:
-                order = snp.take(order, np.asarray(places, np.int32), 0)
-            orders[places] = self._put(order, rows=self._order.each), start
-        order, start = orders[places]
-        return self._trainer.in_order(pack, sums, self._data, order, start, self.state.key, sizes)
+                order = snp.take(order, rows, 0)
+            counts = None
+            if self._order.uneven:
+                counts = snp.asarray(np.asarray(self._order.counts, np.int32)[rows])
+            each = self._order.each
+            orders[places] = self._put(order, each), self._put(counts, each), start
+        order, counts, start = orders[places]
+        return self._trainer.in_order(pack, sums, data, order, counts, start, self.state.key, sizes)
 
     def _on_batch(
         self, batch: Tree, pack: Pack, sums: dict[str, Array]
     ) -> tuple[Pack, dict[str, Array]]:
+        if self._each:
+            batch = with_rectangles(batch)
         if self._each and pack.group.size != self.state.size:
             places = np.asarray(pack.group.places, np.int32)
             batch = tree.map(lambda x: snp.take(x, places, 0), batch)

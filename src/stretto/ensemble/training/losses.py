@@ -18,7 +18,10 @@ from stretto.nn.module import Module
 from stretto.nn.updating import updates_of
 from stretto.random.streams import keys
 
-__all__ = ["arguments_of", "in_mode", "loss_of", "modes_of", "scalar"]
+__all__ = ["COUNT", "arguments_of", "in_mode", "loss_of", "modes_of", "scalar"]
+
+COUNT = "number of steps"
+"""What sums of metrics call their number."""
 
 
 def arguments_of(batch: Tree) -> tuple[Any, ...]:
@@ -51,8 +54,8 @@ def loss_of(
         value, metrics = out
     caller = f"fit: {name_of(loss)}"
     value = scalar(value, caller, "gives", real=True)
-    if "loss" in metrics:
-        raise ValueError(f"{caller} gives a metric called 'loss', which is the name of its value")
+    for name in {"loss", COUNT} & metrics.keys():
+        raise ValueError(f"{caller} gives a metric called {name!r}, which is a name of our own")
     metrics = {n: scalar(x, caller, f"gives the metric {n!r} as") for n, x in metrics.items()}
     after = dict(zip(group.names, group.leaves_of(member), strict=True))
     for name, shared, before in zip(group.names, group.shared, arrays, strict=True):

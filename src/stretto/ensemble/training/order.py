@@ -14,6 +14,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.jit import jit
+from stretto._engine.api.ragged import Ragged
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
@@ -33,7 +34,8 @@ class DataOrder:
     """Which examples each member of an ensemble sees, batch after batch.
 
     Args:
-        examples: how many there are.
+        examples: how many there are; or, where each member has its own, a tuple with the number of
+            each.
         batch_size: examples in a batch.
         order: ``"own"``, each member a shuffle of its own, new at every epoch; ``"same"``, one
             shuffle for all members; ``"bootstrap"``, each member shuffles of a sample of its own,
@@ -44,6 +46,9 @@ class DataOrder:
         drop_last: leave out what fills no whole batch (others each time, where it is shuffled);
             otherwise an epoch ends with a smaller batch.
 
+    Where members have different numbers, an epoch has as many steps as the one with the most needs,
+    and a member that has seen all of its own takes no more of them.
+
     Raises:
         ValueError: a batch would be larger than an epoch, or an argument is out of range.
 
@@ -53,7 +58,7 @@ class DataOrder:
     (2, (2, 3, 2))
     """
 
-    examples: int
+    examples: int | tuple[int, ...]
     batch_size: int
     order: str = "own"
     members: int = 1
@@ -61,8 +66,20 @@ class DataOrder:
     drop_last: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("examples", "batch_size", "members"):
+        own = self.examples if isinstance(self.examples, tuple) else None
+        for n in (self.examples,) if own is None else own:
+            count(n, "DataOrder", "examples", 1)
+        for name in ("batch_size", "members"):
             count(getattr(self, name), "DataOrder", name, 1)
+        if own is not None and len(own) != self.members:
+            raise ValueError(
+                f"DataOrder: examples must have a number for each of {self.members} members, got "
+                f"{len(own)}"
+            )
+        if own is not None and self.order == "same":
+            raise ValueError(
+                "DataOrder: order='same' shows all members the same examples, and each has its own"
+            )
         if self.order not in ORDERS:
             raise ValueError(f"DataOrder: order must be one of {ORDERS}, got {self.order!r}")
         if self.fraction != 1 and self.order != "bootstrap":
@@ -78,22 +95,39 @@ class DataOrder:
             )
 
     @property
-    def size(self) -> int:
-        """How many examples a member sees in an epoch, if none is dropped."""
+    def sizes(self) -> tuple[int, ...]:
+        """How many examples each member sees in an epoch, if none is dropped."""
+        own = self.examples if isinstance(self.examples, tuple) else (self.examples,) * self.members
         if self.order == "bootstrap":
-            return max(1, round(self.fraction * self.examples))
-        return self.examples
+            return tuple([max(1, round(self.fraction * n)) for n in own])
+        return own
+
+    @property
+    def size(self) -> int:
+        """The greatest number of examples that a member sees in an epoch, if none is dropped."""
+        return max(self.sizes)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether members see different numbers of examples."""
+        return len(set(self.sizes)) > 1
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many examples each member sees in an epoch."""
+        if not self.drop_last:
+            return self.sizes
+        return tuple([n // self.batch_size * self.batch_size for n in self.sizes])
 
     @property
     def steps(self) -> int:
         """How many batches an epoch has."""
-        whole, rest = divmod(self.size, self.batch_size)
-        return whole + (bool(rest) and not self.drop_last)
+        return -(-max(self.counts) // self.batch_size)
 
     @property
     def each(self) -> bool:
         """Whether each member has an order of its own."""
-        return self.order in ("own", "bootstrap")
+        return self.order in ("own", "bootstrap") or isinstance(self.examples, tuple)
 
     def batch_size_of(self, step: int) -> int:
         """Return how many examples the batch at this step of an epoch has.
@@ -102,8 +136,10 @@ class DataOrder:
             step: from 0.
 
         Returns:
-            The number of examples.
+            The number of examples; where it differs between members, the most that one can have.
         """
+        if self.uneven:
+            return self.batch_size
         return min(self.batch_size, self.size - step * self.batch_size)
 
     def epoch(self, key: Key, epoch: int, members: Sequence[int] | None = None) -> Array:
@@ -115,7 +151,8 @@ class DataOrder:
             members: those wanted; by default all.
 
         Returns:
-            (members, size), or (size,) where all members see the same; int32.
+            (members, size), or (size,) where all members see the same; int32. Places in a member's
+                own examples, where it has its own; 0 behind the end of those that have fewer.
         """
         numbers = np.arange(self.members) if members is None else np.asarray(members)
         with config(recompilation_warning=0):  # one program for each order is meant
@@ -132,7 +169,15 @@ class DataOrder:
         Returns:
             (steps, members, batch_size), or (steps, batch_size) where all members see the same;
                 int32.
+
+        Raises:
+            ValueError: members see different numbers of examples.
         """
+        if self.uneven:
+            raise ValueError(
+                f"DataOrder: members see {self.sizes} examples, so that they do not share whole "
+                f"batches; epoch() gives the order of each"
+            )
         order = self.epoch(key, epoch, members)
         steps = self.size // self.batch_size
         whole = order[..., : steps * self.batch_size]
@@ -142,20 +187,30 @@ class DataOrder:
 
 def _epoch(order: DataOrder, key: Key, epoch: ArrayLike, members: ArrayLike) -> Array:
     places = snp.arange(order.size, dtype=_INT32)
-    if order.order == "given":
+    numbers = as_value(members, "DataOrder", "members")
+    if order.order == "given" and not order.each:
         return places
     if order.order == "same":
         return permutation(fold_in(fold_in(key, 0), epoch), places)
 
-    def of_member(member: Array) -> Array:
+    def of_member(member: Array, places: Array, examples: Array) -> Array:
+        if order.order == "given":
+            return places
         # One stream for the sample, which stays, and one for the shuffles of the epochs.
         shuffle = permutation(fold_in(fold_in(fold_in(key, 1), member), epoch), places)
         if order.order == "own":
             return shuffle
-        sample = randint(fold_in(fold_in(key, 2), member), (order.size,), 0, order.examples, _INT32)
+        sample = randint(fold_in(fold_in(key, 2), member), places.shape, 0, examples, _INT32)
         return snp.take(sample, shuffle, 0)
 
-    return vmap(of_member)(as_value(members, "DataOrder", "members"))
+    if not order.uneven:
+        number = order.examples[0] if isinstance(order.examples, tuple) else order.examples
+        return vmap(lambda member: of_member(member, places, number))(numbers)
+    rows = snp.broadcast_to(places, (numbers.shape[0], order.size))
+    sizes, own = [snp.take(np.asarray(x, _INT32), numbers) for x in (order.sizes, order.examples)]
+    return vmap(of_member)(numbers, Ragged._of(rows, sizes, order.size, True), own).pad(
+        0, order.size
+    )
 
 
 _EPOCH = jit(_epoch, static_argnums=0)

@@ -109,7 +109,7 @@ def with_company(over: OverMesh | None, pack: Pack, running: Sequence[bool]) -> 
 
 
 def on_each_device(
-    over: OverMesh, step: Callable[..., Any], pack: Pack, *inputs: tuple[Tree, PartitionSpec]
+    over: OverMesh, step: Callable[..., Any], pack: Pack, *inputs: tuple[Tree, Tree]
 ) -> Tree:
     """The pack, and arrays with a row for each member, after a step on each device's part of both.
 

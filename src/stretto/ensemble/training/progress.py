@@ -21,6 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from stretto.ensemble.training.losses import COUNT
 from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import TrainState
 
@@ -131,9 +132,9 @@ def means(state: TrainState) -> dict[str, np.ndarray]:
     for pack, sums in zip(state.packs, state.sums, strict=True):
         if not sums:
             continue
-        count = read(sums["count"])
+        count = read(sums[COUNT])
         for name, x in sums.items():
-            if name != "count":
+            if name != COUNT:
                 here = by_name.setdefault(name, np.full(state.size, np.nan, np.float32))
                 mean = read(x) / np.maximum(count, 1)
                 here[list(pack.group.places)] = np.where(count > 0, mean, np.nan)

@@ -17,6 +17,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.derivatives import value_and_grad
+from stretto._engine.api.lengths import alike, unified
+from stretto._engine.api.ragged import Ragged, is_ragged
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
@@ -24,6 +26,7 @@ from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.over_mesh import OverMesh
+from stretto.ensemble.training.examples import rows_of
 from stretto.ensemble.training.losses import loss_of
 from stretto.ensemble.training.over_devices import (
     everywhere,
@@ -70,46 +73,57 @@ def noise_key(key: Key, step: ArrayLike, member: ArrayLike) -> Key:
     return fold_in(fold_in(fold_in(key, _NOISE), step), member)
 
 
-def batch_at(data: Tree, order: Array, start: ArrayLike, size: int) -> Tree:
-    """The ``size`` examples from place ``start`` of an order, for each member that has its own."""
+def batch_at(
+    data: Tree, order: Array, start: ArrayLike, size: int, counts: Array | None = None
+) -> tuple[Tree, Array | None]:
+    """The ``size`` examples from place ``start`` of an order, for each member that has its own.
+
+    With ``counts``, how many each member sees in all, each array is ragged: of the examples that
+    are left for each, one at least. Second, which members had any left; ``None`` for all.
+    """
     picked = dynamic_slice_in_dim(order, start, size, order.ndim - 1)
-    flat = picked.reshape(-1)  # twice as fast on the CPU as rows and columns
-
-    def rows(x: Array) -> Array:
-        return x.at[flat].get(mode="promise_in_bounds").reshape(*picked.shape, *x.shape[1:])
-
-    return tree.map(rows, data)
+    batch = rows_of(data, picked)
+    if counts is None:
+        return batch, None
+    left = snp.clip(counts - start, 0, size)
+    some = snp.maximum(left, 1)
+    return tree.map(lambda x: Ragged._of(x, some, size, True), batch), left > 0
 
 
 def advanced(
-    rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key
+    rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key, some: Array | None = None
 ) -> tuple[Pack, dict[str, Array], Array]:
     """The pack after a step, the loss and metrics of each member, and which of them took it.
 
     With ``each`` the arrays of the batch have the members along axis 0. Over a mesh these are the
-    members and the part of the batch of one device.
+    members and the part of the batch of one device. ``some`` says which members have a batch; the
+    others rest.
     """
     rows, over = pack.rows, rules.over
+    running = rows.active if some is None else snp.logical_and(rows.active, some)
     whole = pack
     if over is not None and over.split == "parameters":
         whole = pack.replace(own=gathered(over, rows.own, rules.shapes))
-    losses, metrics, after, grads, shared_grads = _gradients(rules, whole, batch, each, key)
+    losses, metrics, after, grads, shared_grads = _gradients(
+        rules, whole, batch, each, key, running
+    )
     own, optimiser = rows.own, rows.optimiser
     if rows.own:
         own, optimiser, grads = _updated(rules, pack, grads, losses)
     shared, shared_optimiser = pack.shared, pack.shared_optimiser
     if pack.shared:
-        count = snp.maximum(everywhere(over, rows.active.sum()), 1)
+        count = snp.maximum(everywhere(over, running.sum()), 1)
         shared_grads = tree.map(lambda g: everywhere(over, g), shared_grads)
         mean = tree.map(lambda g: g / count, shared_grads)
-        value = everywhere(over, snp.where(rows.active, losses, 0).sum()) / count
+        value = everywhere(over, snp.where(running, losses, 0).sum()) / count
         updates, shared_optimiser = rules.shared.update(mean, shared_optimiser, shared, value=value)
         shared = apply_updates(shared, updates)
-    moves, failed, fault = rows.active, rows.failed, rows.fault
+    moves, active, failed, fault = running, rows.active, rows.failed, rows.fault
     if rules.check:
-        finite, first = _finite(pack, losses, (grads, own), (shared_grads, shared), over)
-        moves = snp.logical_and(rows.active, finite)
-        diverged = snp.logical_and(rows.active, snp.logical_not(finite))
+        finite, first = _finite(pack, running, losses, (grads, own), (shared_grads, shared), over)
+        moves = snp.logical_and(running, finite)
+        diverged = snp.logical_and(running, snp.logical_not(finite))
+        active = snp.logical_and(active, snp.logical_not(diverged))
         failed = snp.where(diverged, pack.step, failed)
         fault = snp.where(diverged, first, fault)
     if pack.shared:
@@ -122,11 +136,13 @@ def advanced(
             (pack.shared, pack.shared_optimiser),
         )
     own, kept = _chosen(moves, (own, after), (rows.own, rows.kept))
+    if some is not None:  # who rests goes on with it; who has stopped never does
+        optimiser = _chosen(moves, optimiser, rows.optimiser)
     moved = pack.replace(
         own=own,
         kept=kept,
         optimiser=optimiser,
-        active=moves,
+        active=active,
         failed=failed,
         fault=fault,
         shared=shared,
@@ -156,15 +172,21 @@ def _updated(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[Tree
     return gathered(over, own, rules.shapes), optimiser, grads
 
 
-def _gradients(rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key) -> tuple[Any, ...]:
+def _gradients(
+    rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key, running: Array
+) -> tuple[Any, ...]:
     """Losses, metrics, buffers, and the gradients of own and of shared parts."""
     rows, over = pack.rows, rules.over
     part = part_of_data(over)
     updated: set[str] = set()
+    # A ragged array is mapped as such where each member gets one array of it; else it is a tree.
+    arrays, structure = tree.flatten(batch, lambda x: each and is_ragged(x) and x.lengths.ndim == 1)
+    pairs = alike(structure, arrays)
 
     def of_one(
-        own: Tree, shared: Tree, kept: Tree, number: Array, extra: Tree, batch: Tree
+        own: Tree, shared: Tree, kept: Tree, number: Array, extra: Tree, arrays: list[Array]
     ) -> tuple[Array, Tree]:
+        batch = tree.unflatten(structure, unified(arrays, pairs))
         by_name = {**own, **shared, **kept, **pack.fixed}
         noise = noise_key(key, pack.step, number)
         if over is not None and over.data_parts > 1:
@@ -174,7 +196,7 @@ def _gradients(rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key) -> t
         return value, (metrics, {n: after[n] for n in kept})
 
     axes = (0, None, 0, 0, 0, 0 if each else None)
-    arguments = (rows.kept, rows.number, rows.extra, batch)
+    arguments = (rows.kept, rows.number, rows.extra, arrays)
     size = rows.number.shape[0]
     options: dict[str, Any] = {"axis_size": size, "chunk_size": rules.chunk_size}
     if not pack.shared:
@@ -185,7 +207,7 @@ def _gradients(rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key) -> t
     # The sum over members, so that the backward pass also goes through what they share only once.
     def total(own: Tree, shared: Tree) -> tuple[Array, Tree]:
         losses, rest = vmap(of_one, axes, **options)(own, shared, *arguments)
-        return snp.where(rows.active, losses, 0).sum(), (losses, rest)
+        return snp.where(running, losses, 0).sum(), (losses, rest)
 
     both = value_and_grad(total, argnums=(0, 1), has_aux=True)
     (_, (losses, (metrics, after))), (grads, shared_grads) = both(rows.own, pack.shared)
@@ -207,7 +229,7 @@ def _over_data(
 
 
 def _finite(
-    pack: Pack, losses: Array, own: Tree, shared: Tree, over: OverMesh | None
+    pack: Pack, running: Array, losses: Array, own: Tree, shared: Tree, over: OverMesh | None
 ) -> tuple[Array, Array]:
     """Which members are finite, and the first part that is not, as a place among those trained.
 
@@ -228,7 +250,7 @@ def _finite(
     if pack.shared:
         shared_places = [i for i, n in enumerate(names) if n in pack.shared]
         whole = snp.stack([_all_finite([x[names[i]] for x in shared]) for i in shared_places])
-        to_blame = snp.logical_and(pack.rows.active, snp.logical_not(good))
+        to_blame = snp.logical_and(running, snp.logical_not(good))
         blameless = everywhere(over, to_blame.sum()) == 0
         shared_only = snp.logical_and(blameless, snp.logical_not(whole.all()))
         part = snp.where(whole, np.int32(len(names)), np.asarray(shared_places, np.int32)).min()

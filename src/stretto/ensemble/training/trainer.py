@@ -26,7 +26,8 @@ from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.by_member import in_places, is_row, of_each
-from stretto.ensemble.training.losses import modes_of
+from stretto.ensemble.training.examples import with_rectangles
+from stretto.ensemble.training.losses import COUNT, modes_of
 from stretto.ensemble.training.over_devices import (
     check_examples,
     on_each_device,
@@ -145,7 +146,7 @@ class Trainer:
             self._compiled[architecture] = _Steps(
                 jit(self._batch_step, static_argnums=(2,), donate_argnums=0),
                 jit(self._sums, static_argnums=(3,), donate_argnums=(0, 1)),
-                jit(self._next_in_order, static_argnums=(6, 7), donate_argnums=(0, 1)),
+                jit(self._next_in_order, static_argnums=(7, 8), donate_argnums=(0, 1)),
             )
         return self._compiled[architecture]
 
@@ -274,7 +275,7 @@ class Trainer:
             state: the state before; its arrays are donated, so it cannot be used again.
             batch: a tree of arrays, the same for all members.
             each: whether each member has its own batch, with the members along axis 0 of the
-                arrays.
+                arrays; ragged arrays have one for each member.
 
         Returns:
             The state after it; and by name, of shape (members,), the loss before it and the
@@ -282,6 +283,8 @@ class Trainer:
         """
         size = state.size
         batch = tree.map(lambda x: as_value(x, "Trainer.step", "the batch"), batch)
+        if each:
+            batch = with_rectangles(batch)
         packs, results = [], []
         for pack in state.packs:
             own = batch
@@ -314,7 +317,7 @@ class Trainer:
             return batch
         for x in tree.leaves(batch):
             check_examples(self._over, x.shape[int(each)] if x.ndim > each else 1, caller)
-        return self._over.put(batch, self._of_batch(each))
+        return tree.map(self._over.put, batch, self._of_batch(batch, each))
 
     def _rules(self, pack: Pack, shapes: Mapping[str, Sequence[int]]) -> Rules:
         rows = {}
@@ -335,12 +338,19 @@ class Trainer:
         self, pack: Pack, batch: Tree, each: bool, key: Key
     ) -> tuple[Pack, dict[str, Array], Array]:
         pack, (metrics, moves) = self._advanced(
-            pack, None, key, each, lambda pack, batch: batch, (batch, self._of_batch(each))
+            pack,
+            None,
+            key,
+            each,
+            lambda pack, batch: (batch, None),
+            (batch, self._of_batch(batch, each)),
         )
         return pack, metrics, moves
 
-    def _of_batch(self, each: bool) -> PartitionSpec:
-        return PartitionSpec() if self._over is None else self._over.of_batch(each)
+    def _of_batch(self, batch: Tree, each: bool) -> Tree:
+        """How each array of a batch is split."""
+        spec = PartitionSpec() if self._over is None else self._over.of_batch(each)
+        return tree.map(lambda x: PartitionSpec(*spec[: x.ndim]), batch)
 
     def _advanced(
         self,
@@ -349,22 +359,23 @@ class Trainer:
         key: Key,
         each: bool,
         draw: Callable[..., Any],
-        *inputs: tuple[Tree, PartitionSpec],
+        *inputs: tuple[Tree, Tree],
     ) -> tuple[Pack, Any]:
         """The pack after a step on what ``draw`` makes of the inputs, and the sums after it.
 
-        Without sums, what the step gave instead, and which members took it. Over a mesh each device
-        does this with its members, and its part of the inputs.
+        ``draw`` gives a batch, and which members have one (``None``: all). Without sums, what
+        the step gave instead, and which members took it. Over a mesh each device does this with
+        its members, and its part of the inputs.
         """
         shapes = {n: x.shape[1:] for n, x in pack.rows.own.items()}
 
         def step(pack: Pack, sums: Tree, key: Key, *inputs: Tree) -> tuple[Pack, Any]:
-            batch = draw(pack, *inputs)
-            pack, metrics, moves = advanced(self._rules(pack, shapes), pack, batch, each, key)
+            batch, some = draw(pack, *inputs)
+            pack, metrics, moves = advanced(self._rules(pack, shapes), pack, batch, each, key, some)
             if sums is None:
                 return pack, (metrics, moves)
             more = {n: sums[n] + snp.where(moves, x, 0) for n, x in metrics.items()}
-            more["count"] = sums["count"] + convert(moves, sums["count"].dtype)
+            more[COUNT] = sums[COUNT] + convert(moves, sums[COUNT].dtype)
             return pack, more
 
         if self._over is None:
@@ -388,7 +399,7 @@ class Trainer:
         key = PRNGKey(0)
         shapes = eval_shape(lambda p, b: self._batch_step(p, b, each, key)[1], pack, batch)
         zeros = {n: snp.zeros(x.shape, np.float32) for n, x in shapes.items()}
-        return {**zeros, "count": snp.zeros(pack.group.size, np.int32)}
+        return {**zeros, COUNT: snp.zeros(pack.group.size, np.int32)}
 
     def program(self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool) -> str:
         """Return the typed program of a step on such a batch, as text.
@@ -396,7 +407,7 @@ class Trainer:
         Args:
             pack: the members of an architecture.
             sums: what ``no_sums`` gave.
-            batch: a tree of arrays, or of their types.
+            batch: a tree of types of arrays.
             each: as for ``step``.
 
         Returns:
@@ -404,9 +415,9 @@ class Trainer:
         """
         alone = copy.copy(self)  # the program of a step is the same over any mesh
         alone._over, alone._compiled = None, {}
-        types = tree.map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), (pack, sums, batch))
+        types = tree.map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), (pack, sums))
         with settings_of(self._options):
-            return str(alone._steps(pack).batch_sums.trace(*types, each, PRNGKey(0)))
+            return str(alone._steps(pack).batch_sums.trace(*types, batch, each, PRNGKey(0)))
 
     def on_batch(
         self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool, key: Key
@@ -432,6 +443,7 @@ class Trainer:
         sums: dict[str, Array],
         data: Tree,
         order: Array,
+        counts: Array | None,
         first: ArrayLike,
         key: Key,
         sizes: tuple[int, int],
@@ -442,7 +454,8 @@ class Trainer:
             pack: the members of an architecture.
             sums: the sums before.
             data: a tree of arrays with the examples along axis 0.
-            order: what ``DataOrder.epoch`` gave.
+            order: what ``DataOrder.epoch`` gave, as places in ``data``.
+            counts: ``DataOrder.counts`` of these members where they differ, else ``None``.
             first: the step that the epoch began with.
             key: the key of the training.
             sizes: the usual size of a batch, and that of this one.
@@ -451,13 +464,13 @@ class Trainer:
             The pack after it, and the sums.
         """
         with settings_of(self._options):
-            return self._steps(pack).order_sums(pack, sums, data, order, first, key, *sizes)
+            return self._steps(pack).order_sums(pack, sums, data, order, counts, first, key, *sizes)
 
     def _sums(
         self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool, key: Key
     ) -> tuple[Pack, dict[str, Array]]:
-        inputs = batch, self._of_batch(each)
-        return self._advanced(pack, sums, key, each, lambda pack, batch: batch, inputs)
+        inputs = batch, self._of_batch(batch, each)
+        return self._advanced(pack, sums, key, each, lambda pack, batch: (batch, None), inputs)
 
     def _next_in_order(
         self,
@@ -465,6 +478,7 @@ class Trainer:
         sums: dict[str, Array],
         data: Tree,
         order: Array,
+        counts: Array | None,
         first: ArrayLike,
         key: Key,
         usual: int,
@@ -473,12 +487,14 @@ class Trainer:
         over, each, same = self._over, order.ndim == 2, PartitionSpec()
         part = size if over is None else size // over.data_parts
 
-        def draw(pack: Pack, data: Tree, order: Array, first: Array) -> Tree:
+        def draw(
+            pack: Pack, data: Tree, order: Array, counts: Array | None, first: Array
+        ) -> tuple[Tree, Array | None]:
             start = (pack.step - first) * usual + part_of_data(over) * part
-            return batch_at(data, order, start, part)
+            return batch_at(data, order, start, part, counts)
 
         rows = over.rows if over and each else same
-        inputs = (data, same), (order, rows), (first, same)
+        inputs = (data, same), (order, rows), (counts, rows), (first, same)
         return self._advanced(pack, sums, key, each, draw, *inputs)
 
 

@@ -1,0 +1,64 @@
+"""Which ragged arguments have the same lengths: what a trace has to know beside their types.
+
+Layer 7 (api). Arrays of two ragged arguments can be added only if they have one size, and a trace
+sees no lengths. So equal ones are found before it, become one traced array, and belong to its key.
+Next, read ``ragged``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Tracer, Value
+
+__all__ = ["RAGGED", "alike", "same_lengths", "unified"]
+
+RAGGED: list[type] = []
+"""The class of ragged arrays, once there are any."""
+
+
+def same_lengths(one: Any, other: Any) -> bool:
+    """Whether lengths are known to be equal."""
+    if one is other:
+        return True
+    known = all([isinstance(x, Value) and not isinstance(x, Tracer) for x in (one, other)])
+    return known and np.array_equal(np.asarray(one), np.asarray(other))
+
+
+def alike(structure: Any, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """Pairs of places: of lengths, and of earlier ones that are equal."""
+    if not RAGGED:
+        return ()
+    pairs: list[tuple[int, int]] = []
+    firsts: list[int] = []
+    for place in _places(structure):
+        same = [first for first in firsts if same_lengths(leaves[first], leaves[place])]
+        if same:
+            pairs.append((place, same[0]))
+        else:
+            firsts.append(place)
+    return tuple(pairs)
+
+
+def unified(leaves: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> Sequence[Any]:
+    """The leaves with one array in the place of equal lengths."""
+    if not pairs:
+        return leaves
+    one = list(leaves)
+    for place, first in pairs:
+        one[place] = one[first]
+    return one
+
+
+@functools.lru_cache(512)
+def _places(structure: Any) -> tuple[int, ...]:
+    """Which leaves of such a tree are lengths."""
+    (kind,) = RAGGED
+    numbered = tree.unflatten(structure, range(structure.num_leaves))
+    nodes = tree.leaves(numbered, lambda x: isinstance(x, kind))
+    return tuple([x._lengths for x in nodes if isinstance(x, kind)])
