@@ -141,8 +141,8 @@ def test_refusals():
     for wrong in ({0: 3}, 1, ("n",)):
         with pytest.raises(TypeError, match="jit: dynamic_axes must"):
             st.jit(lambda x: x, dynamic_axes=wrong)
-    with pytest.raises(ValueError, match="dynamic_axes do not go together with donated"):
-        st.jit(lambda x: x, dynamic_axes=({0: "n"},), donate_argnums=0)
+    with pytest.raises(ValueError, match="x has a size that varies, and cannot be donated"):
+        st.jit(lambda x: x, dynamic_axes=({0: "n"},), donate_argnums=0)(snp.ones(3))
 
 
 def doubled(x):
@@ -174,3 +174,88 @@ def test_arrays_that_were_put_somewhere(gpu):
     close(there, total(W, snp.asarray(x)))
     rowwise = st.jit(lambda x: x * 2, dynamic_axes=({0: "n"},))
     assert rowwise(st.device_put(x, gpu)).device == gpu
+
+
+def test_what_our_own_code_asks_of_sizes_is_asked_of_those_of_the_call():
+    def covariance(x):  # divides by n - 1, or by 1
+        return snp.cov(x.T)
+
+    f = st.jit(covariance, dynamic_axes=({0: "n"},))
+    for n in (5, 30, 2, 7):
+        x = np.random.default_rng(n).normal(size=(n, 3)).astype(np.float32)
+        np.testing.assert_allclose(f(x), snp.cov(x.T), rtol=1e-4, atol=1e-5)
+    assert len(f._entries) == 1
+    x = np.ones(1, np.float32)
+    picked = st.jit(lambda x, i: snp.take_along_axis(x, i, 0), dynamic_axes=({0: "n"}, {0: "n"}))
+    for n in (4, 1, 3, 1):
+        x = np.arange(2.0 * n, dtype=np.float32).reshape(n, 2)
+        i = np.zeros((n, 2), np.int32) + (n - 1)
+        np.testing.assert_array_equal(picked(x, i), np.take_along_axis(x, i, 0))
+
+
+def test_examples_that_our_own_code_tells_apart():
+    smooth = lambda x: snp.convolve(x, snp.ones(3), "same")
+    parts = [np.arange(n, dtype=np.float32) for n in (4, 9, 5)]
+    out = st.vmap(smooth)(st.ragged(parts))
+    for got, part in zip(out, parts, strict=True):
+        np.testing.assert_allclose(got, np.convolve(part, np.ones(3), "same"), rtol=1e-6)
+    with pytest.raises(st.errors.SizeError, match="not the same for all examples"):
+        st.vmap(smooth)(st.ragged([np.ones(2), np.ones(5)]))
+    with pytest.raises(st.errors.SizeError, match="depends on sizes that are known only"):
+        st.jit(st.vmap(smooth))(st.ragged(parts))
+
+
+def test_a_training_step_for_batches_of_any_size():
+    rng = np.random.default_rng(0)
+    key = st.random.key(0)
+    model = nn.Sequential(
+        nn.Linear(4, 8, bias=False, key=key), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3, key=key)
+    )
+    tx = st.optim.adam(1e-2)
+
+    def step(model, state, x, y):
+        def loss(model):
+            out, after = nn.stateful_call(model, x)
+            return nn.functional.cross_entropy(out, y), after
+
+        (value, after), slope = st.value_and_grad(loss, has_aux=True)(model)
+        updates, state = tx.update(slope, state, model)
+        return st.optim.apply_updates(after, updates), state, value
+
+    axes = (None, None, {0: "b"}, {0: "b"})
+    any_size = st.jit(step, dynamic_axes=axes, donate_argnums=(0, 1))
+    fixed = st.jit(step)
+    ours = theirs = (model, tx.init(model))
+    ours = st.tree.map(snp.array, ours)
+    for size in (16, 9, 16, 5):
+        x, y = rng.normal(size=(size, 4)).astype(np.float32), rng.integers(0, 3, size)
+        before = ours[0][0].weight
+        *ours, mine = any_size(*ours, x, y)
+        *theirs, value = fixed(*theirs, x, y)
+        assert before.is_deleted()
+        np.testing.assert_allclose(mine, value, rtol=1e-4)
+    for a, b in zip(st.tree.leaves(ours), st.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_images_of_any_size():
+    key = st.random.key(0)
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 3, stride=2, padding=1, key=key),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.AdaptiveAvgPool2d(1),
+    )
+    f = st.jit(net, dynamic_axes=({1: "h", 2: "w"},))
+    for h, w in ((31, 20), (8, 8), (16, 33)):
+        x = np.random.default_rng(h).normal(size=(3, h, w)).astype(np.float32)
+        np.testing.assert_allclose(f(x), net(x), rtol=1e-4, atol=1e-5)
+
+
+def test_sizes_as_values_of_arrays_and_counts():
+    f = st.jit(
+        lambda x: (snp.nonzero(x > 1, size=x.shape[0])[0], snp.full_like(x, x.shape[0])),
+        dynamic_axes=({0: "n"},),
+    )
+    places, filled = f(np.array([1.0, 2.0, 0.0, 3.0], np.float32))
+    assert places.tolist() == [1, 3, 0, 0] and filled.tolist() == [4.0] * 4

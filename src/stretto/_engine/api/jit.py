@@ -139,7 +139,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         if self._shardings.ins is not None and not traced:
             shardings = self._asked(types, shardings, args, kwargs, static)
         pairs = alike(structure, leaves) if RAGGED else ()
-        key: Any = (structure, types, static, settings.key, shardings, pairs)  # as a Signature
+        key: Any = (structure, types, static, settings.key, shardings, pairs, ())  # a Signature
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(recompilation.Signature(*key), args, kwargs)
@@ -512,13 +512,10 @@ def jit(
     options = as_options(compiler_options, "jit")
     shardings = Shardings(in_shardings, out_shardings)
     if dynamic_axes is not None:
-        if donated or in_shardings is not None or out_shardings is not None:
-            raise ValueError(
-                "jit: dynamic_axes do not go together with donated arguments, which are copied "
-                "into larger arrays, nor with shardings"
-            )
+        if in_shardings is not None or out_shardings is not None:
+            raise ValueError("jit: dynamic_axes do not go together with shardings")
         how = (dynamic_axes, buckets or resized.Buckets())
-        return resized.Resized(fun, static, keep_unused, inline, options, *how)
+        return resized.Resized(fun, static, donated, keep_unused, inline, options, *how)
     return Jitted(fun, static, donated, keep_unused, inline, options, shardings)
 
 

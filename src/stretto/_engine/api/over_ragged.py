@@ -7,7 +7,7 @@ with a length for each. Next, read ``control/sized``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.recorder import record
-from stretto._engine.core.sizes import Size, SizeVariable, size_of, varying_sizes
+from stretto._engine.core.sizes import Size, SizeVariable, known_sizes, size_of, varying_sizes
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.bucket import varying
 from stretto._engine.ops.convert import convert
@@ -47,51 +47,33 @@ def vmap_ragged(
     plain = [
         x if is_ragged(x) else as_value(x, f"vmap of {name}") for x in [leaves[i] for i in moving]
     ]
+    structure_out: Any = None
+
+    def flat(*examples: Any) -> Any:
+        nonlocal structure_out
+        filled = list(leaves)
+        for i, x in zip(moving, examples, strict=True):
+            filled[i] = x
+        positional, named = tree.unflatten(structure, filled)
+        outs, structure_out = tree.flatten(fun(*positional, **named))
+        return as_values(outs, name, lambda: ["the result"] * len(outs)), None
+
     sizes: dict[SizeVariable, Ragged] = {}
-    rows: list[int] = []
-    types: list[ArrayType] = []
-    counts: set[int] = set()
     with varying_sizes() as mark:
-        for x, axis in zip(plain, axes, strict=True):
-            if is_ragged(x):
-                if axis != 0:
-                    raise ValueError(f"vmap: a ragged array is mapped along axis 0, got {axis}")
-                counts.add(len(x))
-                variable = _variable(x, sizes, mark)
-                rows.append(sizes[variable]._most)
-                types.append(x._values.type.with_shape((size_of(variable), *x._inner)))
-            elif axis is None:
-                types.append(x.type)
-            else:
-                a = canonical_axis(axis, x.ndim, "vmap")
-                counts.add(x.shape[a])
-                types.append(x.type.with_shape((*x.shape[:a], *x.shape[a + 1 :])))
-        if len(counts) != 1:
-            raise ValueError(f"vmap: the numbers of examples differ: {sorted(counts)}")
-        (count,) = counts
-        structure_out: Any = None
-
-        def flat(*examples: Any) -> Any:
-            nonlocal structure_out
-            filled = list(leaves)
-            for i, x in zip(moving, examples, strict=True):
-                filled[i] = x
-            positional, named = tree.unflatten(structure, filled)
-            outs, structure_out = tree.flatten(fun(*positional, **named))
-            return as_values(outs, name, lambda: ["the result"] * len(outs)), None
-
-        program, _, captured = record(flat, types, (), name)
+        types, count = _examples(plain, axes, sizes, mark)
+        with known_sizes(_known(sizes)) as guards:
+            program, _, captured = record(flat, types, (), name)
     variables = tuple(sizes)
-    most = tuple([x._most for x in sizes.values()])
-    carriers, row = [], iter(rows)
-    for x, axis in zip(plain, axes, strict=True):
+    most = {v: int(min([x._most, *[g.most(v) for g in guards]])) for v, x in sizes.items()}
+    carriers = []
+    for x, axis, type in zip(plain, axes, types, strict=True):
         if is_ragged(x):
-            carriers.append(x._rectangle(next(row)))
+            carriers.append(x._rectangle(most[next(type.shape[0].variables())]))
         else:
             carriers.append(x if axis is None else move_to_front(x, axis % x.ndim))
     mapped = [axis is not None for axis in axes]
     over = (*[True] * len(variables), *mapped, *[False] * len(captured))
-    call = SizedCall(program, variables, most, (count,), (over,))
+    call = SizedCall(program, variables, tuple(most.values()), (count,), (over,))
     lengths = [x.lengths for x in sizes.values()]
     outs = call(*lengths, *carriers, *captured)
     shaped_outs = tree.unflatten(structure_out, [0] * len(outs))
@@ -103,11 +85,45 @@ def vmap_ragged(
     return tree.unflatten(structure_out, results)
 
 
+def _examples(
+    plain: Sequence[Any], axes: Sequence[Any], sizes: dict[SizeVariable, Ragged], mark: str
+) -> tuple[list[ArrayType], int]:
+    """The types of one example, and how many there are; the variables are put into ``sizes``."""
+    types: list[ArrayType] = []
+    counts: set[int] = set()
+    for x, axis in zip(plain, axes, strict=True):
+        if is_ragged(x):
+            if axis != 0:
+                raise ValueError(f"vmap: a ragged array is mapped along axis 0, got {axis}")
+            counts.add(len(x))
+            size = size_of(_variable(x, sizes, mark))
+            types.append(x._values.type.with_shape((size, *x._inner)))
+        elif axis is None:
+            types.append(x.type)
+        else:
+            a = canonical_axis(axis, x.ndim, "vmap")
+            counts.add(x.shape[a])
+            types.append(x.type.with_shape((*x.shape[:a], *x.shape[a + 1 :])))
+    if len(counts) != 1:
+        raise ValueError(f"vmap: the numbers of examples differ: {sorted(counts)}")
+    (count,) = counts
+    return types, count
+
+
 def _axes(in_axes: Any, args: Any, count: int) -> list[Any]:
     """The axis of each leaf, a ragged array being one; keyword arguments are mapped along 0."""
     leaves = tree.map(lambda _: 0, args, is_leaf=is_ragged)
     axes = tree.prefix_leaves(in_axes, leaves, "vmap", "in_axes")
     return axes + [0] * (count - len(axes))
+
+
+def _known(sizes: dict[SizeVariable, Ragged]) -> list[dict[SizeVariable, int]] | None:
+    """The sizes of the examples that differ, if they are known."""
+    lengths = [x.lengths for x in sizes.values()]
+    if any([isinstance(x, Tracer) for x in lengths]):
+        return None
+    rows = sorted(set(zip(*[np.asarray(x).tolist() for x in lengths], strict=True)))
+    return [dict(zip(sizes, row, strict=True)) for row in rows]
 
 
 def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged], mark: str) -> SizeVariable:

@@ -28,6 +28,8 @@ class Signature(NamedTuple):
     """Where the leaves are, if any of them has a sharding."""
     alike: tuple[tuple[int, int], ...] = ()
     """Which leaves are equal lengths of ragged arrays; see ``lengths``."""
+    guards: tuple[Any, ...] = ()
+    """What was taken to hold of sizes that vary; see ``core/sizes``."""
 
 
 class _Difference(NamedTuple):

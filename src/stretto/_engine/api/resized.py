@@ -24,7 +24,15 @@ from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Tracer, constant, state
-from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of, varying_sizes
+from stretto._engine.core.sizes import (
+    Guard,
+    Size,
+    SizeVariable,
+    is_size,
+    known_sizes,
+    size_of,
+    varying_sizes,
+)
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
@@ -56,6 +64,8 @@ class _Plan(NamedTuple):
     """The shapes that arguments and captured arrays are padded to."""
     results: list[tuple[int, ...]]
     """The true shapes of the results."""
+    donated: tuple[int, ...]
+    """Which of the sizes, arguments and captured arrays may be overwritten."""
 
 
 class Resized(Jitted[P, R_co]):
@@ -65,19 +75,21 @@ class Resized(Jitted[P, R_co]):
         self,
         fun: Callable[P, R_co],
         static: Places,
+        donated: Places,
         keep_unused: bool,
         inline: bool,
         options: Any,
         dynamic_axes: Any,
         buckets: Buckets,
     ) -> None:
-        super().__init__(fun, static, Places((), ()), keep_unused, inline, options)
+        super().__init__(fun, static, donated, keep_unused, inline, options)
         self._plain = False  # every call takes the general path
         self._axes = _as_axes(dynamic_axes)
         self._given = dynamic_axes
         self._buckets = buckets
         self._programs: dict[Any, Jitted[..., Any]] = {}
         self._plans: dict[Any, _Plan] = {}
+        self._guards: dict[Any, list[tuple[Guard, ...]]] = {}
 
     def _called(self, args: Any, kwargs: Any) -> Any:
         """Call with any arguments, under any interpreter."""
@@ -99,7 +111,7 @@ class Resized(Jitted[P, R_co]):
         values = [*leaves, *entry.captured] if entry.captured else leaves
         carriers = [_carrier(x, n) for x, n in zip(values, plan.carriers, strict=True)]
         if state.interpreter is EAGER and not any([isinstance(x, Tracer) for x in values]):
-            outs = self._program(plan.call)(*plan.sizes, *carriers)
+            outs = self._program(plan)(*plan.sizes, *carriers)
         else:
             outs = plan.call(*plan.sizes, *carriers)
         results = [_valid(out, shape) for out, shape in zip(outs, plan.results, strict=True)]
@@ -115,12 +127,14 @@ class Resized(Jitted[P, R_co]):
         names = lambda: self._leaf_names(args, kwargs, static)
         types, sizes = _sized_types(own_types, axes, self._name, names)
         signature: Any = (structure, types, static, settings_key, (), pairs)
-        entry = self._entries.get(signature)
-        if entry is None:
-            with varying_sizes():
-                entry = self._trace(recompilation.Signature(*signature), args, kwargs)
+        entry, guards = self._traced_for(signature, sizes, args, kwargs)
         variables = tuple(sizes)
-        most = tuple([self._buckets.size(n) for n in sizes.values()])
+        most = tuple(
+            [
+                int(min([self._buckets.size(n), *[guard.most(v) for guard in guards]]))
+                for v, n in sizes.items()
+            ]
+        )
         call = SizedCall(entry.program, variables, most)
         bucket = call.bucket
         every = [*types, *[c.type for c in entry.captured]]
@@ -133,10 +147,45 @@ class Resized(Jitted[P, R_co]):
                 tuple([n.known(sizes) if isinstance(n, Size) else n for n in t.shape])
                 for t in entry.program.out_types
             ],
+            self._donated_places(axes, len(sizes), args, kwargs, fixed),
         )
 
-    def _program(self, call: SizedCall) -> Jitted[..., Any]:
+    def _donated_places(
+        self, axes: Sequence[Any], sizes: int, args: Any, kwargs: Any, fixed: Any
+    ) -> tuple[int, ...]:
+        """The places of donated arguments behind the sizes."""
+        if not self._donated:
+            return ()
+        donated = self._donated.leaves(args, kwargs, fixed)
+        places = [k for k, given in enumerate(donated) if given]
+        for k in places:
+            if axes[k] is not None:
+                name = self._leaf_names(args, kwargs, tuple(fixed.items()))[k]
+                raise ValueError(
+                    f"{self._name}: {name} has a size that varies, and cannot be donated: it is "
+                    f"copied into a larger array; donate what has fixed sizes, such as parameters"
+                )
+        return tuple([sizes + k for k in places])
+
+    def _traced_for(
+        self, signature: Any, sizes: Any, args: Any, kwargs: Any
+    ) -> tuple[Entry, tuple[Guard, ...]]:
+        """The trace whose guards hold for these sizes, and they; a new one if there is none."""
+        known = self._guards.setdefault(signature, [])
+        for guards in known:
+            if all([guard.of(sizes) for guard in guards]):
+                return self._entries[recompilation.Signature(*signature, guards)], guards
+        with varying_sizes(), known_sizes([sizes]) as found:
+            entry = self._traced(recompilation.Signature(*signature), args, kwargs)
+        guards = tuple(dict.fromkeys(found))
+        if not entry.has_tracers:
+            self._entries[recompilation.Signature(*signature, guards)] = entry
+            known.append(guards)
+        return entry, guards
+
+    def _program(self, plan: _Plan) -> Jitted[..., Any]:
         """The compiled program for a bucket."""
+        call = plan.call
         key = call.program, call.most
         run = self._programs.get(key)
         if run is None:
@@ -147,7 +196,8 @@ class Resized(Jitted[P, R_co]):
 
             program.__name__ = program.__qualname__ = self._name
             none = Places((), ())
-            run = Jitted(program, none, none, self._keep_unused, False, self._options)
+            donated = Places(plan.donated, ())
+            run = Jitted(program, none, donated, self._keep_unused, False, self._options)
             run._ours = True  # that there are several buckets is what was asked for
             run = self._programs.setdefault(key, run)
         return run
@@ -155,14 +205,14 @@ class Resized(Jitted[P, R_co]):
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
         super().clear_cache()
-        self._programs, self._plans = {}, {}
+        self._programs, self._plans, self._guards = {}, {}, {}
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """By name, as functions are, if the name leads back here; else by what it was made from."""
         by_name = super().__reduce__()
         if isinstance(by_name, str):
             return by_name
-        how = (self._static, self._keep_unused, self._inline, self._options)
+        how = (self._static, self._donated, self._keep_unused, self._inline, self._options)
         return Resized, (self._fun, *how, self._given, self._buckets)
 
 

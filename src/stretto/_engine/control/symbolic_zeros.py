@@ -15,6 +15,7 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import float0, is_inexact
 from stretto._engine.ops.comparison import full
 
@@ -92,7 +93,8 @@ def zero_tangent(value: Any) -> Any:
     """The zero of the tangent space of a value: float0 for integers and booleans."""
     if is_inexact(value.dtype):
         return full(value.shape, 0, value.dtype, value.weak_type)
-    return np.zeros(value.shape, float0)
+    # It has nothing in it, and of a size that varies no elements.
+    return np.zeros([0 if is_size(n) else n for n in value.shape], float0)
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:

@@ -21,12 +21,14 @@ from stretto._engine.core.position import PACKAGE
 __all__ = [
     "Dimension",
     "Floor",
+    "Guard",
     "Size",
     "SizeVariable",
     "Positive",
     "exceeds",
     "greater",
     "is_size",
+    "known_sizes",
     "lesser",
     "size_of",
     "size_variable",
@@ -79,11 +81,66 @@ def size_variable(name: str, least: int = 1, most: float = math.inf) -> Size:
     return size_of(SizeVariable(name, least, most))
 
 
+class Guard(NamedTuple):
+    """What was taken to hold of sizes while a function was traced."""
+
+    size: Size
+    less_than: int
+    holds: bool
+
+    def of(self, sizes: Mapping[SizeVariable, int]) -> bool:
+        """Whether it is so for these sizes."""
+        return (self.size.known(sizes) < self.less_than) == self.holds
+
+    def most(self, variable: SizeVariable) -> float:
+        """The greatest that a variable can be where this is so, as far as it says so itself."""
+        rest = self.size - size_of(variable)
+        if self.holds and not isinstance(rest, Size):
+            return self.less_than - rest - 1
+        return math.inf
+
+
 class _Traces(threading.local):
     depth = 0
+    known: Sequence[Mapping[SizeVariable, int]] | None = None
+    guards: list[Guard]
 
 
 _TRACES = _Traces()
+
+
+@contextlib.contextmanager
+def known_sizes(several: Sequence[Mapping[SizeVariable, int]] | None) -> Iterator[list[Guard]]:
+    """While a function is traced for some known sizes: what our own code may ask about them.
+
+    A comparison that bounds do not decide is decided by these, if all agree, and is in the list of
+    what was taken to hold: the trace is good for all sizes of which it does. Of ``None`` nothing is
+    known. The user's conditions are refused all the same: what they decide must not depend on which
+    sizes came first.
+    """
+    before = _TRACES.known, getattr(_TRACES, "guards", [])
+    _TRACES.known, _TRACES.guards = several, []
+    try:
+        yield _TRACES.guards
+    finally:
+        _TRACES.known, _TRACES.guards = before
+
+
+def _looked_up(size: Any, less_than: int, condition: str) -> bool:
+    """Whether a size is less than that, as it is for all known sizes."""
+    known = _TRACES.known or ()
+    variables = [v for v in size.variables() if any([v not in sizes for sizes in known])]
+    if variables or not known:
+        _refuse(condition)
+    outcomes = {size.known(sizes) < less_than for sizes in known}
+    if len(outcomes) > 1:
+        raise SizeError(
+            f"whether {condition} is not the same for all examples, and the function does one or "
+            f"the other: call it for those of which it holds, and for the others"
+        )
+    (holds,) = outcomes
+    _TRACES.guards.append(Guard(size, less_than, holds))
+    return holds
 
 
 @contextlib.contextmanager
@@ -325,6 +382,8 @@ class Size:
             return True
         if least >= by:
             return False
+        if _TRACES.known is not None and _in_package(3):
+            return _looked_up(self - other, by, f"{self} {sign} {other}")
         _refuse(f"{self} {sign} {other}")
 
     def __bool__(self) -> bool:
@@ -336,8 +395,8 @@ class Size:
     def __index__(self) -> int:
         raise SizeError(
             f"the size {self} is known only while the program runs, and Python needs an integer "
-            f"here: a loop over it is stretto.lax.scan or fori_loop, and a value that depends on "
-            f"it snp.asarray({self})"
+            f"here: a loop over it is stretto.lax.scan or fori_loop, a value that depends on it "
+            f"snp.asarray({self}), and len(x) is x.shape[0]"
         )
 
     __int__ = __float__ = __complex__ = __index__
@@ -356,20 +415,20 @@ _VALUE: list[Callable[[Size], Any]] = []
 """What makes a value of a size; ``ops/size_of`` puts it here."""
 
 
-def _in_package() -> bool:
+def _in_package(up: int = 2) -> bool:
     """Whether our own code asked for a truth value.
 
     Our rules ask whether shapes are equal, and whether there are elements. Sizes that are written
     otherwise are taken to differ there: what is refused then would be right for some sizes alone.
     """
-    return sys._getframe(2).f_code.co_filename.startswith(PACKAGE)
+    return sys._getframe(up).f_code.co_filename.startswith(PACKAGE)
 
 
 def _refuse(condition: str) -> NoReturn:
     raise SizeError(
         f"whether {condition} depends on sizes that are known only while the program runs: use "
-        f"stretto.numpy.where or stretto.lax.cond, with snp.asarray(size), or a size that has "
-        f"bounds which decide it"
+        f"stretto.numpy.where or stretto.lax.cond, with snp.asarray(size), or a size with a bound "
+        f"that decides it, such as {{0: stretto.dynamic_size('n', least=2)}}"
     )
 
 

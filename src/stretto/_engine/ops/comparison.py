@@ -354,7 +354,7 @@ def full_like(x: Any, element: Any, dtype: np.dtype | None = None) -> Any:
     """An array of the shape of ``x``, and its dtype and weakness unless a dtype is given."""
     if dtype is not None:
         return full(x.type.shape, element, dtype)
-    return splat(element, x.type)
+    return full(x.type.shape, element, x.type.dtype, x.type.weak_type)
 
 
 def zeros_like(x: Any) -> Any:

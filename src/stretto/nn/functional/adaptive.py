@@ -7,6 +7,7 @@ pool is that of ``pooling``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
@@ -78,7 +79,7 @@ def _adaptive_avg_pool(
             out = _mean_along(out, axis, m)
     tiles = [(m, n // m) if n % m == 0 else (m, 1) for n, m in zip(x.shape[2:], sizes)]
     out = reshape(out, (*x.shape[:2], *[size for tile in tiles for size in tile]))
-    count = int(np.prod([k for _, k in tiles]))
+    count = math.prod([k for _, k in tiles])
     out = reduce_sum(out, tuple(range(3, out.ndim, 2))) / count
     return unbatched(convert(out, x.dtype), single)
 
