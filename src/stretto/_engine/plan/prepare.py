@@ -1,9 +1,10 @@
 """What is done to every program before it is lowered: unnecessary work is removed.
 
-Layer 5 (plan). Dead work is dropped, equal work done once, products are gathered out of loops, what
-is cheap is computed again rather than kept, repeated code is rolled into loops, products that one
-kernel would repeat are kept apart, and values that several kernels read are stored. All but the
-first can be switched off by settings. Next, read ``lower/stablehlo``.
+Layer 5 (plan). Calls whose sizes vary are written in place, and dead work is dropped. Equal work is
+done once, products are gathered out of loops, what is cheap is computed again rather than kept,
+repeated code is rolled into loops, products that one kernel would repeat are kept apart, and values
+that several kernels read are stored; these can be switched off by settings. Next, read
+``lower/stablehlo``.
 """
 
 from __future__ import annotations
@@ -16,12 +17,21 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Program
 from stretto._engine.rolling.rolling import roll
 from stretto._engine.transforms.common import simplified
-from stretto._engine.transforms.simplify import live
+from stretto._engine.transforms.simplify import holds_programs, live
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.core.shardings import Placement
-    from stretto._engine.plan import gathered, recomputed, separated, settled, stored, together
+    from stretto._engine.plan import (
+        expanded,
+        gathered,
+        recomputed,
+        separated,
+        settled,
+        stored,
+        together,
+    )
 else:
+    expanded = LazyModule("stretto._engine.plan.expanded")
     gathered = LazyModule("stretto._engine.plan.gathered")
     recomputed = LazyModule("stretto._engine.plan.recomputed")
     separated = LazyModule("stretto._engine.plan.separated")
@@ -34,6 +44,8 @@ __all__ = ["for_platform", "prepare"]
 
 def prepare(program: Program) -> Program:
     """The program to lower: the same inputs and outputs, and no more equations."""
+    if holds_programs(program):
+        program = expanded.expanded(program)
     program = live(program)
     if config.simplify:
         program = recomputed.recomputed(gathered.gathered(simplified(program)))
