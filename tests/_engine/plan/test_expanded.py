@@ -28,7 +28,7 @@ def same(f, *args):
 
 def test_values_and_results_that_are_passed_on():
     f = st.vmap(lambda x: (x.sum(), x, (x * 2).max()))
-    program, prepared = same(f, WORDS)
+    program, _ = same(f, WORDS)
     assert "sized_call" in names(program) and expanded(expanded(program)) is expanded(program)
 
 

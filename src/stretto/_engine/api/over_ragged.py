@@ -68,7 +68,8 @@ def vmap_ragged(
     carriers = []
     for x, axis, type in zip(plain, axes, types, strict=True):
         if is_ragged(x):
-            carriers.append(x._rectangle(most[next(type.shape[0].variables())]))
+            size: Any = type.shape[0]
+            carriers.append(x._rectangle(most[next(size.variables())]))
         else:
             carriers.append(x if axis is None else move_to_front(x, axis % x.ndim))
     mapped = [axis is not None for axis in axes]
@@ -145,7 +146,8 @@ def _result(
     axis: Any,
 ) -> Any:
     """A result for all examples: ragged where its first axis varies."""
-    axes = [a for a in varying(type) if any([v in sizes for v in type.shape[a].variables()])]
+    shape: Any = type.shape
+    axes = [a for a in varying(type) if any([v in sizes for v in shape[a].variables()])]
     if not axes:
         return out if axis == 0 else out[0] if axis is None else move_axis(out, 0, axis % out.ndim)
     if axes != [0] or axis != 0:

@@ -174,12 +174,14 @@ class Resized(Jitted[P, R_co]):
         known = self._guards.setdefault(signature, [])
         for guards in known:
             if all([guard.of(sizes) for guard in guards]):
-                return self._entries[recompilation.Signature(*signature, guards)], guards
+                return self._entries[
+                    recompilation.Signature(*signature)._replace(guards=guards)
+                ], guards
         with varying_sizes(), known_sizes([sizes]) as found:
             entry = self._traced(recompilation.Signature(*signature), args, kwargs)
         guards = tuple(dict.fromkeys(found))
         if not entry.has_tracers:
-            self._entries[recompilation.Signature(*signature, guards)] = entry
+            self._entries[recompilation.Signature(*signature)._replace(guards=guards)] = entry
             known.append(guards)
         return entry, guards
 

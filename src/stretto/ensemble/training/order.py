@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -193,7 +194,7 @@ def _epoch(order: DataOrder, key: Key, epoch: ArrayLike, members: ArrayLike) -> 
     if order.order == "same":
         return permutation(fold_in(fold_in(key, 0), epoch), places)
 
-    def of_member(member: Array, places: Array, examples: Array) -> Array:
+    def of_member(member: Array, places: Array, examples: ArrayLike) -> Array:
         if order.order == "given":
             return places
         # One stream for the sample, which stays, and one for the shuffles of the epochs.
@@ -208,9 +209,8 @@ def _epoch(order: DataOrder, key: Key, epoch: ArrayLike, members: ArrayLike) -> 
         return vmap(lambda member: of_member(member, places, number))(numbers)
     rows = snp.broadcast_to(places, (numbers.shape[0], order.size))
     sizes, own = [snp.take(np.asarray(x, _INT32), numbers) for x in (order.sizes, order.examples)]
-    return vmap(of_member)(numbers, Ragged._of(rows, sizes, order.size, True), own).pad(
-        0, order.size
-    )
+    run: Any = vmap(of_member)
+    return run(numbers, Ragged._of(rows, sizes, order.size, True), own).pad(0, order.size)
 
 
 _EPOCH = jit(_epoch, static_argnums=0)
