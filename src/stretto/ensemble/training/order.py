@@ -34,6 +34,9 @@ _INT32 = np.dtype(np.int32)
 class DataOrder:
     """Which examples each member of an ensemble sees, batch after batch.
 
+    Where members have different numbers, an epoch has as many steps as the one with the most needs,
+    and a member that has seen all of its own takes no more of them.
+
     Args:
         examples: how many there are; or, where each member has its own, a tuple with the number of
             each.
@@ -46,9 +49,6 @@ class DataOrder:
         fraction: the size of a bootstrap sample, relative to ``examples``.
         drop_last: leave out what fills no whole batch (others each time, where it is shuffled);
             otherwise an epoch ends with a smaller batch.
-
-    Where members have different numbers, an epoch has as many steps as the one with the most needs,
-    and a member that has seen all of its own takes no more of them.
 
     Raises:
         ValueError: a batch would be larger than an epoch, or an argument is out of range.
