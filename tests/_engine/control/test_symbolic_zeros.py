@@ -158,3 +158,19 @@ def test_without_them_rules_get_arrays():
     f.defjvp(rule)
     assert float(st.jvp(lambda x: f(x, 3.0), (2.0,), (1.0,))[1]) == 3
     assert seen[1:] == [[1.0, 0.0]]
+
+
+def test_zeros_of_integers_of_any_size():
+    """NumPy has no array of a size that varies, and the rule is told so by a symbolic zero."""
+    seen = []
+
+    def rule(primals, tangents):
+        x, n = primals
+        seen.append(tangents[1])
+        return x * n, tangents[0] * n
+
+    f = st.custom_jvp(lambda x, n: x * n)
+    f.defjvp(rule)
+    slope = st.jit(st.grad(lambda x, n: f(x, n).sum()), dynamic_axes=({0: "n"}, {0: "n"}))
+    assert slope(snp.ones(3), snp.arange(3)).tolist() == [0, 1, 2]
+    assert is_zero(seen[0]) and seen[0].dtype == float0 and str(seen[0].shape) == "(n,)"

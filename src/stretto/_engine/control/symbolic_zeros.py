@@ -90,11 +90,15 @@ def custom_vjp_primal_tree_values(x: Any) -> Any:
 
 
 def zero_tangent(value: Any) -> Any:
-    """The zero of the tangent space of a value: float0 for integers and booleans."""
+    """The zero of the tangent space of a value: float0 for integers and booleans.
+
+    NumPy has no array of a size that varies: there the zero is symbolic.
+    """
     if is_inexact(value.dtype):
         return full(value.shape, 0, value.dtype, value.weak_type)
-    # It has nothing in it, and of a size that varies no elements.
-    return np.zeros([0 if is_size(n) else n for n in value.shape], float0)
+    if any(map(is_size, value.shape)):
+        return symbolic_zero(value)
+    return np.zeros(value.shape, float0)
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:

@@ -123,7 +123,7 @@ class DynamicSlice(Primitive):
             operand_batching_dims=(0,) * batched,
             start_indices_batching_dims=(0,) * batched,
         )
-        sizes = (*(min(size, 1),) * batched, *self.sizes)
+        sizes = (*(int(bool(size)),) * batched, *self.sizes)
         vectors = _vectors(size, starts, start_axes, dims)
         return gather(x, vectors, numbers, sizes, mode="clip"), 0
 

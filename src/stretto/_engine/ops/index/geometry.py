@@ -206,7 +206,7 @@ def window_sizes(
     sizes = []
     for d, n in enumerate(operand.shape):
         if d in numbers.operand_batching_dims:
-            sizes.append(min(n, 1))
+            sizes.append(int(bool(n)))
         else:
             sizes.append(1 if d in numbers.collapsed_slice_dims else next(windows, n))
     return tuple(sizes)

@@ -160,7 +160,7 @@ class Gather(Primitive):
         both, shared = None not in axes, axes[0] is None
         sizes = self.slice_sizes
         if not shared:
-            sizes = (min(size, 1) if both else size, *sizes)
+            sizes = (int(bool(size)) if both else size, *sizes)
         gather_ = dataclasses.replace(
             self,
             dimension_numbers=self.dimension_numbers.mapped(not shared, axes[1] is not None),
