@@ -124,3 +124,20 @@ def test_messages(size):
         F.adaptive_avg_pool2d(snp.ones((1, 2, 5, 5)), size)
     with pytest.raises(ValueError, match="has an empty spatial axis"):
         F.adaptive_max_pool1d(snp.ones((2, 0)), 1)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, None])
+@pytest.mark.parametrize("pool", [F.adaptive_avg_pool1d, F.adaptive_max_pool1d])
+def test_shares_of_an_axis_of_any_size(pool, count):
+    """Sizes are less and greater than the number of windows, and some are multiples of it."""
+    f = st.jit(lambda x: pool(x, count), dynamic_axes=({1: "n"},))
+    slope = st.jit(st.grad(lambda x: (pool(x, count) ** 2).sum()), dynamic_axes=({1: "n"},))
+    for n in (1, 5, 7, 21):
+        x = np.random.default_rng(n).normal(size=(2, n)).astype(np.float32)
+        np.testing.assert_allclose(f(x), pool(x, count), rtol=1e-5)
+        wanted = st.grad(lambda x: (pool(x, count) ** 2).sum())(x)
+        np.testing.assert_allclose(slope(x), wanted, rtol=1e-5, atol=1e-6)
+    image = np.random.default_rng(0).normal(size=(2, 4, 5)).astype(np.float32)
+    two = {"adaptive_avg_pool1d": F.adaptive_avg_pool2d}.get(pool.__name__, F.adaptive_max_pool2d)
+    over = st.jit(lambda x: two(x, (2, count)), dynamic_axes=({2: "n"},))
+    np.testing.assert_allclose(over(image), two(image, (2, count)), rtol=1e-5)

@@ -106,3 +106,19 @@ def test_messages():
         F.ctc_loss(logs, snp.ones(3, int), [4, 4], [2, 2])
     with pytest.raises(st.errors.TracedValueError, match="give targets as rows"):
         st.jit(lambda n: F.ctc_loss(logs, snp.ones(4, int), [4, 4], n))(snp.array([2, 2]))
+
+
+def test_inputs_and_targets_of_any_length():
+    def loss(x, targets):
+        logs = F.log_softmax(x, -1)
+        return F.ctc_loss(logs, targets, [x.shape[0]], [targets.shape[0]])
+
+    f = st.jit(st.value_and_grad(loss), dynamic_axes=({0: "t"}, {0: "s"}))
+    rng = np.random.default_rng(0)
+    for steps, count in [(1, 1), (9, 4), (30, 17), (2, 5)]:
+        x = rng.normal(size=(steps, 4)).astype(np.float32)
+        targets = rng.integers(1, 4, count)
+        value, slope = f(x, targets)
+        wanted, by_x = st.value_and_grad(loss)(snp.asarray(x), snp.asarray(targets))
+        np.testing.assert_allclose(value, wanted, rtol=1e-4)
+        np.testing.assert_allclose(slope, by_x, rtol=1e-3, atol=1e-5)

@@ -209,3 +209,19 @@ MESSAGES = [
 def test_messages(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("counted", [True, False])
+def test_means_along_an_axis_of_any_size(padding, counted):
+    pool = lambda x: F.avg_pool2d(x, 2, (1, 2), padding, count_include_pad=counted)
+    f = st.jit(pool, dynamic_axes=({1: st.dynamic_size("n", least=2)},))
+    for n in (2, 5, 20):
+        x = np.random.default_rng(n).normal(size=(3, n, 5)).astype(np.float32)
+        np.testing.assert_allclose(f(x), pool(x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_last_window_beyond_an_axis_of_any_size():
+    f = st.jit(lambda x: F.avg_pool1d(x, 2, 2, ceil_mode=True), dynamic_axes=({1: "n"},))
+    with pytest.raises(st.errors.SizeError, match="depends on sizes that are known only while"):
+        f(snp.ones((1, 3)))

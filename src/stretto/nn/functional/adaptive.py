@@ -7,22 +7,22 @@ pool is that of ``pooling``.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import where, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.reducing.reduce import widened
+from stretto._engine.ops.layout import expand_dims, reshape
+from stretto._engine.ops.reducing.reduce import ReduceMax, widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
-from stretto._engine.ops.shape import concatenate
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.nn.functional.arguments import as_float, batched, unbatched
 from stretto.nn.functional.windows import Table, elements_of, greatest_and_places
 from stretto.numpy.taking import take
@@ -75,13 +75,27 @@ def _adaptive_avg_pool(
     out = convert(x, widened(x.dtype))
     # The mean over a product of windows is the mean of means, axis by axis.
     for axis, m in enumerate(sizes, 2):
-        if x.shape[axis] % m:
+        n = out.shape[axis]
+        if is_size(n):
+            mean = lambda part, axis=axis: reduce_sum(part, (axis,)) / part.shape[axis]
+            out = _shares(out, axis, m, mean)
+        elif n % m:
             out = _mean_along(out, axis, m)
-    tiles = [(m, n // m) if n % m == 0 else (m, 1) for n, m in zip(x.shape[2:], sizes)]
+    tiles = [(m, n // m) for n, m in zip(out.shape[2:], sizes)]
     out = reshape(out, (*x.shape[:2], *[size for tile in tiles for size in tile]))
-    count = math.prod([k for _, k in tiles])
+    count = int(np.prod([k for _, k in tiles]))
     out = reduce_sum(out, tuple(range(3, out.ndim, 2))) / count
     return unbatched(convert(out, x.dtype), single)
+
+
+def _shares(x: Array, axis: int, m: int, reduce: Callable[[Array], Array]) -> Array:
+    """What ``reduce`` gives for each of ``m`` windows along an axis whose size varies."""
+    n: Any = x.shape[axis]
+    if is_size(m):  # that of the input
+        return x
+    bounds = [(o * n // m, -(-(o + 1) * n // m)) for o in range(m)]
+    parts = [reduce(slice_in_dim(x, start, end, 1, axis)) for start, end in bounds]
+    return concatenate([expand_dims(part, axis) for part in parts], axis)
 
 
 def _mean_along(x: Array, axis: int, m: int) -> Array:
@@ -108,6 +122,10 @@ def _adaptive_max_pool(
     caller = f"adaptive_max_pool{n}d"
     x, single = batched(input, n, caller)
     sizes = _sizes(caller, x, output_size)
+    if not return_indices:
+        for axis, m in enumerate(sizes, 2):
+            if is_size(x.shape[axis]):
+                x = _shares(x, axis, m, ReduceMax((axis,)))
     pairs = [*zip(x.shape[2:], sizes, strict=True)]
     if not return_indices and all(n % m == 0 for n, m in pairs):
         windows = [AxisWindow(n // m, n // m) for n, m in pairs]

@@ -33,7 +33,7 @@ _CALLER = "ctc_loss"
 
 def _lengths(name: str, lengths: ArrayLike | Sequence[int], count: int, most: int) -> Array:
     listed = isinstance(lengths, (tuple, list))
-    counts = as_value(np.asarray(lengths) if listed else lengths, _CALLER, name)
+    counts = snp.asarray(lengths) if listed else as_value(lengths, _CALLER, name)
     if kind_of(counts.dtype) not in ("int", "uint") or counts.shape != (count,):
         raise ValueError(f"{_CALLER}: expected {name} as {count} integers, got {counts.type}")
     inside = snp.logical_and(snp.greater_equal(counts, 0), snp.less_equal(counts, most))
@@ -139,7 +139,7 @@ def ctc_loss(
     # before, and, unless it is blank or its label repeats, from the one before that.
     width = 2 * t.shape[1] + 1
     end = expand_dims(2 * of_target, 1)
-    place = np.arange(width, dtype=end.dtype)[None]
+    place = snp.arange(width, dtype=end.dtype)[None]
     labels = concatenate([snp.repeat(t, 2, 1), full((batch, 1), blank, t.dtype)], 1)
     labels = snp.where(snp.logical_and(place % 2 == 1, snp.less(place, end)), labels, blank)
     new = snp.not_equal(labels[:, 2:], labels[:, :-2])

@@ -13,6 +13,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
@@ -208,21 +209,22 @@ def max_pool3d(
 # The mean
 
 
-def _divisor(windows: list[AxisWindow], sizes: tuple[int, ...], count_padding: bool) -> Array | int:
+def _divisor(windows: list[AxisWindow], sizes: tuple[int, ...], count_padding: bool) -> Tree:
     """How many elements count in each window; one number where it is the same for all."""
-    counts = []
-    for w, n in zip(windows, sizes, strict=True):
-        starts = np.arange(w.count(n)) * w.stride - w.low
-        ends = np.minimum(starts + w.size, n + w.low)  # beyond the padding nothing counts
+    total: Tree = 1
+    for axis, (w, n) in enumerate(zip(windows, sizes, strict=True)):
+        if w.low == w.high and (count_padding or not w.low):  # no window reaches further
+            total = total * w.size
+            continue
+        functions = snp if is_size(n) else np
+        count = w.count(n)
+        starts = functions.arange(count) * w.stride - w.low
+        ends = functions.minimum(starts + w.size, n + w.low)  # beyond the padding nothing counts
         if not count_padding:
-            starts, ends = np.maximum(starts, 0), np.minimum(ends, n)
-        counts.append(ends - starts)
-    if all((c == c[0]).all() for c in counts):
-        return math.prod(int(c[0]) for c in counts)
-    out = np.ones(())
-    for c in counts:
-        out = np.multiply.outer(out, c)
-    return as_value(out.astype(np.float32))
+            starts, ends = functions.maximum(starts, 0), functions.minimum(ends, n)
+        counts = ends - starts
+        total = total * functions.reshape(counts, (count, *(1,) * (len(sizes) - 1 - axis)))
+    return total
 
 
 def _avg_pool(
