@@ -66,7 +66,7 @@ def test_that_they_are_equal_can_be_said():
     x, y = pair()
     one = st.jit(lambda x, y: total(2.0, x, st.vmap(lambda y: y * 1)(y)))
     np.testing.assert_allclose(one(x, y), WANTED)  # of the size of an argument
-    with pytest.raises(ValueError, match="like: expected equal lengths"):
+    with pytest.raises(ValueError, match="like: the lengths of"):
         x.like(st.ragged(PARTS[::-1]))
     twice = st.vmap(lambda x: snp.concatenate([x, x])[::2])
     said = st.jit(lambda x, y: total(2.0, x, twice(y).like(x)))

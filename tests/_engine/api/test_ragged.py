@@ -8,6 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from tests.frames import Frame, Series
 
 RNG = np.random.default_rng(0)
 LENGTHS = [3, 7, 1, 5]
@@ -33,6 +34,88 @@ def test_made_of_a_list_and_taken_apart(r):
     assert st.ragged([np.array([1, 2]), np.array([2.5], "f4")]).dtype == np.float32
 
 
+def test_made_of_lists_and_series():
+    r = st.ragged([[1.0, 2.0], (3,), Series([4, 5]), np.array([6], object)])
+    assert repr(r) == "Ragged(float32[4,*], lengths=[2, 1, 2, 1])"
+    np.testing.assert_array_equal(r.values, np.arange(1.0, 7))
+    nested = st.ragged([[[1, 2], [3, 4]], [[5, 6]]])
+    assert repr(nested) == "Ragged(int32[2,*,2], lengths=[2, 1])"
+    assert repr(st.ragged(r)) == repr(r), "its arrays are a list of arrays"
+    assert st.ragged([[True], [False, True]]).dtype == bool
+    with st.enable_x64():
+        assert st.ragged([[1.0], np.ones(2)]).dtype == np.float64
+
+
+def test_several_places(r):
+    for index, wanted in [
+        (slice(1, 3), [1, 2]),
+        (slice(None, None, -2), [3, 1]),
+        ([2, 0, 2, -1], [2, 0, 2, 3]),
+        (np.array([3], np.uint8), [3]),
+        (snp.array([1, 0]), [1, 0]),
+        ([True, False, False, True], [0, 3]),
+    ]:
+        part = r[index]
+        assert isinstance(part, st.Ragged) and len(part) == len(wanted)
+        for one, i in zip(part.to_list(), wanted, strict=True):
+            np.testing.assert_array_equal(one, PARTS[i])
+    again = st.ragged(r.to_list())
+    np.testing.assert_array_equal(again.values, r.values)
+    np.testing.assert_array_equal(again.lengths, r.lengths)
+    slope = st.grad(lambda r: (r[[1, 1, 3]].pad(0) ** 2).sum())(r).like(r)
+    for i, times in enumerate([0, 4, 0, 2]):
+        np.testing.assert_allclose(slope[i], times * PARTS[i], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("index", "kind", "match"),
+    [
+        (4, IndexError, "of 4 arrays has none there: index 4 is out of bounds"),
+        ([0, -5], IndexError, "index -5 is out of bounds"),
+        (1.5, IndexError, "must be of integer"),
+        ((0, 1), IndexError, r"one index, and then there is an array: r\[i\]\[j\]"),
+        ([], ValueError, "one array or more"),
+        (slice(2, 2), ValueError, "one array or more"),
+        ([[0, 1]], ValueError, r"along one axis, got shape \(1, 2\)"),
+    ],
+)
+def test_places_that_are_refused(r, index, kind, match):
+    with pytest.raises(kind, match=match):
+        r[index]
+
+
+def test_groups_of_a_table():
+    table = {
+        "who": ["bo", "al", "bo", "cy", "al"],
+        "x": np.array([1.0, 2.0, 3.0, 4.0, 5.0]),
+        "n": Series([1, 2, 3, 4, 5]),
+        "at": RNG.normal(size=(5, 2)),
+    }
+    for source in (table, Frame(table)):
+        r = st.ragged.from_table(source, by="who", columns="x")
+        assert [x.tolist() for x in r] == [[2.0, 5.0], [1.0, 3.0], [4.0]]
+        both = st.ragged.from_table(source, "who", ["n", "x"])
+        assert repr(both) == "Ragged(float32[3,*,2], lengths=[2, 2, 1])"
+        np.testing.assert_array_equal(both[0], [[2, 2], [5, 5]])
+    places = st.ragged.from_table(table, "n", "at")
+    assert places.pad().shape == (5, 1, 2)
+    assert st.ragged.from_table(table, "n", "n").dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "match"),
+    [
+        (lambda: st.ragged(5), TypeError, "expected a list of arrays, got int"),
+        (lambda: st.ragged([1.0, 2.0]), ValueError, "array 0 is float32.* has no axis"),
+        (lambda: st.ragged([[1.0], []]), ValueError, "array 1 has length 0"),
+        (lambda: st.ragged([st.ragged([[1]])]), TypeError, "array 0 is ragged itself"),
+    ],
+)
+def test_lists_that_are_refused(make, kind, match):
+    with pytest.raises(kind, match=match):
+        make()
+
+
 def test_rectangles(r):
     padded = r.pad(-1)
     assert padded.shape == (4, 7, 2)
@@ -47,10 +130,19 @@ def test_rectangles(r):
 
 
 def test_it_holds_its_elements_and_no_rectangle():
-    parts = [np.zeros((n, 8), np.float32) for n in (*[10] * 999, 5000)]
-    r = st.ragged(parts)
-    elements = sum(p.nbytes for p in parts)
-    assert elements <= r.nbytes <= 1.13 * elements + 4 * 1000 + 256
+    lengths = [*[10] * 999, 5000]
+    r = st.ragged([np.zeros((n, 8), np.float32) for n in lengths])
+    elements, counts = 4 * 8 * sum(lengths), 4 * len(lengths)
+    assert elements + counts <= r.nbytes <= 1.125 * elements + counts
+
+    same = st.vmap(lambda x: x + 1)
+    for other in (r[:], same(r), st.jit(same)(r), same(r[-20:])):
+        held = 4 * 8 * int(other.lengths.sum())
+        assert held <= other.nbytes <= 1.125 * held + 4 * len(other)
+    half = st.vmap(lambda x: x[::2])(r)
+    assert half.nbytes <= 1.125 * 4 * 8 * int(half.lengths.sum()) + counts
+    slope = st.grad(lambda r: (r.pad(0, 4) ** 2).sum())(r).like(r)
+    assert slope.nbytes == r.nbytes
 
 
 def test_it_is_a_tree(r):
@@ -79,10 +171,29 @@ def test_traced_and_derivatives(r):
         np.testing.assert_allclose(one, 2 * part, rtol=1e-6)
 
 
+def test_lengths_of_another(r):
+    ones = st.ragged([np.ones(n, np.float32) for n in LENGTHS])
+    product = lambda r, ones: st.vmap(lambda x, y: y @ x)(r, ones.like(r))
+    wanted = [x.sum(0) for x in PARTS]
+    for run in (product, st.jit(product)):
+        np.testing.assert_allclose(run(r, ones), wanted, rtol=1e-5)
+    assert ones.like(r).lengths is r.lengths
+    with pytest.raises(ValueError, match=r"lengths of Ragged.*\[1, 3\]\) are not those of Ragged"):
+        st.ragged([[1], [1, 2, 3]]).like(st.ragged([[1, 2, 3], [1]]))
+
+
 def test_saved_and_loaded(r, tmp_path):
     st.save(tmp_path / "r.safetensors", {"x": r})
     back = st.load(tmp_path / "r.safetensors", {"x": r})
     np.testing.assert_array_equal(back["x"].values, r.values)
+
+
+def test_shown_in_short(r):
+    many = st.ragged([np.ones(1 + i % 3) for i in range(10_000)])
+    assert repr(many) == "Ragged(float32[10000,*], lengths=[1, 2, 3, 1, 2, 3, …])"
+    assert repr([r[:1]]) == "[Ragged(float32[1,*,2], lengths=[3])]"
+    text = str(st.make_graph(st.vmap(lambda x: x * 2))(r))
+    assert "sized_call" in text and "f32[n,2]" in text
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ Layer 7 (api). Their elements lie one behind the other, beside their lengths: th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
 
 import numpy as np
 
 from stretto._engine.api.buckets import Buckets
+from stretto._engine.api.columns import as_column, grouped
 from stretto._engine.api.lengths import RAGGED, same_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.errors import TracedValueError
@@ -103,17 +104,16 @@ class Ragged:
         yield self._lengths
 
     def like(self, other: Ragged) -> Ragged:
-        """Give it the lengths of another, which must be equal.
+        """Give it the lengths of another, which are equal.
 
-        A derivative gets those of the array that it is by, since lengths have no derivative. Where
-        lengths are computed in a transformed function, whether two are equal cannot be known, and
-        this says so.
+        A derivative has none, and needs those of the array that it is by. Of lengths that are
+        computed in a transformed function it cannot be known whether they are equal: this says so.
 
         Args:
-            other: the other one.
+            other: the array that has the lengths.
 
         Returns:
-            The same arrays.
+            The same elements, with these lengths.
 
         Raises:
             ValueError: the lengths are known, and differ.
@@ -123,12 +123,12 @@ class Ragged:
         >>> slope = st.grad(lambda x: st.vmap(snp.sum)(x).prod())(x)
         >>> slope.like(x).to_list()
         [Array([1., 1.], dtype=float32), Array([2.], dtype=float32)]
+        >>> st.jit(lambda x, y: st.vmap(snp.dot)(x, y.like(x)))(x, st.ragged([[1.0, 3.0], [5.0]]))
+        Array([4., 5.], dtype=float32)
         """
-        lengths = self._lengths
-        if not (is_float0(lengths) or same_lengths(lengths, other._lengths)) and not any(
-            [isinstance(x, Tracer) for x in (lengths, other._lengths)]
-        ):
-            raise ValueError(f"like: expected equal lengths, got {self} and {other}")
+        known = not (_unknown(self._lengths) or _unknown(other._lengths))
+        if known and not same_lengths(self._lengths, other._lengths):
+            raise ValueError(f"like: the lengths of {self} are not those of {other}")
         return Ragged._of(self._values, other._lengths, other._most, self._wide)
 
     def _known(self) -> np.ndarray:
@@ -147,14 +147,28 @@ class Ragged:
     def __len__(self) -> int:
         return self._lengths.shape[0]
 
-    def __getitem__(self, index: int) -> Array:
-        """One of the arrays."""
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | np.ndarray | Array) -> Ragged: ...
+    def __getitem__(self, index: Any) -> Any:
+        """One of the arrays, or those at several places as one."""
         lengths = self._known()
-        place = range(len(lengths))[index]
+        places = _places(index, len(lengths))
+        taken = lengths[places]
         if self._wide:
-            return self._values[place, : int(lengths[place])]
-        start = int(lengths[:place].sum())
-        return self._values[start : start + int(lengths[place])]
+            if not places.ndim:
+                return self._values[int(places), : int(taken)]
+            return self._at(places.astype(_INT32))._packed(room_for(int(taken.sum())))
+        starts = np.cumsum(lengths) - lengths
+        if not places.ndim:
+            start = int(starts[places])
+            return self._values[start : start + int(taken)]
+        total = int(taken.sum())
+        rows = np.full(room_for(total), self._values.shape[0], _INT32)
+        first = starts[places] - (np.cumsum(taken) - taken)
+        rows[:total] = np.repeat(first, taken) + np.arange(total)
+        return _made(rows_at(self._values, as_value(rows), "fill"), taken)
 
     def __iter__(self) -> Iterator[Array]:
         return iter(self.to_list())
@@ -276,6 +290,30 @@ tree.register_pytree_node(
 RAGGED.append(Ragged)
 
 
+def _unknown(lengths: Any) -> bool:
+    """Whether the lengths are traced, or those of a derivative, which has none."""
+    return is_float0(lengths) or isinstance(lengths, Tracer)
+
+
+def _places(index: Any, count: int) -> np.ndarray:
+    """The places among so many arrays that an index means: one, or a row of them."""
+    if isinstance(index, tuple):
+        raise IndexError("a ragged array takes one index, and then there is an array: r[i][j]")
+    if not isinstance(index, slice):
+        index = np.array(index)
+        index = index if index.size else index.astype(int)
+    try:
+        places = np.arange(count)[index]
+    except IndexError as error:
+        raise IndexError(f"a ragged array of {count} arrays has none there: {error}") from None
+    if places.ndim > 1 or not places.size:
+        raise ValueError(
+            f"the index of a ragged array must give one array or more along one axis, got shape "
+            f"{places.shape}"
+        )
+    return places
+
+
 def is_ragged(x: Any) -> bool:
     """Whether it is a ragged array: the leaf, for functions of trees."""
     return x.__class__ is Ragged
@@ -310,43 +348,47 @@ def _check_lengths(lengths: np.ndarray, caller: str) -> None:
 
 
 class _Maker:
-    """Makes ragged arrays: of a list, of a rectangle, or of segments."""
+    """Makes ragged arrays: of a list, of a rectangle, of segments, or of a table."""
 
-    def __call__(self, arrays: Iterable[ArrayLike]) -> Ragged:
+    def __call__(self, arrays: Iterable[ArrayLike | Sequence[Any]]) -> Ragged:
         """Join arrays that differ along their first axis.
 
         Args:
-            arrays: the arrays, each with one element or more, of one shape but for the first axis.
+            arrays: the arrays, each with one element or more, of one shape but for the first axis;
+                also nested lists of numbers, and series of tables.
 
         Returns:
             The arrays as one, of the dtype that they promote to.
 
         Raises:
+            OverflowError: integers do not fit in the dtype.
+            TypeError: an array is ragged itself, or does not hold numbers.
             ValueError: there are none, one has no elements, or they differ in another axis.
 
         >>> import stretto as st, stretto.numpy as snp
-        >>> words = st.ragged([snp.array([1.0, 2.0, 3.0]), snp.array([4.0])])
+        >>> words = st.ragged([[1.0, 2.0, 3.0], [4.0]])
         >>> words
         Ragged(float32[2,*], lengths=[3, 1])
         >>> st.vmap(lambda x: x / x.sum())(words).to_list()[1]
         Array([1.], dtype=float32)
         """
-        parts = [as_value(x, "ragged", f"array {i}") for i, x in enumerate(arrays)]
+        if not isinstance(arrays, Iterable):
+            raise TypeError(f"ragged: expected a list of arrays, got {type(arrays).__name__}")
+        parts = [_part(x, i) for i, x in enumerate(arrays)]
         if not parts:
             raise ValueError("ragged: expected one array or more, got none")
+        lengths = np.array([x.shape[0] if x.ndim else 1 for x in parts], np.int32)
+        _check_lengths(lengths, "ragged")
         for i, x in enumerate(parts):
-            if not x.ndim or x.shape[1:] != parts[0].shape[1:]:
+            if not x.ndim:
+                raise ValueError(f"ragged: array {i} is {x.type}, which has no axis: [x] has one")
+            if x.shape[1:] != parts[0].shape[1:]:
                 raise ValueError(
                     f"ragged: arrays must have one shape but for axis 0; array 0 is "
                     f"{parts[0].type}, array {i} {x.type}"
                 )
         dtype, weak = promote([(x.dtype, x.type.weak_type) for x in parts], "ragged")
-        lengths = np.array([x.shape[0] for x in parts], np.int32)
-        _check_lengths(lengths, "ragged")
-        total = int(lengths.sum())
-        host = np.zeros((room_for(total), *parts[0].shape[1:]), dtype)
-        np.concatenate([np.asarray(convert(x, dtype)) for x in parts], out=host[:total])
-        return _made(constant(host, weak), lengths)
+        return _joined([np.asarray(convert(x, dtype)) for x in parts], lengths, weak)
 
     def from_padded(self, x: ArrayLike, lengths: ArrayLike) -> Ragged:
         """Take the first elements of the rows of a rectangle.
@@ -403,6 +445,53 @@ class _Maker:
         if numbers[0] != 0:
             raise ValueError(f"ragged.from_segments: ids must begin with 0, got {numbers[0]}")
         return self(np.split(elements, np.flatnonzero(steps)))
+
+    def from_table(self, table: Any, by: str, columns: str | Sequence[str]) -> Ragged:
+        """Group the rows of a table by a column of ids.
+
+        Args:
+            table: a DataFrame of pandas or polars, or a dictionary of columns.
+            by: the name of the column of ids, in any order: numbers, strings, or what else sorts.
+            columns: the name of the column to take; or a list of names, for a row of their values.
+
+        Returns:
+            An array for each id, in sorted order, ``np.unique(table[by])``; its rows are in the
+            order of the table. A list of columns is the last axis.
+
+        Raises:
+            OverflowError: integers do not fit in the dtype.
+            TypeError: ``table`` has no columns, a column does not hold numbers, or the ids cannot
+                be sorted.
+            ValueError: there is no such column, the columns differ in shape, there are no rows, or
+                an id is missing.
+
+        >>> import stretto as st
+        >>> visits = {"who": ["bo", "al", "bo"], "age": [3, 7, 4], "size": [0.5, 1.5, 0.25]}
+        >>> st.ragged.from_table(visits, by="who", columns="age").to_list()
+        [Array([7], dtype=int32), Array([3, 4], dtype=int32)]
+        >>> st.ragged.from_table(visits, by="who", columns=["age", "size"])
+        Ragged(float32[2,*,2], lengths=[1, 2])
+        """
+        rows, lengths, weak = grouped(table, by, columns, "ragged.from_table")
+        return _joined([rows], lengths, weak)
+
+
+def _part(x: Any, i: int) -> Any:
+    """One of the arrays that a list is of."""
+    if is_ragged(x):
+        raise TypeError(
+            f"ragged: array {i} is ragged itself, and arrays may differ along their first axis "
+            f"alone: join lists of arrays, [*a, *b]"
+        )
+    return as_column(x, "ragged", f"array {i}")
+
+
+def _joined(parts: Sequence[np.ndarray], lengths: np.ndarray, weak: bool) -> Ragged:
+    """The elements of all parts, one behind the other, with these lengths."""
+    total = int(lengths.sum())
+    host = np.zeros((room_for(total), *parts[0].shape[1:]), parts[0].dtype)
+    np.concatenate(parts, out=host[:total])
+    return _made(constant(host, weak), lengths)
 
 
 def _made(values: Any, lengths: np.ndarray) -> Ragged:
