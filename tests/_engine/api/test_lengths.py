@@ -81,3 +81,21 @@ def test_which_are_alike():
     assert unified(leaves, ()) is leaves
     assert same_lengths(x.lengths, y.lengths) and not same_lengths(x.lengths, x.lengths[:1])
     assert not same_lengths(x.lengths, None)
+
+
+def test_ragged_arrays_over_devices():
+    mesh = st.make_mesh((1,), ("data",))
+    x, y = pair()
+    split = st.device_put(x, st.sharding.NamedSharding(mesh, st.sharding.PartitionSpec("data")))
+    np.testing.assert_allclose(st.jit(total)(2.0, split, y), WANTED)
+    np.testing.assert_allclose(split[1], PARTS[1])
+    sums = st.vmap(snp.sum)
+    by_all = st.sharding.PartitionSpec()
+    whole = st.shard_map(sums, mesh=mesh, in_specs=by_all, out_specs=by_all)
+    np.testing.assert_allclose(whole(x), [2.0, 6.0])
+    parts = st.sharding.PartitionSpec("data")
+    for f in (sums, lambda r: r):
+        taken = by_all if f is not sums else parts
+        run = st.shard_map(f, mesh=mesh, in_specs=taken, out_specs=parts)
+        with pytest.raises(NotImplementedError, match="a ragged array is one row of elements"):
+            run(x)

@@ -16,7 +16,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, Value
 
-__all__ = ["RAGGED", "alike", "same_lengths", "unified"]
+__all__ = ["RAGGED", "alike", "refuse_split", "same_lengths", "unified"]
 
 RAGGED: list[type] = []
 """The class of ragged arrays, once there are any."""
@@ -53,6 +53,28 @@ def unified(leaves: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> Sequence
     for place, first in pairs:
         one[place] = one[first]
     return one
+
+
+def refuse_split(structure: Any, specs: Sequence[Any], caller: str) -> None:
+    """Raise ``NotImplementedError`` where a ragged array is to be taken apart like an array."""
+    if not RAGGED:
+        return
+    for place in _rows(structure):
+        if any([part is not None for part in (*specs[place - 1], *specs[place])]):
+            raise NotImplementedError(
+                f"{caller}: a ragged array is one row of elements, whose parts are not its arrays: "
+                f"pass a rectangle, ragged.pad(), and the lengths, and use a mask; or leave it to "
+                f"jit, which splits what it computes of a ragged array that is sharded"
+            )
+
+
+@functools.lru_cache(512)
+def _rows(structure: Any) -> tuple[int, ...]:
+    """Which leaves of such a tree are lengths of ragged arrays that are no rectangles."""
+    (kind,) = RAGGED
+    numbered = tree.unflatten(structure, range(structure.num_leaves))
+    nodes = tree.leaves(numbered, lambda x: isinstance(x, kind))
+    return tuple([x._lengths for x in nodes if isinstance(x, kind) and not x._wide])
 
 
 @functools.lru_cache(512)

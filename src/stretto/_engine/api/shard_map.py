@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from stretto._engine.api.arguments import leaf_names, values_of_tree, wraps
-from stretto._engine.api.lengths import alike, unified
+from stretto._engine.api.lengths import alike, refuse_split, unified
 from stretto._engine.control.shard_map import ShardMap, explicit
 from stretto._engine.core import tree
 from stretto._engine.core.config import config, over_axis
@@ -93,6 +93,7 @@ def shard_map(
         values = [as_value(x, caller, name) for x, name in zip(leaves, names, strict=True)]
         asked = tree.prefix_leaves(in_specs, args, caller, "in_specs")
         ins = [_spec(s, over, axes, caller, "in_specs") for s in asked]
+        refuse_split(structure, ins, caller)
         parts = []
         for value, spec, name in zip(values, ins, names, strict=True):
             sharding = NamedSharding(over, spec)
@@ -112,6 +113,7 @@ def shard_map(
         out_tree = tree.unflatten(out_structure, range(len(program.outputs)))
         wanted = tree.prefix_leaves(out_specs, out_tree, caller, "out_specs")
         outs = [_spec(s, over, axes, caller, "out_specs") for s in wanted]
+        refuse_split(out_structure, outs, caller)
         paths = tree.paths(out_tree, "the result")
         for spec, type, path in zip(outs, program.out_types, paths, strict=True):
             if len(spec) > type.ndim:
