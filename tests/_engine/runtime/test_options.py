@@ -62,6 +62,10 @@ def test_large_programs_are_put_into_the_order_of_least_memory(monkeypatch):
     assert "MEMORY" in dict(options_for(large, ()))[SCHEDULER]
     asked = ((SCHEDULER, "CPU_SCHEDULER_TYPE_DEFAULT"),)
     assert dict(options_for(large, asked))[SCHEDULER] == "CPU_SCHEDULER_TYPE_DEFAULT"
+    line = "%1 = stablehlo.tanh %0 : (tensor<{n}xf32>) -> tensor<{n}xf32>\n"
+    many_small = line.format(n=1 << 15) * 2000  # 250 MiB in all, none of which needs to be alive
+    assert SCHEDULER not in dict(options_for(many_small, ()))
+    assert SCHEDULER in dict(options_for(line.format(n=1 << 16) * 512, ()))
     monkeypatch.setenv("XLA_FLAGS", f"--{SCHEDULER}=CPU_SCHEDULER_TYPE_DEFAULT")
     assert SCHEDULER not in dict(options_for(large, ()))
 

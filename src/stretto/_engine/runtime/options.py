@@ -42,7 +42,10 @@ takes the least memory (docs/decisions/0043-large-programs-in-the-order-of-least
 _LEAST_MEMORY = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 
 _MUCH = 1 << 27
-"""The bytes that the operations of a program make, all together, from which it is large."""
+"""The bytes in large results of a program's operations, all together, from which it is large."""
+
+_LARGE = 1 << 18
+"""The bytes from which a result is large: fewer stay in the processor's caches."""
 
 _RESULT = re.compile(r"-> tensor<(\d[\dx]*)x[a-z]+(\d+)>")
 
@@ -106,13 +109,12 @@ def library_of(text: str, options: Options) -> Libraries:
 
 
 def _bytes_made(text: str) -> int:
-    """The sizes of all results of one array in a text, whether or not they are kept."""
-    return sum(
-        [
-            math.prod(map(int, shape.split("x"))) * max(1, int(bits) // 8)
-            for shape, bits in _RESULT.findall(text)
-        ]
-    )
+    """The sizes of all large results of one array in a text, whether or not they are kept."""
+    sizes = [
+        math.prod(map(int, shape.split("x"))) * max(1, int(bits) // 8)
+        for shape, bits in _RESULT.findall(text)
+    ]
+    return sum([size for size in sizes if size >= _LARGE])
 
 
 def _flags() -> str:
