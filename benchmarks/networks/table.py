@@ -374,6 +374,7 @@ NETWORKS: list[Network] = [
         4,
         published=2_542_856,
         tolerance=KINKS,
+        kinks=True,
     ),
     Network(
         "efficientnet-b0",
