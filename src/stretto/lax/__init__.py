@@ -5,13 +5,13 @@
 from stretto._engine.core.lazy import imports_on_demand
 
 with imports_on_demand(__name__):
+    from stretto._engine.api.loops import scan as scan
     from stretto._engine.control.associative_scan import associative_scan as associative_scan
     from stretto._engine.control.cond import cond as cond, switch as switch
     from stretto._engine.control.linear_solve import custom_linear_solve as custom_linear_solve
     from stretto._engine.control.loops import fori_loop as fori_loop
     from stretto._engine.control.reduce import reduce as reduce
     from stretto._engine.control.root import custom_root as custom_root
-    from stretto._engine.control.scan import scan as scan
     from stretto._engine.control.stop_gradient import stop_gradient as stop_gradient
     from stretto._engine.control.while_loop import while_loop as while_loop
     from stretto._engine.control.window import reduce_window as reduce_window

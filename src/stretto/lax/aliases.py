@@ -1,6 +1,6 @@
 """Functions of the engine that ``jax.lax`` calls by other names."""
 
-from stretto._engine.control import loops
+from stretto._engine.api import loops
 from stretto._engine.ops import arithmetic, complex_parts, extrema, powers
 from stretto._engine.ops import sort as sorting
 

@@ -16,10 +16,19 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, Value
 
-__all__ = ["RAGGED", "alike", "refuse_split", "same_lengths", "unified"]
+__all__ = ["RAGGED", "alike", "holds_ragged", "refuse_split", "same_lengths", "unified"]
 
 RAGGED: list[type] = []
 """The class of ragged arrays, once there are any."""
+
+
+def holds_ragged(x: Any) -> bool:
+    """Whether a tree has a ragged array."""
+    if not RAGGED:
+        return False
+    ragged = tuple(RAGGED)
+    is_ragged = lambda node: isinstance(node, ragged)
+    return any(map(is_ragged, tree.leaves(x, is_ragged)))
 
 
 def same_lengths(one: Any, other: Any) -> bool:

@@ -1,13 +1,13 @@
-"""``vmap`` over arrays of different lengths: one example of any size, all of them in one program.
+"""Functions over arrays of different lengths: all examples at once, or one after another.
 
 Layer 7 (api). The function is traced for one example with a size that varies. The examples are put
 into a rectangle of the bucket of their lengths, and the program for the bucket is mapped over it,
-with a length for each. Next, read ``control/sized``.
+or is the step of a loop, with a length for each. Next, read ``control/sized``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -15,20 +15,156 @@ import numpy as np
 from stretto._engine.api.arguments import as_values
 from stretto._engine.api.lengths import same_lengths
 from stretto._engine.api.ragged import Ragged, is_ragged, room_for
+from stretto._engine.control.family import split
+from stretto._engine.control.loops import map_
+from stretto._engine.control.scan import loop_scan
 from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
+from stretto._engine.core.functions import name_of
+from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
-from stretto._engine.core.sizes import Size, SizeVariable, known_sizes, size_of, varying_sizes
+from stretto._engine.core.sizes import (
+    Size,
+    SizeVariable,
+    exceeds,
+    known_sizes,
+    size_of,
+    varying_sizes,
+)
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.bucket import varying
+from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front
+from stretto._engine.ops.shape import slice_in_dim
 
-__all__ = ["vmap_ragged"]
+__all__ = ["map_ragged", "scan_ragged", "vmap_ragged"]
 
 _INT32 = np.dtype(np.int32)
+
+
+class Batch:
+    """The leaves of arguments that some are ragged of, for a function of one example.
+
+    ``axes`` says where the examples lie in each: for ragged ones 0, for shared ones None. ``mark``
+    is behind the names of its sizes.
+    """
+
+    def __init__(
+        self, leaves: Sequence[Any], axes: Sequence[Any], caller: str, of: str, counts: Set[int]
+    ) -> None:
+        self.types: list[ArrayType] = []
+        """Those of one example."""
+        self.arrays: list[Any] = []
+        """Of all examples, along axis 0; rectangles in the place of ragged ones."""
+        self.mapped = [axis is not None for axis in axes]
+        self.sizes: dict[SizeVariable, Ragged] = {}
+        counts = set(counts)
+        with varying_sizes() as mark:
+            for leaf, axis in zip(leaves, axes, strict=True):
+                if is_ragged(leaf):
+                    if axis != 0:
+                        raise ValueError(
+                            f"{caller}: a ragged array is mapped along axis 0, got {axis}"
+                        )
+                    counts.add(len(leaf))
+                    variable = _variable(leaf, self.sizes, mark)
+                    self.arrays.append(leaf._rectangle(self.sizes[variable]._most))
+                    shape = (size_of(variable), *leaf._inner)
+                    self.types.append(leaf._values.type.with_shape(shape))
+                    continue
+                x = as_value(leaf, of)
+                if axis is not None:
+                    a = canonical_axis(axis, x.ndim, caller)
+                    counts.add(x.shape[a])
+                    x = move_to_front(x, a)
+                self.arrays.append(x)
+                self.types.append(x.type if axis is None else x.type.with_shape(x.shape[1:]))
+        if len(counts) != 1:
+            raise ValueError(f"{caller}: the numbers of examples differ: {sorted(counts)}")
+        (self.count,) = counts
+        self.lengths = [x.lengths for x in self.sizes.values()]
+        self.most = {v: x._most for v, x in self.sizes.items()}
+        """The bucket of each size, or less, where the program is only for less."""
+
+    def record(
+        self, fun: Callable[..., Any], before: Sequence[ArrayType], name: str
+    ) -> tuple[Program, Sequence[Any]]:
+        """The program of one example, behind other arguments, and what it captured."""
+        with varying_sizes(), known_sizes(self._known()) as guards:
+            program, _, captured = record(fun, [*before, *self.types], (), name)
+        for variable, x in self.sizes.items():
+            limits = [guard.most(variable) for guard in guards]
+            self.most[variable] = int(min([x._most, *limits]))
+        return program, captured
+
+    def call(self, program: Program, outer: Any = (), over: Any = ()) -> SizedCall:
+        """The operation on lengths and arrays that a program of one example is."""
+        return SizedCall(program, tuple(self.sizes), tuple(self.most.values()), outer, over)
+
+    def fitted(self, arrays: Sequence[Any], axis: int) -> list[Any]:
+        """The arrays, or those of one example, as far as the program takes them."""
+        fitted = []
+        for x, type in zip(arrays, self.types, strict=True):
+            size: Any = type.shape[0] if type.ndim else None
+            if isinstance(size, Size) and (variable := next(size.variables())) in self.most:
+                most = self.most[variable]
+                x = x if x.shape[axis] == most else slice_in_dim(x, 0, most, 1, axis)
+            fitted.append(x)
+        return fitted
+
+    def _known(self) -> list[dict[SizeVariable, int]] | None:
+        """The sizes of the examples that differ, if they are known."""
+        if any([isinstance(x, Tracer) for x in self.lengths]):
+            return None
+        rows = sorted(set(zip(*[np.asarray(x).tolist() for x in self.lengths], strict=True)))
+        return [dict(zip(self.sizes, row, strict=True)) for row in rows]
+
+
+def _over_examples(
+    fun: Callable[..., Any],
+    caller: str,
+    name: str,
+    in_axes: Any,
+    out_axes: Any,
+    args: Any,
+    kwargs: Any,
+    run: Callable[[Batch, Program, Sequence[Any]], Sequence[Any]],
+) -> Any:
+    """Apply a function of one example to all: ``run`` gives the results of its program.
+
+    ``run`` takes the batch, the program, and what the function captured.
+    """
+    leaves, structure = tree.flatten((args, kwargs), is_ragged)
+    shaped_args = tree.map(lambda _: 0, args, is_leaf=is_ragged)
+    axes = tree.prefix_leaves(in_axes, shaped_args, caller, "in_axes")
+    axes += [0] * (len(leaves) - len(axes))
+    # A ragged array that all examples share is captured, like what the function closes over.
+    moving = [i for i, x in enumerate(leaves) if not (is_ragged(x) and axes[i] is None)]
+    own = [leaves[i] for i in moving]
+    batch = Batch(own, [axes[i] for i in moving], caller, f"{caller} of {name}", set())
+    structure_out: Any = None
+
+    def flat(*example: Any) -> Any:
+        nonlocal structure_out
+        filled = list(leaves)
+        for i, x in zip(moving, example, strict=True):
+            filled[i] = x
+        positional, named = tree.unflatten(structure, filled)
+        outs, structure_out = tree.flatten(fun(*positional, **named))
+        return as_values(outs, name, lambda: ["the result"] * len(outs)), None
+
+    program, captured = batch.record(flat, (), name)
+    outs = run(batch, program, captured)
+    shaped_outs = tree.unflatten(structure_out, [0] * len(outs))
+    wanted = tree.prefix_leaves(out_axes, shaped_outs, caller, "out_axes")
+    results = [
+        _result(out, type, batch, axis, caller)
+        for out, type, axis in zip(outs, program.out_types, wanted, strict=True)
+    ]
+    return tree.unflatten(structure_out, results)
 
 
 def vmap_ragged(
@@ -39,92 +175,92 @@ def vmap_ragged(
     Raises ``NotImplementedError`` for results whose size varies along another axis than the first,
     and ``ValueError`` for numbers of examples that differ.
     """
-    leaves, structure = tree.flatten((args, kwargs), is_ragged)
-    axes = _axes(in_axes, args, len(leaves))
-    # One that all examples share is captured, like what the function closes over.
-    moving = [i for i, x in enumerate(leaves) if not (is_ragged(x) and axes[i] is None)]
-    axes = [axes[i] for i in moving]
-    plain = [
-        x if is_ragged(x) else as_value(x, f"vmap of {name}") for x in [leaves[i] for i in moving]
-    ]
-    structure_out: Any = None
 
-    def flat(*examples: Any) -> Any:
-        nonlocal structure_out
-        filled = list(leaves)
-        for i, x in zip(moving, examples, strict=True):
-            filled[i] = x
-        positional, named = tree.unflatten(structure, filled)
-        outs, structure_out = tree.flatten(fun(*positional, **named))
-        return as_values(outs, name, lambda: ["the result"] * len(outs)), None
+    def at_once(batch: Batch, program: Program, captured: Sequence[Any]) -> Sequence[Any]:
+        lengths = batch.lengths
+        over = (*[True] * len(lengths), *batch.mapped, *[False] * len(captured))
+        call = batch.call(program, (batch.count,), (over,))
+        return call(*lengths, *batch.fitted(batch.arrays, 1), *captured)
 
-    sizes: dict[SizeVariable, Ragged] = {}
-    with varying_sizes() as mark:
-        types, count = _examples(plain, axes, sizes, mark)
-        with known_sizes(_known(sizes)) as guards:
-            program, _, captured = record(flat, types, (), name)
-    variables = tuple(sizes)
-    most = {v: int(min([x._most, *[g.most(v) for g in guards]])) for v, x in sizes.items()}
-    carriers = []
-    for x, axis, type in zip(plain, axes, types, strict=True):
-        if is_ragged(x):
-            size: Any = type.shape[0]
-            carriers.append(x._rectangle(most[next(size.variables())]))
-        else:
-            carriers.append(x if axis is None else move_to_front(x, axis % x.ndim))
-    mapped = [axis is not None for axis in axes]
-    over = (*[True] * len(variables), *mapped, *[False] * len(captured))
-    call = SizedCall(program, variables, tuple(most.values()), (count,), (over,))
-    lengths = [x.lengths for x in sizes.values()]
-    outs = call(*lengths, *carriers, *captured)
-    shaped_outs = tree.unflatten(structure_out, [0] * len(outs))
-    wanted = tree.prefix_leaves(out_axes, shaped_outs, "vmap", "out_axes")
+    return _over_examples(fun, "vmap", name, in_axes, out_axes, args, kwargs, at_once)
+
+
+def map_ragged(
+    f: Callable[[Any], Any], xs: Any, batch_size: int | None, in_axes: Any, out_axes: Any
+) -> Any:
+    """As ``lax.map``, where a leaf is ragged; the errors are those of ``vmap_ragged``."""
+
+    def in_turn(batch: Batch, program: Program, captured: Sequence[Any]) -> Sequence[Any]:
+        call, mapped = batch.call(program), batch.mapped
+        own = [x for x, m in zip(batch.arrays, mapped, strict=True) if m]
+
+        def step(example: Any) -> Any:
+            lengths, here = example[0], iter(example[1])
+            arrays = [next(here) if m else x for x, m in zip(batch.arrays, mapped, strict=True)]
+            return call(*lengths, *batch.fitted(arrays, 0), *captured)
+
+        return map_(step, (batch.lengths, own), batch_size=batch_size)
+
+    return _over_examples(f, "map", name_of(f), (in_axes,), out_axes, (xs,), {}, in_turn)
+
+
+def scan_ragged(
+    f: Callable[[Any, Any], Any],
+    init: Any,
+    xs: Any,
+    length: int | None,
+    reverse: bool,
+    unroll: int | bool,
+) -> Any:
+    """As ``lax.scan``, where a leaf of ``xs`` is ragged; ``y`` that vary are ragged, too.
+
+    Raises ``TypeError`` for a carry whose size varies, and else as ``vmap_ragged``.
+    """
+    leaves, structure = tree.flatten(xs, is_ragged)
+    counts = set() if length is None else {integer(length, "scan", "length")}
+    batch = Batch(leaves, [0] * len(leaves), "scan", "scan", counts)
+    types: Any = None
+    """The tree of types of what a step returns."""
+
+    def step(carry: Any, example: Any) -> Any:
+        nonlocal types
+        before, carried = tree.flatten(carry)
+        structure_out: Any = None
+
+        def flat(*values: Any) -> Any:
+            nonlocal structure_out
+            own, here = split(values, len(before))
+            result = f(tree.unflatten(carried, own), tree.unflatten(structure, here))
+            outs, structure_out = tree.flatten(result)
+            return as_values(outs, "scan", lambda: tree.paths(result, "the result")), None
+
+        program, captured = batch.record(flat, [x.type for x in before], name_of(f))
+        types = tree.unflatten(structure_out, program.out_types)
+        if isinstance(types, tuple) and len(types) == 2:  # else loop_scan says so
+            _check_carry(types[0])
+        lengths, arrays = example
+        here = batch.fitted(arrays, 0)
+        outs = batch.call(program)(*lengths, *before, *here, *captured)
+        return tree.unflatten(structure_out, outs)
+
+    rows = (batch.lengths, batch.arrays)
+    names = tree.paths(init, "init")
+    carry, ys = loop_scan("scan", step, init, rows, None, reverse, names, unroll)
+    stacked, structure_out = tree.flatten(ys)
     results = [
-        _result(out, type, sizes, call, axis)
-        for out, type, axis in zip(outs, program.out_types, wanted, strict=True)
+        _result(y, type, batch, 0, "scan")
+        for y, type in zip(stacked, tree.leaves(types[1]), strict=True)
     ]
-    return tree.unflatten(structure_out, results)
+    return carry, tree.unflatten(structure_out, results)
 
 
-def _examples(
-    plain: Sequence[Any], axes: Sequence[Any], sizes: dict[SizeVariable, Ragged], mark: str
-) -> tuple[list[ArrayType], int]:
-    """The types of one example, and how many there are; the variables are put into ``sizes``."""
-    types: list[ArrayType] = []
-    counts: set[int] = set()
-    for x, axis in zip(plain, axes, strict=True):
-        if is_ragged(x):
-            if axis != 0:
-                raise ValueError(f"vmap: a ragged array is mapped along axis 0, got {axis}")
-            counts.add(len(x))
-            size = size_of(_variable(x, sizes, mark))
-            types.append(x._values.type.with_shape((size, *x._inner)))
-        elif axis is None:
-            types.append(x.type)
-        else:
-            a = canonical_axis(axis, x.ndim, "vmap")
-            counts.add(x.shape[a])
-            types.append(x.type.with_shape((*x.shape[:a], *x.shape[a + 1 :])))
-    if len(counts) != 1:
-        raise ValueError(f"vmap: the numbers of examples differ: {sorted(counts)}")
-    (count,) = counts
-    return types, count
-
-
-def _axes(in_axes: Any, args: Any, count: int) -> list[Any]:
-    """The axis of each leaf, a ragged array being one; keyword arguments are mapped along 0."""
-    leaves = tree.map(lambda _: 0, args, is_leaf=is_ragged)
-    axes = tree.prefix_leaves(in_axes, leaves, "vmap", "in_axes")
-    return axes + [0] * (count - len(axes))
-
-
-def _known(sizes: dict[SizeVariable, Ragged]) -> list[dict[SizeVariable, int]] | None:
-    """The sizes of the examples that differ, if they are known."""
-    lengths = [x.lengths for x in sizes.values()]
-    if any([isinstance(x, Tracer) for x in lengths]):
-        return None
-    rows = sorted(set(zip(*[np.asarray(x).tolist() for x in lengths], strict=True)))
-    return [dict(zip(sizes, row, strict=True)) for row in rows]
+def _check_carry(types: Any) -> None:
+    for type, path in zip(tree.leaves(types), tree.paths(types, "carry"), strict=True):
+        if varying(type):
+            raise TypeError(
+                f"scan: the carry keeps its type from example to example, and {path} is {type}, "
+                f"whose size is that of one example: return it as y, or reduce it"
+            )
 
 
 def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged], mark: str) -> SizeVariable:
@@ -138,39 +274,48 @@ def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged], mark: str) -> SizeVa
     return variable
 
 
-def _result(
-    out: Any,
-    type: ArrayType,
-    sizes: dict[SizeVariable, Ragged],
-    call: SizedCall,
-    axis: Any,
-) -> Any:
+def _result(out: Any, type: ArrayType, batch: Batch, axis: Any, caller: str) -> Any:
     """A result for all examples: ragged where its first axis varies."""
     shape: Any = type.shape
-    axes = [a for a in varying(type) if any([v in sizes for v in shape[a].variables()])]
+    axes = [a for a in varying(type) if any([v in batch.sizes for v in shape[a].variables()])]
     if not axes:
         return out if axis == 0 else out[0] if axis is None else move_axis(out, 0, axis % out.ndim)
     if axes != [0] or axis != 0:
         raise NotImplementedError(
-            f"vmap: a result of type {type} varies along axes {axes}, and a ragged array does "
+            f"{caller}: a result of type {type} varies along axes {axes}, and a ragged array does "
             f"along its first alone: reduce it inside, or put the arguments into a rectangle, "
             f"ragged.pad(), and use a mask"
         )
-    size: Any = type.shape[0]
-    same = [x for v, x in sizes.items() if size == size_of(v)]
-    bound = call.bucket.bound(size)
+    size = shape[0]
+    same = [x for v, x in batch.sizes.items() if size == size_of(v)]
+    bound = Bucket(batch.most, {}).bound(size)
     if same:
         lengths, room = same[0]._lengths, same[0]._room
     else:
-        lengths = _lengths(size, sizes)
+        lengths = _lengths(size, batch.sizes)
         known = None if isinstance(lengths, Tracer) else np.asarray(lengths)
         if known is not None and (known < 1).any():
             raise NotImplementedError(
-                f"vmap: a result of size {size} has no elements for example "
+                f"{caller}: a result of size {size} has no elements for example "
                 f"{int(np.argmax(known < 1))}, and the arrays of a ragged one have at least one"
             )
-        room = len(lengths) * bound if known is None else room_for(int(known.sum()))
+        room = _room(size, bound, batch) if known is None else room_for(int(known.sum()))
     return Ragged._of(out, lengths, bound, True)._packed(room)
+
+
+def _room(size: Size, bound: int, batch: Batch) -> int:
+    """Room for results of this size, whose lengths are not known.
+
+    That of an argument, or so many times as much, if no result is so many times as long; or else a
+    rectangle.
+    """
+    rooms = [
+        times * x._room
+        for v, x in batch.sizes.items()
+        for times in (1, 2, 4)
+        if exceeds(times * size_of(v) - size, -1)
+    ]
+    return min([batch.count * bound, *rooms])
 
 
 def _lengths(size: Size, sizes: dict[SizeVariable, Ragged]) -> Any:

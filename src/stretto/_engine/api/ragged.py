@@ -1,7 +1,7 @@
 """Arrays that differ along their first axis, as one: ``ragged``, ``Ragged``.
 
 Layer 7 (api). Their elements lie one behind the other, beside their lengths: there is no rectangle.
-``vmap`` takes them, and ``over_ragged`` says how. Next, read that.
+``vmap`` and loops take them, and ``over_ragged`` says how. Next, read that.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ from stretto._engine.api.arguments import (
     without_float0,
     wraps,
 )
-from stretto._engine.api.lengths import RAGGED
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
@@ -124,7 +123,7 @@ def vmap(
                 f"vmap: in_axes has {len(in_axes)} entries, but {name} was called with "
                 f"{len(args)} positional arguments"
             )
-        if RAGGED and _holds_ragged((args, kwargs)):
+        if holds_ragged((args, kwargs)):
             if chunk_size is not None or axis_name is not None:
                 raise NotImplementedError(
                     "vmap: over ragged arrays there are neither chunk_size nor axis_name"
@@ -174,11 +173,6 @@ def vmap(
         return tree.unflatten(out_structure, placed)
 
     return vmap_fun
-
-
-def _holds_ragged(args: Any) -> bool:
-    ragged = tuple(RAGGED)
-    return any([isinstance(x, ragged) for x in tree.leaves(args, lambda x: isinstance(x, ragged))])
 
 
 def _for_leaves(axes: Any, of: Any, argument: str, count: int | None) -> list[Any]:

@@ -106,30 +106,17 @@ def map_(
     in_axes: Any = 0,
     out_axes: Any = 0,
 ) -> R:
-    """Apply a function to each element along an axis, one after another, and stack the results.
-
-    For all elements at once, use ``vmap``.
+    """Apply a function to each element along an axis; ``api/loops`` says all of it to users.
 
     Args:
         f: a function of one element of ``xs``.
-        xs: a tree of arrays.
-        batch_size: how many elements to compute at a time; by default one. Derivatives keep what
-            one batch needs and compute the rest again.
-        in_axes: the axis of the elements: an integer, None for what all of them share, or a tree of
-            these that is a prefix of ``xs``.
-        out_axes: where that axis goes in the results, likewise; None for what is the same for all.
+        xs: a tree of arrays, none of them ragged.
+        batch_size: how many elements to compute at a time; by default one.
+        in_axes: the axis of the elements.
+        out_axes: where that axis goes in the results.
 
     Returns:
-        The results, a tree of arrays.
-
-    Raises:
-        TypeError: an entry of ``in_axes`` or ``out_axes`` is neither an integer nor None.
-        ValueError: mapped sizes differ, an axis is out of bounds, or ``batch_size`` is not
-            positive.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> st.lax.map(lambda x: x * 2, snp.array([1, 2]))
-    Array([2, 4], dtype=int32)
+        The results.
     """
     with boundary:
         if batch_size is not None:

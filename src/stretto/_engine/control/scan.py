@@ -389,31 +389,19 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
-    _split_transpose: bool = False,
 ) -> tuple[C, Y]:
-    """Step a function over the leading axis of ``xs``, carrying a state.
+    """Step a function over the leading axis of ``xs``; ``api/loops`` has all that users may say.
 
     Args:
-        f: a function from ``(carry, x)`` to ``(carry, y)``; the carry keeps its structure and
-            types.
-        init: the first carry, a tree of arrays.
-        xs: a tree of arrays that share their leading size; None, the default, needs ``length``.
-        length: the number of steps; by default the leading size of ``xs``.
+        f: a function from ``(carry, x)`` to ``(carry, y)``.
+        init: the first carry.
+        xs: a tree of arrays, none of them ragged.
+        length: the number of steps, if there are no ``xs``.
         reverse: whether to step from the last element to the first.
-        unroll: how many steps to write out for each turn of the compiled loop; True for all.
-        _split_transpose: has no effect; in JAX, another way to the same derivative.
+        unroll: how many steps to write out for each turn.
 
     Returns:
-        The last carry, and the tree of ``y``, stacked along a new leading axis.
-
-    Raises:
-        TypeError: the carry changes its structure or a type, or ``f`` does not return a pair.
-        ValueError: leading sizes differ, an array has no leading axis, or a number is negative.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> total, running = st.lax.scan(lambda c, x: (c + x, c + x), 0, snp.array([1, 2, 3]))
-    >>> running
-    Array([1, 3, 6], dtype=int32)
+        The last carry, and ``y`` of all steps.
     """
     with boundary:
         return loop_scan("scan", f, init, xs, length, reverse, tree.paths(init, "init"), unroll)
