@@ -50,6 +50,19 @@ def test_description_rebuilds_what_is_data(tree):
     assert (kinds, dtypes) == ({"x": "int"}, {})
 
 
+def test_ragged_arrays_come_back():
+    tree = {"x": [st.ragged([[1.0, 2.0], [3.0]])], "y": 1}
+    names = leaf_names(tree, "save")
+    assert names == ["x.0.values", "x.0.lengths", "y"]
+    node, _, _ = parse(describe(tree, {}, {}))
+    back = rebuild(node, dict(zip(names, st.tree.leaves(tree), strict=True)))
+    assert st.tree.structure(back) == st.tree.structure(tree)
+    with pytest.raises(Damaged, match="not in the file"):
+        rebuild({"ragged": 16}, {"values": 1})
+    with pytest.raises(Damaged, match="no node is written"):
+        rebuild({"ragged": "16"}, {"values": 1, "lengths": 2})
+
+
 def test_names_of_fields_attributes_and_indices():
     tree = {"opt": (Pair(1, [2]), Dense(3, None)), 7: {"fc1.weight": 4}}
     with pytest.raises(ValueError, match="cannot be the name"):

@@ -1,7 +1,7 @@
 """What the arrays of a tree are called in a file, and a description that rebuilds the tree.
 
-The description is JSON among the file's metadata. It knows dictionaries, lists, tuples and
-``None``; of other nodes it lists the names beneath. Next, read ``elements``.
+The description is JSON among the file's metadata. It knows dictionaries, lists, tuples, ``None``
+and ragged arrays; of other nodes it lists the names beneath. Next, read ``elements``.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from stretto._engine.api.arguments import RAGGED
 from stretto._engine.core import tree
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
 
 if TYPE_CHECKING:  # loaded with the first file
     import json
+
+    from stretto._engine.api import ragged
 else:
     json = LazyModule("json")
+    ragged = LazyModule("stretto._engine.api.ragged")
 
 __all__ = [
     "DESCRIPTION",
@@ -85,6 +89,8 @@ def _node(node: Tree) -> object:
     for word, cls in _LISTS.items():
         if type(node) is cls:
             return {word: [_node(child) for child in node]}
+    if type(node) in RAGGED:
+        return {"ragged": node._most}
     flat = tree.leaves(node)
     if len(flat) == 1 and flat[0] is node:
         return "leaf"
@@ -160,4 +166,7 @@ def _made(node: object, steps: tuple[str, ...], left: dict[str, Any]) -> Tree:
         return _LISTS[word](_made(child, (*steps, str(i)), left) for i, child in children)
     if word == "names" and isinstance(inside, list):
         return {name: left.pop(".".join((*steps, name))) for name in inside}
+    if word == "ragged" and isinstance(inside, int):
+        values, lengths = [left.pop(".".join((*steps, name))) for name in ("values", "lengths")]
+        return ragged.Ragged._of(values, lengths, inside)
     raise TypeError(f"no node is written {node!r}"[:200])

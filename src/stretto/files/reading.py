@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from stretto._engine.api.arguments import holds_ragged
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.types import canonical_dtype, kind_of
 from stretto._engine.core.typing import Tree
@@ -24,6 +26,11 @@ from stretto.files.elements import Type, fits_number, is_number, kind_of_leaf
 from stretto.files.names import Damaged, leaf_names, rebuild
 from stretto.files.opening import Contents, Entry, File, Replaced, check, contents_of, open_file
 from stretto.files.placing import Places, of_like, places_of, put, read_leaf
+
+if TYPE_CHECKING:  # loaded when there are ragged arrays
+    from stretto._engine.api import ragged
+else:
+    ragged = LazyModule("stretto._engine.api.ragged")
 
 __all__ = ["Header", "load", "load_checked", "load_header"]
 
@@ -46,11 +53,11 @@ def load(path: str | os.PathLike[str], like: T, *, sharding: Tree = None) -> T: 
 def load(path: str | os.PathLike[str], like: Tree = None, *, sharding: Tree = None) -> Tree:
     """Read the tree that ``save`` wrote to a file; or arrays by name, from a file by others.
 
-    Without ``like``, dictionaries, lists, tuples and ``None`` come back as they were; a named
-    tuple, a dataclass, a module or another object as a dictionary of what is in it by dotted name.
-    A leaf comes back as what it was, or is in ``like``: an ``Array``, NumPy's, a Python number.
-    Arrays of 64 bits become those of 32 while ``enable_x64`` is off, with a warning where floats
-    lose digits. Loading runs no code from the file.
+    Without ``like``, dictionaries, lists, tuples, ``None`` and ragged arrays come back as they
+    were; a named tuple, a dataclass, a module or another object as a dictionary of what is in it by
+    dotted name. A leaf comes back as what it was, or is in ``like``: an ``Array``, NumPy's, a
+    Python number. Arrays of 64 bits become those of 32 while ``enable_x64`` is off, with a warning
+    where floats lose digits. Loading runs no code from the file.
 
     Arrays come back whole, however they were split when they were saved. With ``sharding`` they
     come back on devices, on as many as there are now, and of each array this process reads what its
@@ -121,6 +128,7 @@ def _load(
                 else:
                     asked = like(_header(contents))
                     made = _as_like(file, contents, asked, sharding, caller, lost)
+            made = _remade(made, caller)
         except Replaced:
             continue
         except Damaged as error:
@@ -136,6 +144,17 @@ def _load(
             stacklevel=user_stack_level(),
         )
     return made
+
+
+def _remade(made: Tree, caller: str) -> Tree:
+    """The tree, whose ragged arrays have the room that the lengths in the file need."""
+    if not holds_ragged(made):
+        return made
+    try:
+        each = lambda x: ragged.as_read(x) if ragged.is_ragged(x) else x
+        return tree.map(each, made, is_leaf=ragged.is_ragged)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{caller}: {error}") from None
 
 
 def load_header(path: str | os.PathLike[str]) -> Header:

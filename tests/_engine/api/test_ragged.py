@@ -183,9 +183,41 @@ def test_lengths_of_another(r):
 
 
 def test_saved_and_loaded(r, tmp_path):
-    st.save(tmp_path / "r.safetensors", {"x": r})
-    back = st.load(tmp_path / "r.safetensors", {"x": r})
-    np.testing.assert_array_equal(back["x"].values, r.values)
+    path = tmp_path / "r.safetensors"
+    data = {"x": r, "more": [st.ragged([[1, 2], [3]]), (np.ones(2), 7)]}
+    st.save(path, data)
+    assert set(st.load_header(path).arrays) == {
+        "x.values", "x.lengths", "more.0.values", "more.0.lengths", "more.1.0", "more.1.1"
+    }  # fmt: skip
+    for back in (st.load(path), st.load(path, data)):
+        assert repr(back["x"]) == repr(r) and repr(back["more"][0]) == repr(data["more"][0])
+        np.testing.assert_array_equal(back["x"].values, r.values)
+        assert back["more"][1][1] == 7
+        np.testing.assert_allclose(
+            st.vmap(lambda x: x.sum(0))(back["x"]), [x.sum(0) for x in PARTS], rtol=1e-5
+        )
+    st.save(path, r)
+    np.testing.assert_array_equal(st.load(path).values, r.values)
+
+
+def test_loaded_like_another_of_the_same_room(tmp_path):
+    path = tmp_path / "r.safetensors"
+    long, even = (st.ragged([np.ones(n, np.float32), np.ones(40 - n)]) for n in (39, 20))
+    assert long._most > even._most and long._values.shape == even._values.shape
+    st.save(path, long)
+    np.testing.assert_array_equal(st.vmap(snp.sum)(st.load(path, even)), [39, 1])
+    with pytest.raises(ValueError, match=r"values: expected float32\[8\], got float32\[40\]"):
+        st.load(path, st.ragged([[1.0], [2.0]]))
+
+
+def test_a_file_whose_lengths_are_not_those_of_its_elements(tmp_path):
+    path = tmp_path / "r.safetensors"
+    for lengths, match in ([30, 30], "add up to 60, and there are 40"), ([0, 1], "has length 0"):
+        r = st.ragged([np.ones(20), np.ones(20)])
+        r._lengths = snp.array(lengths)
+        st.save(path, {"x": r})
+        with pytest.raises(ValueError, match=f"load: .*{match}"):
+            st.load(path)
 
 
 def test_shown_in_short(r):

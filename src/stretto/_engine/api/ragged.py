@@ -30,7 +30,7 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.shape import pad
 
-__all__ = ["Ragged", "is_ragged", "ragged", "room_for", "rows_at"]
+__all__ = ["Ragged", "as_read", "is_ragged", "ragged", "room_for", "rows_at"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -282,9 +282,9 @@ class Ragged:
         return f"Ragged({self.dtype.name}[{len(self)},{inner}], lengths=[{shown}])"
 
 
-tree.register_pytree_node(
+tree.register_attributes(
     Ragged,
-    lambda x: ((x._values, x._lengths), (x._most, x._wide)),
+    lambda x: ((x._values, x._lengths), (x._most, x._wide), ("values", "lengths")),
     lambda how, children: Ragged._of(*children, *how),
 )
 RAGGED.append(Ragged)
@@ -325,6 +325,21 @@ def rows_at(x: Any, index: Any, mode: str) -> Any:
     numbers = GatherDimensionNumbers(tuple(range(outer, outer + x.ndim - 1)), (0,), (0,))
     places, sizes = reshape(index, (*index.shape, 1)), (1, *x.shape[1:])
     return gather(x, places, numbers, sizes, mode=mode, fill_value=0 if mode == "fill" else None)
+
+
+def as_read(x: Ragged) -> Ragged:
+    """One whose leaves were read from a file, with the bucket that its lengths need.
+
+    Raises ``ValueError`` where its lengths are not those of its elements.
+    """
+    lengths = np.asarray(x._lengths)
+    _check_lengths(lengths, "ragged")
+    if lengths.sum() > x._values.shape[0]:
+        raise ValueError(
+            f"ragged: lengths add up to {lengths.sum()}, and there are {x._values.shape[0]} "
+            f"elements"
+        )
+    return Ragged._of(x._values, x._lengths, Buckets().size(int(lengths.max())))
 
 
 def room_for(total: int) -> int:
