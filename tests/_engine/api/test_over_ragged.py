@@ -138,6 +138,22 @@ def test_results_have_their_own_lengths():
     close(again, [np.concatenate([x, x[:1]]).mean(0) for x in PARTS])
 
 
+def test_results_of_other_lengths_take_no_rectangle():
+    """Inside jit their lengths are not known, but no result is longer than so many arguments."""
+    lengths = [*[2] * 99, 500]
+    r = st.ragged([np.full((n, 4), n, np.float32) for n in lengths])
+    for f, times in (
+        (lambda x: x[::2], 1),
+        (lambda x: snp.concatenate([x, x[:1]]), 2),
+        (lambda x: snp.concatenate([x, x, x, x[:1]]), 4),
+    ):
+        out = st.jit(st.vmap(f))(r)
+        assert out.nbytes <= times * r.nbytes
+        np.testing.assert_array_equal(out.lengths, [f(np.ones((n, 4))).shape[0] for n in lengths])
+        np.testing.assert_array_equal(out[98], f(np.full((2, 4), 2)))
+        np.testing.assert_array_equal(out[99], f(np.full((500, 4), 500)))
+
+
 def test_several_arguments():
     r = st.ragged(PARTS)
     scale, bias = np.arange(5.0, dtype=np.float32), np.ones(4, np.float32)
