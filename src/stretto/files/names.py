@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stretto._engine.api.arguments import RAGGED
+from stretto._engine.api.lengths import RAGGED
 from stretto._engine.core import tree
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree

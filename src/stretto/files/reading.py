@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from stretto._engine.api.arguments import holds_ragged
+from stretto._engine.api.lengths import holds_ragged
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path
