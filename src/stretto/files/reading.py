@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from stretto._engine.api.lengths import holds_ragged
 from stretto._engine.api.graph import ShapeDtypeStruct
+from stretto._engine.api.lengths import holds_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path
 from stretto._engine.core.interpreter import Value, as_value
