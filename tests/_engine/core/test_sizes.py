@@ -3,8 +3,10 @@
 import pickle
 import random
 
+import numpy as np
 import pytest
 
+import stretto.numpy as snp
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.sizes import (
     exceeds,
@@ -14,6 +16,7 @@ from stretto._engine.core.sizes import (
     size_variable,
     slice_bounds,
 )
+from tests.any_size import holds
 
 N, M = size_variable("n"), size_variable("m", 0, 10)
 (V,) = set(N.variables())
@@ -124,3 +127,29 @@ def test_slices_are_pythons():
             if wanted:
                 assert value(start, n, 0) == wanted.start
             assert slice_bounds(part, n)[1] == len(wanted)
+
+
+def test_floats_make_values():
+    x = np.ones(5, np.float32)
+    f = lambda x: (
+        x * (x.shape[0] * 0.5) + (2.5 - x.shape[0]) + (x.shape[0] - 0.5) + 1.5 * x.shape[0]
+    )
+    holds(f, [x], {(0, 0): 0})
+
+
+def test_quotients_rounded_up_are_bounded():
+    assert str(-(-N // 8)) == "((n+7)//8)"
+    assert (8 * -(-N // 8)).bounds({V: 13}.__getitem__)[1] == 16
+    least, _ = (-((M + 2) // 3)).bounds()
+    assert least <= -((10 + 2) // 3)
+    assert -1 // N == -1 and -(-(N**2) // (N + 1)) == N and abs(N - M) is not None
+
+
+def test_sizes_that_may_be_equal_are_refused_where_it_matters():
+    x = np.ones((1, 2), np.float32)
+    for f in (lambda x: snp.array_equal(x, np.ones((1, 2))), snp.squeeze):
+        with pytest.raises(AssertionError, match="refused") as caught:
+            holds(f, [x], {(0, 0): 0}, ("values",))
+        assert "known only while the program runs" in str(caught.value.__cause__) or (
+            "may have size 1" in str(caught.value.__cause__)
+        )

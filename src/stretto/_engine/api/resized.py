@@ -23,7 +23,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Tracer, constant, state
-from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of
+from stretto._engine.core.sizes import Size, SizeVariable, size_of
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
@@ -88,7 +88,7 @@ class Resized(Jitted[P, R_co]):
         key: Any = (structure, tuple([x.type for x in leaves]), static, settings.key)
         plan = self._plans.get(key)
         if plan is None:
-            if any([is_size(x.type.size) for x in leaves]):
+            if any([x.type.varies for x in leaves]):
                 return self._fun(*args, **kwargs)  # inside another one, whose sizes vary already
             plan = self._planned(key, args, kwargs)
             if not plan.entry.has_tracers:

@@ -354,6 +354,8 @@ def full_like(x: Any, element: Any, dtype: np.dtype | None = None) -> Any:
     """An array of the shape of ``x``, and its dtype and weakness unless a dtype is given."""
     if dtype is not None:
         return full(x.type.shape, element, dtype)
+    if is_size(element):
+        return full(x.type.shape, element, x.type.dtype, x.type.weak_type)
     return splat(element, x.type)
 
 
