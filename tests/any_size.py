@@ -10,6 +10,7 @@ all functions to the law.
 
 import dataclasses
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -220,6 +221,13 @@ def attempt(function: Callable, pair: Sequence[Sequence[Any]], axes: Axes, mode:
     return Outcome(refused)
 
 
+def evaluated(program: Program, args: Sequence[Any]) -> list[Any]:
+    """What it gives, operation by operation; SciPy's functions warn of what is past the ends."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return evaluate(program, args)
+
+
 def _attempt(
     function: Callable, pair: Sequence[Sequence[Any]], axes: Axes, mode: str, least: bool
 ) -> Outcome:
@@ -235,13 +243,13 @@ def _attempt(
     ran = frozenset(rules_of(program))
     if mode != "ragged":
         args = [garbage(x, shape) for x, shape in zip(problem.args, carriers)]
-        got = evaluate(fixed, [*sizes, *map(snp.asarray, args), *captured])
+        got = evaluated(fixed, [*sizes, *map(snp.asarray, args), *captured])
         return Outcome(None, got, problem.wanted(), ran)
     over = (True,) * (len(variables) + len(problem.args)) + (False,) * len(captured)
     mapped, _ = vmap_program(fixed, 2, over, (True,) * len(fixed.outputs))
     both = [np.stack([garbage(x, s) for x in each]) for *each, s in zip(*pair, carriers)]
     every = [snp.stack([n, n]) for n in sizes]
-    got = evaluate(mapped, [*every, *map(snp.asarray, both), *captured])
+    got = evaluated(mapped, [*every, *map(snp.asarray, both), *captured])
     wanted = [v for xs in pair for v in problem.function(*xs)]
     return Outcome(None, [x[i] for i in (0, 1) for x in got], wanted, ran)
 

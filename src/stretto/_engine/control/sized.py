@@ -12,8 +12,10 @@ from typing import Any
 
 from stretto._engine.control.family import ControlFlow
 from stretto._engine.core.config import config
+from stretto._engine.core.effects import names_axis
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import Refused
 from stretto._engine.core.program import Program
 from stretto._engine.core.sizes import SizeVariable
 from stretto._engine.core.types import ArrayType
@@ -45,6 +47,10 @@ class SizedCall(ControlFlow):
     over: tuple[tuple[bool, ...], ...] = ()
     only_compiled = True
     rollable = False
+    padded = Refused(
+        "a function with sizes that vary was called inside of another one: call the function that "
+        "it was made from, whose sizes vary as those of its arguments do"
+    )
 
     def programs(self) -> list[Program]:
         """None that passes may change: they see the program of fixed sizes, in place."""
@@ -176,6 +182,12 @@ class SizedCall(ControlFlow):
         mapped = tuple([a is not None for a in axes])
         count = len(self.variables)
         if self.batch or any(mapped[:count]):
+            if names_axis(self.effects, getattr(size, "name", None)):
+                raise MissingRuleError(
+                    f"{self.program.name} has a collective along the axis {size.name!r} inside, "  # type: ignore[attr-defined]
+                    f"and examples that have sizes of their own: take the collective out of the "
+                    f"function that is mapped over a ragged array"
+                )
             call = SizedCall(
                 self.program,
                 self.variables,
@@ -187,10 +199,3 @@ class SizedCall(ControlFlow):
         program, mask = vmap_program(self.program, size, mapped[count:])
         outs = self.of(program, ())(*values)
         return outs, tuple([0 if m else None for m in mask])
-
-    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """Refused: sizes inside of sizes."""
-        raise MissingRuleError(
-            "a function with sizes that vary was called inside of another one: call the function "
-            "that it was made from, whose sizes vary as those of its arguments do"
-        )

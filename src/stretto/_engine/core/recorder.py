@@ -160,7 +160,8 @@ class Recorder(Interpreter):
                 pending.extend(makers[a].inputs)  # type: ignore[index]
         sources = [self._input_name(v) for v in self.inputs if v in ancestors]
         ends = [makers[a].primitive for a in ancestors if a in makers and not makers[a].inputs]  # type: ignore[index]
-        sources += [f"the size {p.size}" for p in ends if is_size(getattr(p, "size", None))]
+        sizes = [getattr(primitive, "size", None) for primitive in ends]
+        sources += [f"the size {n}" for n in sizes if is_size(n)]
         computed = f"computed by {maker.primitive.name} at {maker.position}"
         return f"{computed} from {', '.join(sources)}" if sources else computed
 
