@@ -344,6 +344,7 @@ def squeeze(array: ArrayLike, dimensions: int | Sequence[int] | None = None) -> 
 
     Raises:
         ValueError: a named axis has another size, is out of bounds, or is named twice.
+        SizeError: no axis is named, and one whose size varies may have size 1.
 
     >>> import stretto.numpy as snp
     >>> snp.squeeze(snp.ones((1, 3, 1))).shape
