@@ -8,7 +8,7 @@ mapped, each example has sizes of its own. Next, read ``scan``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from stretto._engine.control.family import ControlFlow
 from stretto._engine.core.config import config
@@ -47,7 +47,7 @@ class SizedCall(ControlFlow):
     over: tuple[tuple[bool, ...], ...] = ()
     only_compiled = True
     rollable = False
-    padded = Refused(
+    padded: ClassVar[Any] = Refused(
         "a function with sizes that vary was called inside of another one: call the function that "
         "it was made from, whose sizes vary as those of its arguments do"
     )
