@@ -80,8 +80,6 @@ def cell(family: type[Primitive], rule: str) -> str:
         return "zero"
     if value is CARRIED:
         return "carried"
-    if rule == "padded" and value is vars(Primitive)[rule]:
-        return "each"
     if isinstance(value, Refused):
         return "refused"
     if value is None:

@@ -8,7 +8,7 @@ import pytest
 import stretto.numpy as snp
 from stretto._engine.core.errors import ProgramError
 from stretto._engine.core.interpreter import Linear
-from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, Primitive
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.collective.primitives import PSum
@@ -18,6 +18,8 @@ from stretto.laws import bf16, c64, check, f32, f64, i32, law
 
 class Doubled(Primitive):
     """2 x, with every rule right."""
+
+    padded = CARRIED
 
     def infer(self, x):
         return x
@@ -57,6 +59,8 @@ class Cubed(Doubled):
 
 class Product(Primitive):
     """x y, with every rule right."""
+
+    padded = CARRIED
 
     def infer(self, x, y):
         return x

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.sizes import at_least
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Shape, ShardingLike
 from stretto._engine.ops.arithmetic import multiply
@@ -273,6 +274,7 @@ def _search(
         optimize, limit = optimize
     terms = ["".join(map(_opt_einsum.get_symbol, labels)) for labels in (*inputs, output)]
     text = f"{','.join(terms[:-1])}->{terms[-1]}"
+    shapes = tuple([tuple(map(at_least, shape)) for shape in shapes])
     try:
         path, report = _opt_einsum.contract_path(
             text, *shapes, shapes=True, optimize=optimize, memory_limit=limit

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.sizes import alike
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.elementwise import broadcast_shapes
@@ -80,7 +81,8 @@ def array_equal(
 
 @eager(np.array_equal, NUMERIC, _BOOL)
 def _array_equal(x: Array, y: Array, *, equal_nan: bool) -> Array:
-    if x.shape != y.shape:
+    pairs = zip(x.shape, y.shape, strict=False)
+    if x.ndim != y.ndim or False in [alike(n, m, "array_equal") for n, m in pairs]:
         return full((), False, np.dtype(bool))
     same: Any = equal(x, y)
     if not equal_nan:
@@ -106,6 +108,9 @@ def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) ->
     True
     """
     x, y = listed(a1, "array_equiv", "a1"), listed(a2, "array_equiv", "a2")
+    for n, m in zip(x.shape[::-1], y.shape[::-1], strict=False):
+        if 1 not in (n, m):
+            alike(n, m, "array_equiv")
     try:
         broadcast_shapes("array_equiv", x.shape, y.shape)
     except ValueError:

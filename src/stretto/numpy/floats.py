@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import greater, lesser
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.ops import rounding as ops
@@ -349,8 +350,10 @@ def _unpackbits(x: Array, *, axis: int | None, count: int, bitorder: str) -> Arr
     n = 8 * x.shape[axis]
     bits = convert(ne(masked, zeros_like(masked)), _UINT8)
     bits = reshape(bits, (*x.shape[:axis], n, *x.shape[axis + 1 :]))
-    bits = slice_in_dim(bits, 0, min(count, n), axis=axis)
-    return pad(bits, 0, [(0, max(count - n, 0) if d == axis else 0, 0) for d in range(bits.ndim)])
+    bits = slice_in_dim(bits, 0, lesser(count, n), axis=axis)
+    return pad(
+        bits, 0, [(0, greater(count - n, 0) if d == axis else 0, 0) for d in range(bits.ndim)]
+    )
 
 
 attach(sys.modules[__name__])

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.errors import SizeError, TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, lt, where
@@ -72,6 +73,9 @@ def delete(
     place = canonical_axis(axis, x.ndim, "delete")
     n = x.shape[place]
     places = _places("delete", obj, n)
+    if is_size(n) and isinstance(places, np.ndarray):
+        places = _of_any_size("delete", np.unique(places))
+        assume_unique_indices = True
     if isinstance(places, Value):
         if places.ndim and not assume_unique_indices:
             raise TracedValueError(
@@ -91,6 +95,16 @@ def _delete(x: Array, *, obj: np.ndarray, axis: int) -> Array:
     n = x.shape[axis]
     _check_bounds("delete", obj, n, n - 1)
     return take(x, np.delete(np.arange(n, dtype=np.int32), obj), axis)
+
+
+def _of_any_size(caller: str, places: np.ndarray) -> Value:
+    """Indices along an axis whose size varies, as values."""
+    if places.size and places.min() < 0 <= places.max():
+        raise SizeError(
+            f"{caller}: which of the indices {places.tolist()} are equal depends on a size that is "
+            f"known only while the program runs: count all from the start, or all from the end"
+        )
+    return as_value(places.astype(np.int32))
 
 
 def _check_bounds(caller: str, obj: np.ndarray, n: int, last: int) -> None:
@@ -138,6 +152,8 @@ def insert(
     place = canonical_axis(axis, x.ndim, "insert")
     n = x.shape[place]
     at = _places("insert", obj, n)
+    if is_size(n) and isinstance(at, np.ndarray):
+        at = _of_any_size("insert", at)
     if new.ndim < x.ndim:
         new = reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
     if at.ndim == 0:
@@ -166,6 +182,11 @@ def _insert(x: Array, new: Array, *, obj: np.ndarray, axis: int) -> Array:
 def _places(caller: str, obj: ArrayLike | slice | Sequence[int], n: int) -> Value | np.ndarray:
     """The indices that ``obj`` stands for: NumPy's where they are known, else traced ones."""
     if isinstance(obj, slice):
+        if is_size(n):
+            raise SizeError(
+                f"{caller}: the parts that the slice {obj} names depend on a size that is known "
+                f"only while the program runs, {n}: give indices, or concatenate what is to stay"
+            )
         return np.arange(n)[obj]
     at: Any = concrete_of(obj) if isinstance(obj, Value) else obj
     if at is None and isinstance(obj, Value):

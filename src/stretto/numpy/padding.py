@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.integers import pairs_of
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import fixed
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops import shape as ops
@@ -129,7 +130,9 @@ def _pad_by_place(x: Array, *, pad_width: list[tuple[int, int]], mode: str) -> A
 
 
 def _pad_axis_by_place(x: Array, axis: int, pair: tuple[int, int], mode: str) -> Array:
-    places: Any = np.arange(x.shape[axis], dtype=np.int32)
+    way_out = "pad with a constant, or concatenate what is to go before and after"
+    n = fixed(x.shape[axis], "pad", f"the size of an axis padded with mode {mode!r}", way_out)
+    places: Any = np.arange(n, dtype=np.int32)
     name: Any = mode
     return take(x, np.pad(places, pair, name), axis)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import fixed, lesser
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -234,6 +235,7 @@ def fill_diagonal(
     if x.ndim > 2 and len(set(x.shape)) > 1:
         raise ValueError(f"fill_diagonal: more than two axes must have one size, got {x.type}")
     step = 1 + x.shape[1] if x.ndim == 2 else sum(x.shape[0] ** d for d in range(x.ndim))
-    end = x.size if wrap or x.ndim > 2 else min(x.shape[1] ** 2, x.size)
-    places = np.arange(0, end, step, dtype=np.int32)
+    end = x.size if wrap or x.ndim > 2 else lesser(x.shape[1] ** 2, x.size)
+    where = "fill_diagonal", "the places on the diagonal", "use snp.where with snp.eye"
+    places = np.arange(0, fixed(end, *where), fixed(step, *where), dtype=np.int32)
     return put(x, places, values, inplace=False)

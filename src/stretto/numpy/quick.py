@@ -22,7 +22,6 @@ from stretto._engine.core.interpreter import splat as constant
 from stretto._engine.core.native import native
 from stretto._engine.core.program import repeated
 from stretto._engine.core.ranks import differ
-from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
@@ -137,7 +136,7 @@ def same_dtype(x: ArrayType, y: ArrayType) -> bool:
 def splat(element: np.ndarray | np.generic, type: ArrayType) -> Array:
     """The array of this type, each element this NumPy scalar of its dtype; takes no memory."""
     one: Any = np.asarray(element)
-    if is_size(type.size):
+    if type.varies:
         return constant(one, type)
     return Array(repeated(one, type.shape), type)
 
@@ -171,7 +170,7 @@ def number_of(x: ArrayLike, type: ArrayType) -> Array | None:
         if element is None:
             return None
         number = splat(element, type)
-        if not is_size(type.size):  # that would be a constant of the program being recorded
+        if not type.varies:  # that would be a constant of the program being recorded
             room(_numbers)[key] = number
     return number
 

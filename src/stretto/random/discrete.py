@@ -442,7 +442,8 @@ def _first_not_below(line: Array, values: Array) -> Array:
     index = default_dtype("int")
     (n,) = line.shape
     below = full(values.shape, 0, index)
-    for step in (1 << k for k in reversed(range(n.bit_length()))):
+    bits = 31 if is_size(n) else n.bit_length()
+    for step in (1 << k for k in reversed(range(bits))):
         # Below are at least `below`; are they at least `below + step`?
         further = add(below, full_like(below, step))
         last = subtract(clamp(0, further, n), full_like(below, 1))

@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.laws import b1, bf16, c64, check, f32, f64, i32
+from tests.any_size import holds
 
 associative_scan = st.lax.associative_scan
 RUNS = pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["eager", "jit"])
@@ -102,3 +103,11 @@ def test_errors_name_what_does_not_fit():
         associative_scan(st.lax.gt, x)
     with pytest.raises(TypeError, match=r"elems is float32\[1,2\], got float32\[1\]"):
         associative_scan(lambda u, v: snp.sum(u + v, 1), x)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_any_size(reverse):
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    for axis in (0, 1):
+        running = lambda x, axis=axis: st.lax.associative_scan(snp.add, x, reverse, axis)
+        holds(running, [x], {(0, axis): 0}, tolerance=10)

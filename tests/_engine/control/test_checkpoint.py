@@ -10,7 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.control.checkpoint import Checkpoint
 from stretto._engine.core.effects import CALLBACK
-from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.program import check
 from stretto.laws import c64, f32, f64, i32, law
 
@@ -270,6 +270,7 @@ class Seen(Primitive):
     log: ClassVar = []
     jvp = ZERO_DERIVATIVE
     transpose = NOT_LINEAR
+    padded = CARRIED
 
     def infer(self, x):
         return x

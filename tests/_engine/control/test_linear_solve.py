@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.control.linear_solve import CustomLinearSolve
 from stretto.laws import c64, c128, f32, f64, law
+from tests.any_size import holds
 
 lax = st.lax
 RUNS = pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["eager", "jit"])
@@ -201,3 +202,12 @@ def test_errors_name_what_is_unlike():
         lax.custom_linear_solve(lambda x: x, b, same, lambda vecmat, b: b.astype(snp.float16))
     with pytest.raises(TypeError, match=r"the argument of vecmat must be like the unknowns"):
         lax.custom_linear_solve(lambda x: x, b, same, lambda vecmat, b: vecmat(b[:1]))
+
+
+def test_unknowns_of_any_size():
+    def solved(x, b):
+        product = lambda v: x @ (x.T @ v) + v
+        return st.scipy.sparse.linalg.cg(product, b, tol=1e-6)[0]
+
+    x, b = (np.random.default_rng(0).normal(size=s).astype(np.float32) for s in ((4, 2), (4,)))
+    holds(solved, [x / 2, b], {(0, 0): 0, (1, 0): 0}, tolerance=200)  # solved to 1e-6

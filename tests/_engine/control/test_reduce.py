@@ -11,6 +11,7 @@ import stretto.numpy as snp
 from stretto import special
 from stretto._engine.control.reduce import Reduce
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
+from tests.any_size import holds
 
 lax = st.lax
 RUNS = pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["eager", "jit"])
@@ -337,3 +338,16 @@ def test_barriers_beside_a_reduction_stay():
     text = f.lower(snp.ones(40)).as_text()
     assert text.count('"stablehlo.optimization_barrier"') == 1
     np.testing.assert_allclose(f.lower(snp.ones(3)).compile()(snp.ones(3)), 15.0)
+
+
+def joined(a, b):  # (1 + a) (1 + b) - 1
+    return a * b + a + b
+
+
+def test_axes_of_any_size():
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    for axes in ((0,), (1,), (0, 1)):
+        holds(lambda x, axes=axes: lax.reduce(x, 0.0, joined, axes), [x], {(0, 0): 0}, tolerance=10)
+    pair = lambda a, b: (a[0] + b[0], snp.maximum(a[1], b[1]) + 0 * a[0])
+    both = lambda x, y: lax.reduce((x, y), (0.0, -9.0), pair, (0,))
+    holds(both, [x, -x], {(0, 0): 0, (1, 0): 0}, tolerance=10)

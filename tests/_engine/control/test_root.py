@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.control.root import CustomRoot
 from stretto.laws import c64, f32, f64, law
+from tests.any_size import holds
 
 lax = st.lax
 RUNS = pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["eager", "jit"])
@@ -222,3 +223,14 @@ def test_errors_name_what_is_unlike():
         lax.custom_root(lambda x: x, 1.0, find, lambda g, y: snp.ones(3))
     with pytest.raises(TypeError, match="the argument of the derivative must be like"):
         lax.custom_root(lambda x: x, 1.0, find, lambda g, y: g(snp.ones(3)))
+
+
+def test_unknowns_of_any_size():
+    def root(x):
+        newton = lambda f, y: st.lax.fori_loop(0, 30, lambda _, y: y - f(y) / (3 * y * y + 1), y)
+        solve = lambda g, y: y / g(snp.ones_like(y))
+        return st.lax.custom_root(lambda y: y**3 + y - x, snp.zeros_like(x), newton, solve)
+
+    x = np.linspace(-1, 1, 5, dtype=np.float32)
+    holds(root, [x], {(0, 0): 0}, tolerance=10)
+    holds(st.vmap(lambda x: root(x[None])[0]), [x], {(0, 0): 0}, tolerance=10)

@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.control.window import ReduceWindow
 from stretto.laws import bf16, f32, f64, i32, law
+from tests.any_size import holds
 
 lax = st.lax
 RUNS = pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["eager", "jit"])
@@ -246,3 +247,15 @@ def test_windows_keep_their_kind_when_the_program_changes():
     inner = lambda x: lax.reduce(snp.stack([x, x]), 0.0, circle, (0,)) - x * x - x
     f = lambda x: lax.reduce_window(x, 0.0, lambda u, v: circle(inner(u), v), (3,), (1,), "VALID")
     np.testing.assert_allclose(st.jit(f)(snp.ones(5)), np.full(3, 7.0), rtol=1e-6)
+
+
+def joined(a, b):  # (1 + a) (1 + b) - 1
+    return a * b + a + b
+
+
+def test_axes_of_any_size():
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    same = lambda x: lax.reduce_window(x, 0.0, joined, (3, 1), (1, 1), "SAME")
+    valid = lambda x: lax.reduce_window(x, 0.0, joined, (2, 2), (2, 1), "VALID")
+    for windows in (same, valid):
+        holds(windows, [x], {(0, 0): 0}, tolerance=10)

@@ -49,14 +49,14 @@ def test_a_class_without_a_rule_cannot_be_made(missing):
 
 def test_all_missing_rules_are_named():
     with pytest.raises(
-        TypeError, match="no rule for infer, reference, lower, jvp, transpose, vmap;"
+        TypeError, match="no rule for infer, reference, lower, jvp, transpose, vmap, padded;"
     ):
         type(Primitive)("MadeUp", (Primitive,), {})
 
 
 def test_a_refused_rule_says_why():
     class MadeUp(Primitive):
-        infer = reference = lower = jvp = vmap = a_rule
+        infer = reference = lower = jvp = vmap = padded = a_rule
         transpose = Refused("it cannot be turned round: use its mirror image")
 
     assert MadeUp in PRIMITIVES
@@ -70,7 +70,7 @@ def test_a_refused_rule_says_why():
 
 def test_a_family_supplies_rules_and_is_no_primitive():
     class Family(Primitive, abstract=True):
-        infer = reference = lower = jvp = transpose = vmap = a_rule
+        infer = reference = lower = jvp = transpose = vmap = padded = a_rule
 
     class Member(Family):
         name = "another_name"
@@ -91,7 +91,7 @@ def test_parameters_are_fields():
 
 def test_a_class_is_made_a_dataclass_when_first_called():
     class Family(Primitive, abstract=True):
-        infer = reference = lower = jvp = transpose = vmap = a_rule
+        infer = reference = lower = jvp = transpose = vmap = padded = a_rule
         size: int
         power: int = 2
         sign: ClassVar[int] = 1
@@ -117,7 +117,7 @@ def test_a_class_whose_making_was_interrupted_is_made_once_more():
 
     def new():
         class MadeUp(Primitive):
-            infer = reference = lower = jvp = transpose = vmap = a_rule
+            infer = reference = lower = jvp = transpose = vmap = padded = a_rule
             size: int
             power: int = 2
 
@@ -136,7 +136,7 @@ def test_a_class_whose_making_was_interrupted_is_made_once_more():
 
 def test_a_class_is_first_called_by_several_threads_at_once():
     class MadeUp(Primitive):
-        infer = reference = lower = jvp = transpose = vmap = a_rule
+        infer = reference = lower = jvp = transpose = vmap = padded = a_rule
         size: int
 
     begin = threading.Barrier(4)

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-import stretto as st
+import stretto.numpy as snp
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.sizes import (
     exceeds,
@@ -17,6 +17,7 @@ from stretto._engine.core.sizes import (
     slice_bounds,
     varying_sizes,
 )
+from tests.any_size import holds
 
 N, M = size_variable("n"), size_variable("m", 0, 10)
 (V,) = set(N.variables())
@@ -129,16 +130,34 @@ def test_slices_are_pythons():
             assert slice_bounds(part, n)[1] == len(wanted)
 
 
-def test_floats_make_values_of_them():
-    f = st.jit(
-        lambda x: (x.shape[0] * 0.5, 2.5 + x.shape[0], 1.0 - x.shape[0], x.shape[0] - 0.5),
-        dynamic_axes=({0: "n"},),
-    )
-    assert [float(y) for y in f(np.ones(3, np.float32))] == [1.5, 5.5, -2.0, 2.5]
-
-
 def test_names_inside_differ_from_those_outside():
     with varying_sizes() as outer, varying_sizes() as inner, varying_sizes() as innermost:
         assert (outer, inner, innermost) == ("", "'", "''")
     with varying_sizes() as mark:
         assert mark == ""
+
+
+def test_floats_make_values():
+    x = np.ones(5, np.float32)
+    f = lambda x: (
+        x * (x.shape[0] * 0.5) + (2.5 - x.shape[0]) + (x.shape[0] - 0.5) + 1.5 * x.shape[0]
+    )
+    holds(f, [x], {(0, 0): 0})
+
+
+def test_quotients_rounded_up_are_bounded():
+    assert str(-(-N // 8)) == "((n+7)//8)"
+    assert (8 * -(-N // 8)).bounds({V: 13}.__getitem__)[1] == 16
+    least, _ = (-((M + 2) // 3)).bounds()
+    assert least <= -((10 + 2) // 3)
+    assert -1 // N == -1 and -(-(N**2) // (N + 1)) == N and abs(N - M) is not None
+
+
+def test_sizes_that_may_be_equal_are_refused_where_it_matters():
+    x = np.ones((1, 2), np.float32)
+    for f in (lambda x: snp.array_equal(x, np.ones((1, 2))), snp.squeeze):
+        with pytest.raises(AssertionError, match="refused") as caught:
+            holds(f, [x], {(0, 0): 0}, ("values",))
+        assert "known only while the program runs" in str(caught.value.__cause__) or (
+            "may have size 1" in str(caught.value.__cause__)
+        )

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import stretto.numpy as snp
 from stretto._engine.ops.shape import (
     Concatenate,
     Pad,
@@ -19,6 +20,7 @@ from stretto._engine.ops.shape import (
     split,
 )
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law
+from tests.any_size import holds
 
 CONFIG = [(1, 2, 1), (-1, 1, 2), (0, -2, 0)]
 
@@ -178,3 +180,13 @@ def test_what_changes_nothing_is_the_same_object():
 def test_arguments_of_the_wrong_kind_are_named(call, message):
     with pytest.raises(TypeError, match=message):
         call(np.ones(3, np.float32))
+
+
+def test_padding_by_any_size():
+    x = np.arange(5.0, dtype=np.float32)
+    n = {(0, 0): 0}
+    for config in (lambda n: (n - 3, 1, 1), lambda n: (2 - n, 1, 0), lambda n: (-1, -1, 1)):
+        holds(lambda x, config=config: pad(x, 2.0, [config(x.shape[0])]), [x], n)
+    # elements as far apart as there are elements
+    holds(snp.diag, [x], n)
+    holds(lambda x: pad(x, 2.0, [(1, x.shape[0], x.shape[0])]), [x], n)

@@ -40,6 +40,10 @@ def conv(x, stride=1, padding="SAME"):
     return lax.conv_general_dilated(x.T[None], kernel, (stride,), padding)
 
 
+def random_bits(n):
+    return lax.rng_bit_generator(np.arange(4, dtype=np.uint32), (n,))[1]
+
+
 def recurrent(x):
     return lax.scan(lambda c, row: (snp.tanh(c * 0.5 + row), c.sum()), snp.zeros(4), x)
 
@@ -110,6 +114,7 @@ PROGRAMS = {
     "convolution": (conv, ROWS),
     "convolution, valid": (lambda x: conv(x, padding="VALID"), ROWS),
     "convolution, strided": (lambda x: conv(x, 2, ((1, 1),)), ROWS),
+    "convolution, strided, of the same size": (lambda x: conv(x, 3), ROWS),
     "windows": (lambda x: lax.reduce_window(x, -snp.inf, lax.max, (2, 1), (2, 1), "VALID"), ROWS),
     "gradient of windows": (
         st.grad(lambda x: (pooled(x, 2, 2) ** 2).sum() + (pooled(x, 3, 1) ** 2).sum()),
@@ -177,6 +182,7 @@ PROGRAMS = {
         ),
         ROWS,
     ),
+    "eigenvalues": (lambda x: snp.linalg.eigvalsh(gram(x)), ROWS),
     "jvp": (lambda x: st.jvp(lambda x: (x**3).mean(), (x,), (x,)), ROWS),
     "hessian": (lambda x: st.hessian(lambda w: snp.tanh(x @ w).sum())(snp.ones(4)), ROWS),
 }
@@ -229,9 +235,10 @@ def test_values_are_those_without_padding(name):
 @pytest.mark.parametrize(
     ("f", "shapes", "match"),
     [
-        (lambda x: snp.linalg.eigvalsh(x @ x.T), ROWS, "eigh takes no matrices"),
+        (lambda x: snp.linalg.eigvals(x @ x.T), ROWS, "eig takes no matrices"),
         (lambda x: snp.fft.fft(x, axis=0), ROWS, "fft takes no axes of a size that varies"),
-        (lambda x: conv(x, 2), ROWS, "the padding in front"),
+        (lambda x: random_bits(x.shape[0]), ROWS, "rng_bit_generator gives no bits"),
+        (lambda x: st.pure_callback(np.sin, x, x), ROWS, "would be given what is past the sizes"),
     ],
 )
 def test_what_has_no_rule_is_refused(f, shapes, match):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stretto as st
 from stretto import make_graph
 from stretto import numpy as snp
 from stretto._engine.core.config import over_axis, settings
@@ -14,6 +15,7 @@ from stretto._engine.ops.collective.primitives import AxisIndex, PSum
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_flat
 from stretto._engine.transforms.vmap import AxisSize, Batched, to_axis, vmap_flat, vmap_program
+from tests.any_size import holds
 
 MANY = as_value(np.arange(12, dtype=np.float32).reshape(3, 4))
 ONE = as_value(np.array([1.0, 2.0, 3.0, 4.0], np.float32))
@@ -166,7 +168,7 @@ def test_the_name_goes_to_programs_and_the_number_to_operations():
     sizes = []
 
     class Sized(Primitive):
-        reference = lower = jvp = transpose = Refused("it is never run")
+        reference = lower = jvp = transpose = padded = Refused("it is never run")
 
         def infer(self, x):
             return x
@@ -181,3 +183,27 @@ def test_the_name_goes_to_programs_and_the_number_to_operations():
     vmap_flat(lambda x: [Sized()(x), Held()(x)], AxisSize(3, "i"), [MANY], [0])
     assert [type(n) for n in sizes] == [int, AxisSize]
     assert sizes[1].name == "i"
+
+
+X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+OVER_ANY_NUMBER = {
+    "relu": st.nn.relu,
+    "scan": lambda x: st.lax.scan(lambda c, y: (c * 0.5 + y, c), x[0], x),
+    "cond": lambda x: st.lax.cond(x.sum() > 0, snp.sin, lambda x: -x, x),
+    "jit": st.jit(lambda x: x.sum() + x),
+    "checkpoint": st.checkpoint(lambda x: snp.sin(x).sum() + x),
+    "product": lambda x: snp.outer(x, x) @ x,
+    "take": lambda x: snp.take(x, snp.argsort(x)),
+}
+
+
+@pytest.mark.parametrize("name", OVER_ANY_NUMBER)
+def test_any_number_of_examples(name):
+    f = st.vmap(OVER_ANY_NUMBER[name])
+    holds(f, [X], {(0, 0): 0}, tolerance=10)
+    holds(f, [X], {(0, 0): 0, (0, 1): 1}, tolerance=10)
+
+
+def test_examples_of_any_size():
+    product = lambda x, w: st.vmap(lambda a: a @ w)(x)
+    holds(product, [np.stack([X, -X]), X[:3]], {(0, 1): 0}, tolerance=10)

@@ -28,7 +28,6 @@ from stretto._engine.core.sizes import (
     Guard,
     Size,
     SizeVariable,
-    is_size,
     known_sizes,
     size_of,
     varying_sizes,
@@ -102,7 +101,7 @@ class Resized(Jitted[P, R_co]):
         key: Any = (structure, types, static, settings.key, alike(structure, leaves))
         plan = self._plans.get(key)
         if plan is None:
-            if any([is_size(x.type.size) for x in leaves]):
+            if any([x.type.varies for x in leaves]):
                 return self._fun(*args, **kwargs)  # inside another one, whose sizes vary already
             plan = self._planned(key, args, kwargs)
             if not plan.entry.has_tracers:

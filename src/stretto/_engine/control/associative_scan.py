@@ -1,7 +1,8 @@
 """Running combinations by any associative function: ``associative_scan``.
 
 Layer 4 (control). It is not a primitive but a composition of slices, concatenations and calls of
-the user's function, at logarithmic depth. For a function that is not associative, see ``scan``.
+the user's function, at logarithmic depth; where the size varies, a loop. For a function that is not
+associative, see ``scan``.
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from stretto._engine.control.family import parting, values_of
+from stretto._engine.control.scan import scan
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.sizes import is_size
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
+from stretto._engine.ops.layout import (
+    canonical_axis,
+    expand_dims,
+    move_axis,
+    move_to_front,
+    reshape,
+)
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 
 __all__ = ["associative_scan"]
@@ -86,7 +95,8 @@ def associative_scan(
 
         if reverse:
             values = [rev(x, (along,)) for x in values]
-        outs = _running(combine, values, along)
+        running = _one_by_one if is_size(values[0].shape[along]) else _running
+        outs = running(combine, values, along)
         if reverse:
             outs = [rev(x, (along,)) for x in outs]
         return tree.unflatten(structure, outs)
@@ -112,6 +122,24 @@ def _running(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int) ->
         after = combine(before, every_other(xs, 2, n))
         even = [concatenate([x, rest], axis) for x, rest in zip(even, after, strict=True)]
     return [_interleaved(x, y, axis) for x, y in zip(even, odd, strict=True)]
+
+
+def _one_by_one(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int) -> list[Any]:
+    """The same in a loop, for a size that varies: how often to halve it is not known."""
+    lines = [expand_dims(move_to_front(x, axis), axis + 1) for x in xs]
+
+    def step(carry: Any, line: Any) -> Any:
+        outs = combine(carry, line)
+        return outs, outs
+
+    first = [slice_in_dim(x, 0, 1) for x in lines]
+    rest = [slice_in_dim(x, 1, x.shape[0]) for x in lines]
+    _, outs = scan(step, [reshape(x, x.shape[1:]) for x in first], rest)
+    whole = [concatenate([x, y], 0) for x, y in zip(first, outs, strict=True)]
+    return [
+        move_axis(reshape(y, (y.shape[0], *y.shape[1 : axis + 1], *y.shape[axis + 2 :])), 0, axis)
+        for y in whole
+    ]
 
 
 def _interleaved(x: Any, y: Any, axis: int) -> Any:

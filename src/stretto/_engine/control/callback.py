@@ -47,6 +47,10 @@ class _Callback(Primitive, abstract=True):
 
     multiple = True
     calls_python = True
+    padded = Refused(
+        "the Python function would be given what is past the sizes that vary, too: call it with "
+        "arrays of fixed sizes, as what a reduction gives, or outside the function of any size"
+    )
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """As declared."""

@@ -21,6 +21,7 @@ from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.program import Atom, Equation, Program, Var, literal
 from stretto._engine.core.recorder import record
+from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
@@ -171,7 +172,7 @@ class Cond(ControlFlow):
             if any(isinstance(effect, NamedAxis) for effect in self.effects):
                 outs: Any = selected(self.branches, size, tuple(over), index, rest)
             else:
-                outs = Cond(self.branches, int(size), tuple(over))(index, *rest)
+                outs = Cond(self.branches, unnamed(size), tuple(over))(index, *rest)
             return outs, (0,) * len(outs)
         masks = [vmap_program(branch, size, tuple(over))[1] for branch in self.branches]
         force = tuple(map(any, zip(*masks, strict=True)))

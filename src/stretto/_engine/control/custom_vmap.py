@@ -17,6 +17,7 @@ from stretto._engine.control.loops import map_
 from stretto._engine.control.user_rule import fitted, user_rule
 from stretto._engine.core import tree
 from stretto._engine.core.program import Program
+from stretto._engine.core.sizes import unnamed
 from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import instantiate, jvp_flat, jvp_program
@@ -37,7 +38,7 @@ class CustomVmap(WithRule):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The user's rule."""
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
-        outs, mapped = self.rule(int(size), [a is not None for a in axes], values)
+        outs, mapped = self.rule(unnamed(size), [a is not None for a in axes], values)
         return outs, tuple(0 if m else None for m in mapped)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

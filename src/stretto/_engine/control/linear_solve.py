@@ -106,6 +106,11 @@ class CustomLinearSolve(ControlFlow):
         known = [None] * sum(self.consts)
         return [*known, *(ct if isinstance(b, Linear) else None for b, ct in moving)]
 
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The solver, in place."""
+        _, own, _, right = split(args, *self.consts)
+        return tuple(at.run(self.solve, [*right, *own]))
+
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The programs for all examples; b and x have one for each."""
         wanted = [None if a is None else 0 for a in axes]

@@ -7,6 +7,7 @@ Next, read ``window``.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,17 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.control.family import ControlFlow, parting, split
+from stretto._engine.control.scan import Scan
 from stretto._engine.core import tree
-from stretto._engine.core.errors import EscapedTracerError
+from stretto._engine.core.errors import EscapedTracerError, MissingRuleError
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.program import Program
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import ShardingLike
 from stretto._engine.ops.arithmetic import Add, Mul, add, multiply
-from stretto._engine.ops.bitwise import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor
+from stretto._engine.ops.bitwise import OR, And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor
 from stretto._engine.ops.broadcast import ReduceSum, broadcast_to
-from stretto._engine.ops.comparison import select
+from stretto._engine.ops.comparison import full, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
 from stretto._engine.ops.extrema import Max, Min, maximum, minimum
@@ -53,6 +56,7 @@ from stretto._engine.ops.sharding import laid_out
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_flat
+from stretto._engine.transforms.simplify import used_inputs, with_inputs
 from stretto._engine.transforms.vmap import vmap_flat, vmap_program
 
 __all__ = ["Combination", "Monoid", "Reduce", "combination", "reduce"]
@@ -85,6 +89,7 @@ _MONOIDS: dict[type[Primitive], Monoid] = {
 _OF_TRUTH: dict[type[Primitive], type[Primitive]] = {Add: Or, Mul: And}
 
 
+_BOOL = np.dtype(bool)
 _STEPS = 16
 """So many steps take less time to interpret than to compile, even if they are run a few times."""
 
@@ -178,6 +183,29 @@ class Combination(ControlFlow, abstract=True):
         """The tangents of ``composed``; the values are those computed without derivatives."""
         return self(*primals), jvp_flat(self.composed, primals, tangents)[1]
 
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """Each element beside whether it is one, and not padding, which is passed over."""
+        count = len(args) // 2
+        inside = at.inside(at.types[0].shape, self.along)
+        program, sizes = at.closed(self.computation)
+        if any(used_inputs(program)[: len(sizes)]):
+            raise MissingRuleError(
+                f"{self.name}: the computation uses a size that varies: make it an operand, with "
+                f"an initial value of its own, or use scan"
+            )
+        program = with_inputs(program, (*[False] * len(sizes), *[True] * 2 * count))
+        if inside is not None:
+            program = _passing_over(program)
+            there = full((), True, _BOOL)
+            args = (*args[:count], inside, *args[count:], there)
+        op = dataclasses.replace(at.static(self), computation=program)
+        return tuple([at.fit(x, t) for x, t in zip(op(*args), at.outs, strict=False)])
+
+    @property
+    def along(self) -> Sequence[int]:
+        """The axes along which elements are combined."""
+        raise NotImplementedError
+
     def mapped(
         self, size: int, args: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[list[Any], int] | None:
@@ -189,10 +217,34 @@ class Combination(ControlFlow, abstract=True):
         return [*arrays, *args[count:]], axis
 
 
+def _passing_over(program: Program) -> Program:
+    """The program of elements beside marks: what is not marked changes nothing."""
+    count = len(program.outputs)
+
+    def marked(*args: Any) -> Any:
+        first, second = split(args, count + 1)
+        both = evaluate(program, [*first[:count], *second[:count]])
+        here, there = first[count], second[count]
+        kept = [
+            select(there, select(here, new, y), x)
+            for new, x, y in zip(both, first, second, strict=False)
+        ]
+        return [*kept, OR(here, there)], None
+
+    elements = [t.with_shape(()) for t in program.in_types[:count]]
+    types = [*elements, array_type((), _BOOL)]
+    return record_closed(marked, [*types, *types], program.name)[0]
+
+
 class Reduce(Combination):
     """The elements over some axes combined by a program."""
 
     axes: tuple[int, ...]
+
+    @property
+    def along(self) -> Sequence[int]:
+        """Its axes."""
+        return self.axes
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The operands' shape without those axes."""
@@ -209,6 +261,10 @@ class Reduce(Combination):
         outs = [broadcast_to(s, tuple(shape)) for s in starts]
         if not n or not outs[0].size:
             return outs
+        if is_size(n):
+            types = [x.type.with_shape(tuple(shape)) for x in [*outs, *lines]]
+            body = record_closed(lambda *xs: (self.combine(*xs), None), types, self.name)[0]
+            return list(Scan(body, n, 0, len(outs))(*outs, *lines))
         while n > 1:
             last = [slice_in_dim(x, n - n % 2, n) for x in lines]
             pairs = [slice_in_dim(x, i, n - n % 2, 2) for i in (0, 1) for x in lines]

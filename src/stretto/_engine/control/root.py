@@ -80,6 +80,11 @@ class CustomRoot(ControlFlow):
         dx = evaluate(self.tangent_solve, [*x, *source, *step])
         return outs, [*dx, *[None] * (len(outs) - self.count)]
 
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The solver, in place."""
+        _, own, _, guess = split(args, *self.consts)
+        return tuple(at.run(self.solve, [*guess, *own]))
+
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The programs for all examples, each with its own unknowns."""
         wanted = [None if a is None else 0 for a in axes]

@@ -29,7 +29,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, constant
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.broadcast import broadcast_to
@@ -98,7 +98,7 @@ class Scan(ControlFlow):
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """The work of all steps."""
-        return self.length * self.body.work
+        return at_least(self.length) * self.body.work
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """The loop without the other stacks, and without carries that no output depends on."""

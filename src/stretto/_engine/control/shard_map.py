@@ -18,10 +18,12 @@ from stretto._engine.control.family import ControlFlow, cut
 from stretto._engine.control.scan import Scan
 from stretto._engine.control.while_loop import While
 from stretto._engine.core.effects import NamedAxis, OnMesh
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.mesh import Mesh, PartitionSpec, axes_of
 from stretto._engine.core.program import Equation, Program, Var, literal
 from stretto._engine.core.shardings import NamedSharding, check_split
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import MUL
 from stretto._engine.ops.broadcast import broadcast_to
@@ -189,6 +191,19 @@ class ShardMap(ControlFlow):
         outs = iter(back(*values, *(ct for ct in cts if ct is not None)))
         found = iter([next(outs) if m else None for m in mask])
         return [next(found) if is_linear else None for is_linear in linear]
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """A map of the program of fixed sizes, which all parts share."""
+        for types, specs in ((at.types, self.ins), (at.outs, self.outs)):
+            for type, spec in zip(types, specs, strict=True):
+                if any([is_size(n) and axes_of(part) for n, part in _entries(type.shape, spec)]):
+                    raise MissingRuleError(
+                        f"shard_map splits no axis of a size that varies: {type} is split as "
+                        f"{spec}; leave that axis whole, None, and split another one"
+                    )
+        program, sizes = at.closed(self.program)
+        ins = (*[PartitionSpec()] * len(sizes), *self.ins)
+        return self.of(program, ins, self.outs)(*sizes, *args)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """A map of the program for all examples, whose axis is not split."""

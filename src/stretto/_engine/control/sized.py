@@ -12,6 +12,8 @@ from typing import Any
 
 from stretto._engine.control.family import ControlFlow
 from stretto._engine.core.config import config
+from stretto._engine.core.effects import names_axis
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Program
 from stretto._engine.core.sizes import Size, SizeVariable
@@ -182,6 +184,12 @@ class SizedCall(ControlFlow):
         mapped = tuple([a is not None for a in axes])
         count = len(self.variables)
         if self.batch or any(mapped[:count]):
+            if names_axis(self.effects, getattr(size, "name", None)):
+                raise MissingRuleError(
+                    f"{self.program.name} has a collective along the axis {size.name!r} inside, "  # type: ignore[attr-defined]
+                    f"and examples that have sizes of their own: take the collective out of the "
+                    f"function that is mapped over a ragged array"
+                )
             call = SizedCall(
                 self.program,
                 self.variables,

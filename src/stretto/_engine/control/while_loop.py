@@ -29,6 +29,7 @@ from stretto._engine.core.effects import observable
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
+from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, kind_of, promote
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, select, zeros_like
@@ -230,9 +231,11 @@ class While(ControlFlow):
             return i + 1, new
 
         types = self.body.out_types
-        stacks = [full((int(size), *t.shape), 0, t.dtype, t.weak_type) for t in types]
+        stacks = [full((unnamed(size), *t.shape), 0, t.dtype, t.weak_type) for t in types]
         first = full((), 0, np.dtype(np.int32))
-        return loop_while("while_loop", lambda s: s[0] < int(size), step, (first, stacks), ())[1]
+        return loop_while("while_loop", lambda s: s[0] < unnamed(size), step, (first, stacks), ())[
+            1
+        ]
 
     def _until_all_stop(self, cond: Program, body: Program, size: int) -> tuple[Program, Program]:
         """A condition that holds while any example runs, and a body that steps only those."""
@@ -248,7 +251,7 @@ class While(ControlFlow):
             new = evaluate(body, [*body_consts, *carry])
             outs = []
             for c, x in zip(carry, new, strict=True):
-                wide = reshape(running, (int(size),) + (1,) * (x.ndim - 1))
+                wide = reshape(running, (unnamed(size),) + (1,) * (x.ndim - 1))
                 outs.append(select(broadcast_to(wide, x.shape), x, c))
             return outs, None
 

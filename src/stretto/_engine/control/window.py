@@ -18,7 +18,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
-from stretto._engine.ops.convolution.geometry import dilated, pads
+from stretto._engine.ops.convolution.geometry import check_front, dilated, pads
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.window_geometry import (
     PLAIN,
@@ -37,6 +37,16 @@ class ReduceWindow(Combination):
     """The elements of each window combined by a program."""
 
     windows: Windows
+
+    @property
+    def along(self) -> Sequence[int]:
+        """The axes with windows of more than an element."""
+        return [axis for axis, window in enumerate(self.windows) if window != PLAIN]
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """Padding is passed over, like that of the windows."""
+        check_front(self.name, [w.low for w in self.windows])
+        return super().padded(at, *args)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The number of windows along each axis."""

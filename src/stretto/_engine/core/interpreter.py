@@ -21,7 +21,6 @@ from stretto._engine.core.errors import EscapedTracerError, TracedValueError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.position import Place, Position, place
 from stretto._engine.core.program import repeated
-from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
 
 if TYPE_CHECKING:
@@ -372,7 +371,7 @@ def constant(array: np.ndarray, weak_type: bool = False) -> Any:
 
 def splat(element: Any, type: ArrayType) -> Any:
     """The value of this type, each of whose elements is this number."""
-    if type.size.__class__ is Size:  # such an array is a constant of a program alone
+    if type.varies:  # such an array is a constant of a program alone
         return state.interpreter.recorder.splat(element, type)
     # The cache cannot tell zeros of different sign apart, since they are equal.
     if type.size > 1 and (element.__class__ is int or (element.__class__ is float and element)):

@@ -33,7 +33,7 @@ __all__ = [
     "Refused",
 ]
 
-RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap")
+RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap", "padded")
 """The rules that every primitive has, inherits or refuses."""
 
 PRIMITIVES: list[type[Primitive]] = []
@@ -249,9 +249,7 @@ class Primitive(metaclass=_Interned):
     jvp: ClassVar[Callable[..., Any]]
     transpose: ClassVar[Callable[..., Any]]
     vmap: ClassVar[Callable[..., Any]]
-    padded: ClassVar[Callable[..., Any]] = Refused(
-        "it takes no size that varies: give it fixed sizes, as by padding and a mask of one's own"
-    )
+    padded: ClassVar[Callable[..., Any]]
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -144,7 +144,9 @@ class Program:
         if result is None:
             result = self.cache["work"] = float(
                 sum(
-                    e.primitive.work([a.type for a in e.inputs], [v.type for v in e.outputs])
+                    e.primitive.work(
+                        [a.type.least for a in e.inputs], [v.type.least for v in e.outputs]
+                    )
                     for e in self.equations
                 )
             )

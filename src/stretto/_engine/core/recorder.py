@@ -46,7 +46,7 @@ class Traced(Tracer):
 
     def concrete(self) -> Any:
         """The constant, where the value is one."""
-        if isinstance(self.atom, Literal) and not is_size(self.atom.type.size):
+        if isinstance(self.atom, Literal) and not self.atom.type.varies:
             return self.atom.array()
         return None
 
@@ -159,6 +159,9 @@ class Recorder(Interpreter):
             if a in makers:
                 pending.extend(makers[a].inputs)  # type: ignore[index]
         sources = [self._input_name(v) for v in self.inputs if v in ancestors]
+        ends = [makers[a].primitive for a in ancestors if a in makers and not makers[a].inputs]  # type: ignore[index]
+        sizes = [getattr(primitive, "size", None) for primitive in ends]
+        sources += [f"the size {n}" for n in sizes if is_size(n)]
         computed = f"computed by {maker.primitive.name} at {maker.position}"
         return f"{computed} from {', '.join(sources)}" if sources else computed
 

@@ -13,6 +13,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from stretto._engine.core.errors import SizeError
@@ -25,7 +26,10 @@ __all__ = [
     "Size",
     "SizeVariable",
     "Positive",
+    "alike",
+    "at_least",
     "exceeds",
+    "fixed",
     "greater",
     "is_size",
     "known_sizes",
@@ -33,6 +37,7 @@ __all__ = [
     "size_of",
     "size_variable",
     "slice_bounds",
+    "unnamed",
     "varying_sizes",
 ]
 
@@ -161,6 +166,39 @@ def size_of(factor: Factor) -> Size:
     return Size(((((factor, 1),), 1),))
 
 
+def at_least(n: Dimension) -> int:
+    """The least that it can be, as an integer: for estimates that change no value."""
+    return max(0, int(n.bounds()[0])) if isinstance(n, Size) else n
+
+
+def fixed(n: Dimension, caller: str, what: str, way_out: str) -> int:
+    """The size, which must be known while tracing; else ``SizeError`` says so, and the way out."""
+    if isinstance(n, Size):
+        raise SizeError(
+            f"{caller}: {what} must be known while the function is traced, and {n} is known only "
+            f"while it runs: {way_out}"
+        )
+    return n
+
+
+def alike(one: Dimension, other: Dimension, caller: str) -> bool:
+    """Whether two sizes are equal; ``SizeError`` if that depends on what is known only later."""
+    difference: Any = one - other
+    if isinstance(difference, Size):
+        least, most = difference.bounds()
+        if least <= 0 <= most:
+            raise SizeError(
+                f"{caller}: whether the sizes {one} and {other} are equal is known only while the "
+                f"program runs: give both axes one size, by one name"
+            )
+    return one == other
+
+
+def unnamed(n: Dimension) -> Any:
+    """The number of examples without the name of their axis."""
+    return n if isinstance(n, Size) else int(n)
+
+
 def exceeds(n: Dimension, limit: float) -> bool:
     """Whether it is known to be greater: for decisions that change no value."""
     return n.bounds()[0] > limit if isinstance(n, Size) else n > limit
@@ -255,7 +293,7 @@ class Size:
     # Arithmetic
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, float):
+        if isinstance(other, (float, complex)):
             return _VALUE[0](self) + other
         if other.__class__ is not Size and not _is_integer(other):
             return NotImplemented
@@ -269,8 +307,11 @@ class Size:
     def __pos__(self) -> Any:
         return self
 
+    def __abs__(self) -> Any:
+        return greater(self, -self)
+
     def __sub__(self, other: Any) -> Any:
-        if isinstance(other, float):
+        if isinstance(other, (float, complex)):
             return _VALUE[0](self) - other
         if other.__class__ is not Size and not _is_integer(other):
             return NotImplemented
@@ -280,7 +321,7 @@ class Size:
         return (-self).__add__(other)
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, float):
+        if isinstance(other, (float, complex)):
             return _VALUE[0](self) * other
         if other.__class__ is not Size and not _is_integer(other):
             return NotImplemented
@@ -298,8 +339,9 @@ class Size:
 
     def __floordiv__(self, other: Any) -> Any:
         if other.__class__ is Size:
-            quotient = _exactly(self, other)
-            return _refuse(f"{self} // {other}") if quotient is None else quotient
+            quotient, rest = _divided(self, other)
+            beyond = _quotient(rest, other) if is_size(rest) or rest else 0
+            return _refuse(f"{self} // {other}") if beyond is None else quotient + beyond
         if not _is_integer(other):
             return NotImplemented
         by = int(other)
@@ -307,6 +349,8 @@ class Size:
             raise ZeroDivisionError(f"{self} // 0")
         if by < 0:
             return (-self) // -by
+        if all([c < 0 for m, c in self.terms if m]):  # rounded up, of what is not negative
+            return -((by - 1 - self) // by)
         whole = _sum([(m, c // by) for m, c in self.terms])
         rest = _sum([(m, c % by) for m, c in self.terms])
         if rest.__class__ is not Size:
@@ -320,10 +364,8 @@ class Size:
     def __rfloordiv__(self, other: Any) -> Any:
         if not _is_integer(other):
             return NotImplemented
-        least, _ = self.bounds()
-        if 0 <= other < least:
-            return 0
-        return _refuse(f"{other} // {self}")
+        quotient = _quotient(other, self)
+        return _refuse(f"{other} // {self}") if quotient is None else quotient
 
     def __mod__(self, other: Any) -> Any:
         quotient = self.__floordiv__(other)
@@ -475,9 +517,11 @@ def _bounds_of_sum(
     terms: Iterable[tuple[Monomial, float]], most: Callable[[SizeVariable], float]
 ) -> Interval:
     """The sum of the bounds of the terms."""
-    least = greatest = 0.0
+    least: Any = 0
+    greatest: Any = 0
     for monomial, coefficient in terms:
-        low, high = 1.0, 1.0
+        low: Any = 1
+        high: Any = 1
         for factor, power in monomial:
             for _ in range(power):
                 low, high = _times((low, high), _bounds_of(factor, most))
@@ -488,16 +532,17 @@ def _bounds_of_sum(
 
 def _unrounded(terms: Iterable[tuple[Monomial, float]], sign: int) -> list[tuple[Monomial, float]]:
     """Terms without quotients that stand alone, whose sum is less, or greater for a sign of 1."""
-    result: dict[Monomial, float] = {}
+    result: dict[Monomial, Any] = {}
     for monomial, coefficient in terms:
         (factor, power), *others = monomial or ((None, 0),)
         if others or power != 1 or not isinstance(factor, Floor):
             result[monomial] = result.get(monomial, 0) + coefficient
             continue
         for inner, c in factor.size.terms:
-            result[inner] = result.get(inner, 0) + c * coefficient / factor.by
+            result[inner] = result.get(inner, 0) + c * coefficient / Fraction(factor.by)
         if coefficient * sign < 0:  # the quotient may be less by this
-            result[()] = result.get((), 0) - coefficient * (factor.by - 1) / factor.by
+            rest = coefficient * (factor.by - 1) / Fraction(factor.by)
+            result[()] = result.get((), 0) - rest
     return [(m, c) for m, c in result.items() if c]
 
 
@@ -514,7 +559,7 @@ def _bounds_of(factor: Factor, most: Callable[[SizeVariable], float]) -> Interva
 
 def _times(one: Interval, other: Interval) -> Interval:
     """The bounds of a product."""
-    ends = [a * b if a and b else 0.0 for a in one for b in other]  # 0 times infinity is 0 here
+    ends = [a * b if a and b else 0 for a in one for b in other]  # 0 times infinity is 0 here
     return min(ends), max(ends)
 
 
@@ -548,9 +593,9 @@ def _sum(terms: list[tuple[Monomial, int]]) -> Any:
     return Size(tuple(left))
 
 
-def _exactly(one: Size, other: Size) -> Any:
-    """The quotient of two sizes where the second divides the first; None where it does not."""
-    quotient: list[tuple[Monomial, int]] = []
+def _divided(one: Size, other: Size) -> tuple[Any, Any]:
+    """Quotient and rest of two polynomials, as far as the second's first term divides."""
+    quotient: Any = 0
     rest: Any = one
     lead, by = other.terms[0]
     while rest.__class__ is Size:
@@ -559,12 +604,22 @@ def _exactly(one: Size, other: Size) -> Any:
         for factor, power in lead:
             powers[factor] = powers.get(factor, 0) - power
         if coefficient % by or any([k < 0 for k in powers.values()]):
-            return None
+            break
         left = tuple([(f, k) for f, k in powers.items() if k])
         term = (tuple(sorted(left, key=lambda item: str(item[0]))), coefficient // by)
-        quotient.append(term)
+        quotient = quotient + _sum([term])
         rest = rest - other * _sum([term])
-    return None if rest else _sum(quotient)
+    return quotient, rest
+
+
+def _quotient(one: Any, other: Size) -> int | None:
+    """The quotient of two sizes rounded down, where it is 0 or -1 whatever they are; else None."""
+    least, most = _bounds_of_difference(one, 0)
+    below, _ = _bounds_of_difference(other, one)
+    if least >= 0 and below > 0:
+        return 0
+    below, _ = _bounds_of_difference(other, -one)
+    return -1 if most < 0 and below >= 0 else None
 
 
 def greater(one: Dimension, other: Dimension) -> Any:

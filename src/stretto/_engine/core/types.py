@@ -18,7 +18,7 @@ import numpy as np
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import TypePromotionError
 from stretto._engine.core.position import user_stack_level
-from stretto._engine.core.sizes import Size
+from stretto._engine.core.sizes import Size, at_least
 
 __all__ = [
     "ArrayType",
@@ -127,7 +127,7 @@ class ArrayType:
     of what it meets.
     """
 
-    __slots__ = ("dtype", "kind", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("dtype", "kind", "ndim", "shape", "size", "varies", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -135,6 +135,8 @@ class ArrayType:
     kind: str
     ndim: int
     size: int
+    varies: bool
+    """Whether the size of an axis is known only while a program runs."""
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
@@ -147,6 +149,13 @@ class ArrayType:
     def with_shape(self, shape: tuple[int, ...]) -> ArrayType:
         """The same dtype and weakness, another shape."""
         return array_type(shape, self.dtype, self.weak_type)
+
+    @property
+    def least(self) -> ArrayType:
+        """The type with the least that each size can be, for estimates of work."""
+        if not self.varies:
+            return self
+        return self.with_shape(tuple([at_least(n) for n in self.shape]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return array_type, (self.shape, self.dtype, self.weak_type)
@@ -166,6 +175,7 @@ def array_type(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False)
     new.dtype, new.weak_type = dtype, weak_type
     new.kind = "float0" if dtype == float0 else kind_of(dtype)
     new.ndim = len(shape)
+    new.varies = any([n.__class__ is Size for n in new.shape])
     new.size = 1
     for n in new.shape:
         new.size *= n

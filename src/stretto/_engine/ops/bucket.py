@@ -23,7 +23,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import DIV, SUB
 from stretto._engine.ops.bitwise import AND
 from stretto._engine.ops.broadcast import broadcast_in_dim
-from stretto._engine.ops.comparison import full, lt, select
+from stretto._engine.ops.comparison import eq, full, ge, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
@@ -31,7 +31,7 @@ from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.shape import pad, slice_
+from stretto._engine.ops.shape import Pad, pad, slice_
 
 __all__ = ["Bucket", "varying"]
 
@@ -163,7 +163,10 @@ class Bucket:
     def taken(self, x: Any, shape: Sequence[Dimension], wanted: Sequence[Dimension]) -> Any:
         """The elements of an array of one shape, in order, as one of another shape."""
         self.done.add("one by one")
-        outer, rest = self.shape(wanted), self.rank(wanted)
+        outer = self.shape(wanted)
+        if not x.size:
+            return full(outer, 0, x.type.dtype, x.type.weak_type)
+        rest = self.rank(wanted)
         place = full(outer, 0, _INT32)
         for axis in range(len(shape)):
             step = broadcast_in_dim(self.size(math.prod(shape[axis + 1 :])), outer, ())
@@ -195,6 +198,52 @@ class Bucket:
             x = pad(x, full((), 0, x.type.dtype), room)
         x = DynamicUpdateSlice()(x, part, *map(_index, starts))
         return slice_(x, (0,) * len(have), have)
+
+    def spread(
+        self, x: Any, value: Any, config: Sequence[Sequence[Any]], shape: Sequence[Dimension]
+    ) -> Any:
+        """As ``Pad`` with this ``config``, whose sizes may vary, to carry an array of this shape.
+
+        The value is in the place of padding already.
+        """
+        outer = self.shape(shape)
+        for axis, (low, _, inner) in enumerate(config):
+            if isinstance(inner, Size):
+                x = self._apart(x, value, axis, low, inner, outer[axis])
+                config = [c if d != axis else (0, 0, 0) for d, c in enumerate(config)]
+        ends, starts = [], []
+        for (low, _, inner), m, n in zip(config, x.type.shape, outer, strict=True):
+            # out[i] is spread[i - low], of which there are enough for each low
+            most, least = low, low
+            if isinstance(low, Size):
+                most, least = self.bound(low), -self.bound(-low)
+            first, have = max(most, 0), m + max(m - 1, 0) * inner
+            ends.append((first, max(0, n - least - have), inner))
+            starts.append(self.size(first - low) if isinstance(low, Size) else first - low)
+        return self.cut(Pad(tuple(ends))(x, value), starts, outer)
+
+    def _apart(self, x: Any, value: Any, axis: int, low: Any, inner: Size, n: int) -> Any:
+        """``n`` elements along an axis: those of the array ``inner + 1`` apart, and the value."""
+        place = broadcasted_iota(_INT32, (n,), 0) - self.size(low)
+        step = broadcast_in_dim(self.size(inner + 1), (n,), ())
+        index = DIV(place, step)
+        there = AND(ge(place, full((n,), 0, _INT32)), eq(index * step, place))
+        outer = (*x.type.shape[:axis], n, *x.type.shape[axis + 1 :])
+        there = broadcast_in_dim(there, outer, (axis,))
+        return select(there, self.along(x, axis, index), broadcast_in_dim(value, outer, ()))
+
+    def every(self, step: Dimension, x: Any, axis: int, start: Dimension, count: Dimension) -> Any:
+        """So many elements along an axis, from a start, so far apart."""
+        place = broadcasted_iota(_INT32, (self.bound(count),), 0)
+        return self.along(x, axis, place * self.size(step) + self.size(start))
+
+    def along(self, x: Any, axis: int, places: Any) -> Any:
+        """The elements at these places along an axis, the last one for those beyond it."""
+        self.done.add("one by one")
+        others = tuple([d for d in range(x.ndim) if d != axis])
+        sizes = tuple([1 if d == axis else n for d, n in enumerate(x.type.shape)])
+        numbers = GatherDimensionNumbers(others, (axis,), (axis,))
+        return Gather(numbers, sizes, "clip")(x, reshape(places, (*places.type.shape, 1)))
 
     # Programs
 

@@ -18,7 +18,7 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value, splat, sta
 from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, Primitive
 from stretto._engine.core.program import repeated
 from stretto._engine.core.ranks import check_ranks
-from stretto._engine.core.sizes import exceeds, is_size
+from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import (
     ArrayType,
     array_type,
@@ -197,7 +197,7 @@ def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
     if host is not None and host.size and (host.size == 1 or not any(host.strides)):
         element = host if host.size == 1 else np.asarray(host[(0,) * host.ndim])
         type = x.type.with_shape(shape)
-        if is_size(type.size):
+        if type.varies:
             return splat(element.reshape(()), type)
         return state.eager.constant(repeated(element, shape), type)
     dims = tuple([d for d in range(len(shape)) if d != axis])

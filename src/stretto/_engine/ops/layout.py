@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.errors import SizeError
 from stretto._engine.core.integers import axis_of, integers
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.ops.sharding import laid_out
@@ -79,7 +80,7 @@ class Reshape(Primitive):
     def padded(self, at: Any, x: Any) -> Any:
         """The same order where sizes vary in front alone; else the elements, one by one."""
         (type,), shape = at.types, at.shape(self.shape)
-        if in_order(type.shape, self.shape):
+        if in_order(type.shape, self.shape) and math.prod(shape) == x.size:
             return Reshape(shape)(x)
         return at.taken(x, type.shape, self.shape)
 
@@ -343,6 +344,7 @@ def squeeze(array: ArrayLike, dimensions: int | Sequence[int] | None = None) -> 
 
     Raises:
         ValueError: a named axis has another size, is out of bounds, or is named twice.
+        SizeError: no axis is named, and one whose size varies may have size 1.
 
     >>> import stretto.numpy as snp
     >>> snp.squeeze(snp.ones((1, 3, 1))).shape
@@ -350,6 +352,11 @@ def squeeze(array: ArrayLike, dimensions: int | Sequence[int] | None = None) -> 
     """
     x = as_value(array, "squeeze", "array")
     if dimensions is None:
+        if any([is_size(n) and at_least(n) <= 1 for n in x.shape]):
+            raise SizeError(
+                f"squeeze: an axis of {x.type} whose size varies may have size 1: name the axes "
+                f"to remove"
+            )
         axes: tuple[int, ...] = tuple(d for d, n in enumerate(x.shape) if n == 1)
     else:
         axes = canonical_axes(dimensions, x.ndim, "squeeze")

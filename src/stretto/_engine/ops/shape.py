@@ -205,16 +205,10 @@ class Pad(Primitive):
     def padded(self, at: Any, x: Any, value: Any) -> Any:
         """The value is in the place of padding, too."""
         (type, _), (out,) = at.types, at.outs
-        element = lambda shape: broadcast_in_dim(value, shape, ())
         mask = at.inside(type.shape)
         if mask is not None:
-            x = select(mask, x, element(x.shape))
-        cropped = [(0 if is_size(low) else min(low, 0), 0, inner) for low, _, inner in self.config]
-        spread = Pad(tuple(cropped))(x, value)
-        starts = [at.size(low) if is_size(low) else max(low, 0) for low, *_ in self.config]
-        room = [m + n for m, n in zip(at.shape(out.shape), spread.shape, strict=True)]
-        whole = at.put(element(tuple(room)), spread, starts)
-        return at.fit(whole, out)
+            x = select(mask, x, broadcast_in_dim(value, x.shape, ()))
+        return at.spread(x, value, self.config, out.shape)
 
 
 class Slice(Primitive):
@@ -278,15 +272,22 @@ class Slice(Primitive):
     def padded(self, at: Any, x: Any) -> Any:
         """From starts that may vary; limits that vary are where the result's padding begins."""
         (out,) = at.outs
-        sizes = zip(at.shape(out.shape), self.strides, strict=True)
+        for axis, step in enumerate(self.strides):
+            if is_size(step):
+                x = at.every(step, x, axis, self.starts[axis], out.shape[axis])
+        whole = [is_size(step) for step in self.strides]
+        starts, strides = (
+            tuple([plain if w else v for v, w in zip(values, whole, strict=True)])
+            for values, plain in ((self.starts, 0), (self.strides, 1))
+        )
+        sizes = zip(at.shape(out.shape), strides, strict=True)
         spans = [(n - 1) * step + 1 if n else 0 for n, step in sizes]
-        limits = [start + span for start, span in zip(self.starts, spans, strict=True)]
+        limits = [start + span for start, span in zip(starts, spans, strict=True)]
         fits = [not is_size(end) and end <= n for end, n in zip(limits, x.shape, strict=True)]
         if all(fits):
-            return Slice(self.starts, tuple(limits), self.strides)(x)
-        starts = [at.size(start) if is_size(start) else start for start in self.starts]
-        x = at.cut(x, starts, spans)
-        return Slice((0,) * x.ndim, x.shape, self.strides)(x)
+            return Slice(starts, tuple(limits), strides)(x)
+        x = at.cut(x, [at.size(n) if is_size(n) else n for n in starts], spans)
+        return Slice((0,) * x.ndim, x.shape, strides)(x)
 
 
 class Rev(Primitive):

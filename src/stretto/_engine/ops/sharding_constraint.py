@@ -16,7 +16,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import OnMesh
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.mesh import UNCONSTRAINED, PartitionSpec
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import CARRIED, Primitive
 from stretto._engine.core.shardings import NamedSharding, Sharding, check_names, check_split
 from stretto._engine.core.types import ArrayType
 
@@ -28,6 +28,7 @@ class ShardingConstraint(Primitive):
 
     name = "sharding_constraint"
     only_compiled = True  # nothing else can put it there
+    padded = CARRIED
     sharding: NamedSharding
 
     @property

@@ -19,7 +19,7 @@ from stretto._engine.core.interpreter import Linear, Value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import Recorder
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.plan.measured import fastest, fingerprint
 from stretto._engine.plan.members import Decision, planned
@@ -114,7 +114,7 @@ class Mapped(ControlFlow):
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """The work of all members."""
-        return self.size * self.member.work
+        return at_least(self.size) * self.member.work
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """The program restricted to these outputs, with the operands that it reads."""
@@ -247,6 +247,8 @@ def _chunk(
 
 def _worth(program: Program, size: int) -> bool:
     """Whether the formulation of a member's program can be chosen, and that is worth it."""
+    if is_size(size):
+        return False
     enough = config.plan != "auto" or size * _choices(program) >= _WORTH
     return enough and size > 1 and bool(program.outputs) and not program.effects
 
@@ -262,7 +264,7 @@ def _recorder() -> Recorder | None:
 def _choices(program: Program) -> float:
     """The multiply-adds of one member in operations whose formulation can be chosen."""
     return sum(
-        primitive.work([a.type for a in inputs], [v.type for v in outputs])
+        primitive.work([a.type.least for a in inputs], [v.type.least for v in outputs])
         for primitive, inputs, outputs in operations(program)
         if isinstance(primitive, CHOICES)
     )

@@ -15,7 +15,6 @@ from stretto._engine.core.interpreter import constant, splat
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import Recorder, standing
 from stretto._engine.core.scope import joined, scope
-from stretto._engine.core.sizes import is_size
 
 __all__ = ["evaluate", "replay", "standing_at"]
 
@@ -84,9 +83,9 @@ def _prepared(program: Program) -> tuple[dict[Atom, Any], list[Literal], bool]:
     if prepared is None:
         atoms = [a for e in program.equations for a in e.inputs]
         literals = [a for a in (*atoms, *program.outputs) if type(a) is Literal]
-        varying = [a for a in literals if is_size(a.type.size)]
+        varying = [a for a in literals if a.type.varies]
         fixed: dict[Atom, Any] = {
-            a: constant(a.array(), a.type.weak_type) for a in literals if not is_size(a.type.size)
+            a: constant(a.array(), a.type.weak_type) for a in literals if not a.type.varies
         }
         has_scopes = any([e.place is not None and e.place[2] for e in program.equations])
         prepared = program.cache["prepared"] = fixed, varying, has_scopes

@@ -17,7 +17,7 @@ from stretto._engine.core.position import Place
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import record, standing
-from stretto._engine.core.sizes import Size, SizeVariable, is_size
+from stretto._engine.core.sizes import Size, SizeVariable
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.bucket import Bucket
 from stretto._engine.ops.size_of import SizeOf
@@ -146,4 +146,4 @@ def _asks(primitive: Primitive) -> bool:
 
 
 def _varies(types: Sequence[ArrayType]) -> bool:
-    return any([is_size(n) for t in types for n in t.shape])
+    return any([t.varies for t in types])

@@ -17,7 +17,7 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import move_axis
@@ -82,7 +82,7 @@ class Vectorizer(Interpreter):
         self.parent = state.interpreter
         self.recorder = self.parent.recorder
         self.named_size = size
-        self.size = size if is_size(size) else int(size)
+        self.size = unnamed(size)
         self.name = size.name if isinstance(size, AxisSize) else None
         self.ended = False
 
@@ -166,7 +166,7 @@ def to_axis(value: Any, size: int, axis: int | None, wanted: int | None) -> Any:
     if wanted is None:
         return value
     if axis is None:
-        return move_axis(broadcast_to(value, (int(size), *value.shape)), 0, wanted)
+        return move_axis(broadcast_to(value, (unnamed(size), *value.shape)), 0, wanted)
     return move_axis(value, axis, wanted)
 
 
@@ -215,7 +215,7 @@ def vmap_program(
             return placed, tuple(w is not None for w in wanted)
 
         types = [
-            t.with_shape((int(size), *t.shape)) if m else t
+            t.with_shape((unnamed(size), *t.shape)) if m else t
             for t, m in zip(program.in_types, mapped, strict=True)
         ]
         program.cache[key] = record_closed(fun, types, f"vmap_{program.name}")

@@ -95,8 +95,7 @@ def _applied(
     lengths = _lengths(caller, kind, x, s, axes)
     x = _resized(kind, x, lengths, axes)
     out = _transformed(kind, x, lengths, axes)
-    factor = _factor(kind, math.prod(lengths), norm)
-    return out if factor == 1 else out * factor
+    return out if norm == "backward" else out * _factor(kind, math.prod(lengths), norm)
 
 
 def _lengths(
@@ -142,6 +141,7 @@ def _transformed(kind: FftType, x: Array, lengths: tuple[int, ...], axes: tuple[
 
 def _factor(kind: FftType, count: int, norm: str) -> float:
     """The factor that ``norm`` asks for; the inverse kinds already divide by ``count``."""
-    if kind in (FftType.FFT, FftType.RFFT):
-        return {"backward": 1.0, "ortho": count**-0.5, "forward": 1 / count}[norm]
-    return {"backward": 1.0, "ortho": count**0.5, "forward": float(count)}[norm]
+    inverse = kind not in (FftType.FFT, FftType.RFFT)
+    if norm == "ortho":
+        return count**0.5 if inverse else count**-0.5
+    return count * 1.0 if inverse else 1 / count

@@ -14,6 +14,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.sizes import fixed
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -201,7 +202,8 @@ def _plane(
         raise ValueError(f"{caller}: expected arrays that are not empty, got {x.type} and {y.type}")
     if mode == "valid" or zeros:
         return part_of_convolution(x, y, starts, sizes, precision, None)
-    widths = [(m - 1, m - 1) for m in y.shape]
+    way_out = "continue the first array by hand, or give kernels of a fixed size"
+    widths = [(fixed(m, caller, "the size of the kernel", way_out) - 1,) * 2 for m in y.shape]
     if boundary == "fill":
         x = snp.pad(x, widths, constant_values=value)
     else:

@@ -40,10 +40,10 @@ def test_ragged_arrays():
 
 
 def test_what_is_refused():
-    f = st.jit(lambda x: snp.linalg.eigvalsh(x @ x.T), dynamic_axes=({0: "n"},))
+    f = st.jit(lambda x: snp.linalg.eigvals(x @ x.T), dynamic_axes=({0: "n"},))
     (one,) = st.explain_shapes(f, np.ones((5, 3))).programs
-    assert "eigh takes no matrices of a size that varies" in one.refused
-    assert "refused: eigh" in str(one)
+    assert "eig takes no matrices of a size that varies" in one.refused
+    assert "refused: eig" in str(one)
 
 
 def test_nothing_varies():

@@ -8,12 +8,14 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto import lax
 from stretto._engine.api.derivatives import vjp
 from stretto._engine.api.jit import jit
 from stretto._engine.ops.convolution.general import ConvGeneralDilated, conv_general_dilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers, conv_dimension_numbers
 from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding
 from stretto.laws import bf16, c64, f16, f32, f64, i8, i32, law
+from tests.any_size import holds
 
 SETTINGS = {
     "plain": ((2, 3, 5, 6), (4, 3, 3, 2), {}),
@@ -297,3 +299,36 @@ def test_padding_takes_away_no_more_than_there_is():
     for name in ("rhs_dilation", "lhs_dilation"):
         with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
             st.lax.conv_general_dilated(x, kernel, (1,), [(0, 0)], **{name: (0,)})
+
+
+def drawn(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_images_and_kernels_of_any_size(stride):
+    x, k = drawn(1, 4, 7), drawn(3, 4, 3)
+    same = lambda x, k: lax.conv_general_dilated(x, k, (stride,), "SAME")
+    holds(same, [x, k], {(0, 2): 0}, tolerance=10)
+    # the kernel may have more padding than the image, and its size decides how much is in front
+    spread = lambda x, k: lax.conv_general_dilated(x, k, (stride,), [(1, 2)], lhs_dilation=(2,))
+    holds(spread, [x, k], {(0, 2): 0, (1, 2): 1}, tolerance=10)
+
+
+def test_groups_of_any_size():
+    # what is in a group stays in it, though a group of the bucket has more features
+    features = lambda x, k: lax.conv_general_dilated(
+        x.reshape(1, -1, 7), k, (1,), [(0, 0)], feature_group_count=2
+    )
+    holds(features, [drawn(1, 2, 4, 7), drawn(6, 4, 3)], {(0, 2): 0, (1, 1): 0}, tolerance=10)
+    outputs = lambda x, k: lax.conv_general_dilated(
+        x, k.reshape(-1, 2, 3), (1,), [(0, 0)], feature_group_count=2
+    )
+    holds(outputs, [drawn(1, 4, 7), drawn(2, 3, 2, 3)], {(1, 1): 0}, tolerance=10)
+    each = lambda x, k: lax.conv_general_dilated(
+        x, k, (1,), [(1, 0)], feature_group_count=x.shape[1]
+    )
+    holds(each, [drawn(1, 4, 7), drawn(4, 1, 3)], {(0, 1): 0, (1, 0): 0}, tolerance=10)
+    both = lambda x, k: lax.conv_general_dilated(x, k, (1,), "SAME")
+    varying = {(0, 1): 0, (0, 2): 1, (0, 3): 2, (1, 1): 3, (1, 2): 1, (1, 3): 4}
+    holds(st.vmap(both), [drawn(2, 3, 4, 7), drawn(2, 5, 4, 2)], varying, tolerance=10)

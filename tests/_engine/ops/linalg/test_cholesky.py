@@ -8,6 +8,7 @@ import stretto.numpy as snp
 from stretto._engine.ops.linalg.cholesky import Cholesky, CholeskyUpdate, hermitian_from_lower
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import cholesky, cholesky_update
+from tests.any_size import holds
 
 
 def of_triangle(x):
@@ -75,3 +76,8 @@ def test_an_update_of_nothing():
         assert f(snp.zeros((0, 0)), snp.zeros(0)).shape == (0, 0)
     with pytest.raises(ValueError, match="w_vector must have 2 elements, as r_matrix has rows"):
         cholesky_update(snp.eye(2), snp.ones(3))
+
+
+def test_updates_of_any_size():
+    r, w = (np.random.default_rng(0).normal(size=s).astype(np.float32) for s in ((4, 4), (4,)))
+    holds(updated, [np.triu(r), w], {(0, 0): 0, (0, 1): 0, (1, 0): 0}, tolerance=30)

@@ -10,6 +10,7 @@ from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_matrix
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax import linalg
 from stretto.lax.linalg import eigh
+from tests.any_size import holds
 
 
 def apart(x):
@@ -79,3 +80,36 @@ def test_a_subset_by_index():
     assert linalg.eigh(x, implementation=kinds.QR)[1].shape == (3,)
     with pytest.raises(NotImplementedError, match=r"eigh: implementation must be .*QR or None"):
         linalg.eigh(x, implementation=kinds.JACOBI)
+
+
+SIZED = {(0, 0): 0, (0, 1): 0}
+
+
+def symmetric(*diagonal):
+    q, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(len(diagonal),) * 2))
+    return ((q * np.array(diagonal)) @ q.T).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [symmetric(-3, -1, 2, 5), symmetric(-2, -2, -2, 1), np.zeros((3, 3), np.float32), -np.eye(3)],
+    ids=["apart", "repeated", "zero", "negative"],
+)
+def test_matrices_of_any_size(x):
+    x = x.astype(np.float32)
+    holds(lambda x: eigh(x)[1], [x], SIZED, tolerance=10)
+
+    def again(x):
+        v, w = eigh(x)
+        return (v * w) @ v.T, v.T @ v
+
+    holds(again, [x], SIZED, ("values", "vmap", "ragged"), 30)
+
+
+def test_vectors_and_derivatives_of_any_size():
+    x = symmetric(-3, -1, 2, 5)
+    holds(lambda x: eigh(x)[0] ** 2, [x], SIZED, tolerance=30)
+    holds(lambda x: eigh(x)[1], [x + 1j * np.triu(x, 1) - 1j * np.tril(x, -1)], SIZED, tolerance=30)
+    # the upper triangle is not read, and may hold anything
+    lower = np.where(np.tri(4, dtype=bool), x, np.float32(np.inf))
+    holds(lambda x: eigh(x, symmetrize_input=False)[1], [lower], SIZED, ("values",), 10)

@@ -9,6 +9,7 @@ import stretto.numpy as snp
 from stretto._engine.ops.linalg.lu import Lu, LuSolve, PivotsToPermutation, solve
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import lu, lu_pivots_to_permutation
+from tests.any_size import holds
 
 
 def steep(x):
@@ -115,3 +116,10 @@ def test_pivots_of_zero_have_finite_derivatives_whatever_rounding_leaves(shape, 
         want[-1, 0] = 1 / u[0]
         np.testing.assert_allclose(st.jvp(f, (x,), (last,))[1], want, atol=1e-5)
         assert np.isfinite(st.jvp(f, (x,), (np.ones_like(x),))[1]).all()
+
+
+def test_any_number_of_matrices():
+    pivots = np.array([[1, 2], [0, 1]], np.int32)
+    holds(
+        lambda p: st.lax.linalg.lu_pivots_to_permutation(p, 3), [pivots], {(0, 0): 0}, ("values",)
+    )

@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.ops.linalg import matrix_parts as parts
 from stretto.laws import check, f32
+from tests.any_size import holds
 
 X = (np.arange(24).reshape(2, 3, 4) * (1 + 2j)).astype(np.complex64)
 
@@ -39,3 +40,11 @@ def test_transposes():
 def test_laws(name):
     check(getattr(parts, name), [f32(2, 3, 4)])
     assert st.jit(getattr(parts, name))(snp.array(X)).dtype == np.complex64
+
+
+@pytest.mark.parametrize("k", [-2, -1, 0, 1, 2])
+def test_diagonals_of_any_size(k):
+    x = np.real(X)
+    diagonal = lambda x: parts.diagonal_of(x, k)
+    for axes in ({(0, 1): 0}, {(0, 2): 0}, {(0, 0): 0, (0, 1): 1, (0, 2): 2}):
+        holds(diagonal, [x], axes)

@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.ops.linalg.pinv import Pinv
 from stretto.laws import c64, c128, f32, f64, law
+from tests.any_size import holds
 
 
 def pinv(x, hermitian=False, rtol=1e-5):
@@ -45,3 +46,13 @@ def test_equal_singular_values_have_a_gradient():
 def test_rtol_has_one_number_a_matrix():
     with pytest.raises(ValueError, match="pinv: rtol must be a real number for each matrix"):
         Pinv(False)(snp.ones((2, 3, 3)), snp.ones(()))
+
+
+def test_matrices_of_any_size():
+    tall = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+    for axes in ({(0, 0): 0}, {(0, 1): 0}, {(0, 0): 0, (0, 1): 1}):
+        holds(pinv, [tall], axes, tolerance=30)
+    low = np.outer(tall[:, 0], tall[0]).astype(np.float32)  # of rank 1
+    holds(pinv, [low], {(0, 0): 0, (0, 1): 1}, ("values", "ragged"), 30)
+    square = {(0, 0): 0, (0, 1): 0}
+    holds(lambda x: pinv(x + x.T, hermitian=True), [tall[:3]], square, tolerance=30)

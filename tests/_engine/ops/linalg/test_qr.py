@@ -18,6 +18,7 @@ from stretto._engine.ops.linalg.qr import (
 )
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import householder_product, ormqr, qr
+from tests.any_size import MODES, holds
 
 
 def steep(x):
@@ -163,3 +164,28 @@ def test_refusals():
         st.grad(lambda a: snp.sum(ormqr(a, RAW[1], snp.ones((4, 1)))))(RAW[0])
     with pytest.raises(MissingRuleError, match="columns of q beyond those of x"):
         st.grad(lambda x: snp.sum(qr(x, pivoting=True)[0]))(snp.ones((3, 2)))
+
+
+TALL = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+WITHOUT_DERIVATIVE = ("values", "vmap", "ragged")
+
+
+@pytest.mark.parametrize("pivoting", [False, True])
+@pytest.mark.parametrize("full", [False, True])
+def test_any_number_of_rows_or_columns(full, pivoting):
+    factors = lambda x: qr(x, full_matrices=full, pivoting=pivoting)
+    modes = WITHOUT_DERIVATIVE if full else MODES
+    holds(factors, [TALL], {(0, 0): 0}, modes, 30)
+    holds(factors, [TALL.T], {(0, 1): 0}, modes, 30)
+    holds(factors, [TALL[:2]], {(0, 0): 0}, WITHOUT_DERIVATIVE, 30)  # fewer than columns
+    # columns that depend on others keep their place among those of padding
+    holds(factors, [TALL.T * np.array([1, 0, 0, 2, 0], np.float32)], {(0, 1): 0}, ("values",), 30)
+
+
+def test_reflections_of_any_number_of_rows():
+    rows = {(0, 0): 0}
+    holds(lambda x: householder_product(*geqrf(x)), [TALL], rows, WITHOUT_DERIVATIVE, 30)
+    both = {(0, 0): 0, (1, 0): 0}
+    holds(lambda x, c: ormqr(*geqrf(x), c), [TALL, TALL[:, :2]], both, WITHOUT_DERIVATIVE, 30)
+    complex_ = (TALL + 1j * TALL[::-1]).astype(np.complex64)
+    holds(lambda x: qr(x, full_matrices=False), [complex_[:3]], rows, WITHOUT_DERIVATIVE, 30)

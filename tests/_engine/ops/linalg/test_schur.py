@@ -9,6 +9,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.ops.linalg.schur import Hessenberg, Schur
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import hessenberg, schur
+from tests.any_size import holds
 
 
 def apart(x):
@@ -75,3 +76,12 @@ def test_refusals():
         st.grad(lambda x: snp.sum(hessenberg(x)[0]))(snp.eye(3))
     with pytest.raises(ValueError, match="hessenberg: expected square matrices"):
         hessenberg(snp.ones((2, 3)))
+
+
+def test_matrices_of_any_size():
+    x = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
+    axes = {(0, 0): 0, (0, 1): 0}
+    holds(hessenberg, [x], axes, ("values", "vmap", "ragged"), 30)
+    with pytest.raises(AssertionError, match="refused") as caught:
+        holds(schur, [x], axes, ("values",))
+    assert "schur takes no matrices of a size that varies" in str(caught.value.__cause__)

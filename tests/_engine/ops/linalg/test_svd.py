@@ -13,6 +13,7 @@ from stretto._engine.ops.linalg.svd import Svd
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax import linalg
 from stretto.lax.linalg import svd
+from tests.any_size import MODES, holds
 
 
 def apart(x):
@@ -119,3 +120,28 @@ def test_a_subset_by_index_and_the_algorithms():
         linalg.svd(x, subset_by_index=(1, 2))
     with pytest.raises(NotImplementedError, match="svd: algorithm must be SvdAlgorithm"):
         linalg.svd(x, algorithm=kinds.POLAR)
+
+
+TALL = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("x", "axes"), [(TALL, {(0, 0): 0}), (TALL.T, {(0, 1): 0})])
+def test_any_number_of_rows_or_columns(x, axes):
+    holds(lambda x: svd(x, compute_uv=False), [x], axes, tolerance=30)
+    # the signs of vectors are LAPACK's choice
+    squares = lambda x: [v**2 for v in svd(x, full_matrices=False)]
+    holds(squares, [x], axes, MODES, 100)
+
+    def again(x):
+        u, s, vh = svd(x, full_matrices=False)
+        return u.T @ u, vh @ vh.T, u * s @ vh
+
+    low = np.outer(x[:, 0], x[0])  # of rank 1: most vectors are not determined
+    holds(again, [low], axes, ("values", "ragged"), 100)
+
+
+def test_what_varies_and_is_square_is_refused():
+    with pytest.raises(AssertionError, match="refused") as caught:
+        holds(svd, [TALL], {(0, 0): 0}, ("values",))
+    assert "svd takes no matrices whose rows and columns both vary" in str(caught.value.__cause__)
+    holds(svd, [np.stack([TALL, TALL + 1])], {(0, 0): 0}, ("values",), 30)  # but any number of them

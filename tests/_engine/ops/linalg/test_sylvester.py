@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.ops.linalg.sylvester import TriangularSylvester
 from stretto.laws import c64, f32, f64, law
+from tests.any_size import holds
 
 RNG = np.random.default_rng(0)
 
@@ -74,3 +75,12 @@ def test_sums_that_are_zero_are_infinite_or_nan():
 def test_refusals():
     with pytest.raises(ValueError, match="sylvester: expected one dtype, equal leading axes"):
         TriangularSylvester("all")(snp.eye(2), snp.eye(3), snp.ones((3, 2)))
+
+
+def test_equations_of_any_size():
+    r, s, f = (RNG.normal(size=n).astype(np.float32) for n in ((4, 4), (2, 2), (4, 2)))
+    holds(whole, [r, s, f], {(0, 0): 0, (0, 1): 0, (1, 0): 1, (1, 1): 1, (2, 0): 0, (2, 1): 1},
+          tolerance=30)  # fmt: skip
+    square = {(i, d): 0 for i in (0, 1) for d in (0, 1)}
+    for name in ("lower", "upper"):
+        holds(part(name), [r, r.T], square, tolerance=100)

@@ -9,6 +9,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.ops.linalg.tridiagonal import TridiagonalReduction, TridiagonalSolve
 from stretto.laws import c64, f32, f64, law
 from stretto.lax.linalg import tridiagonal, tridiagonal_solve
+from tests.any_size import MODES, holds
 
 RNG = np.random.default_rng(0)
 
@@ -90,3 +91,19 @@ def test_refusals():
         tridiagonal_solve([1.0], snp.ones(1), snp.ones(1), snp.ones((1, 1)))
     with pytest.raises(MissingRuleError, match="use eigh, which has derivatives"):
         st.grad(lambda x: snp.sum(tridiagonal(x)[1]))(snp.eye(3))
+
+
+def test_systems_of_any_size():
+    dl, d, du, b = (RNG.normal(size=(4, 2)).astype(np.float32) for _ in range(4))
+    one = {(i, 0): 0 for i in range(4)}
+    holds(solve, [dl[:, 0], d[:, 0], du[:, 0], b], one, MODES, 30)
+    # the last of du is not read
+    du[-1] = np.nan
+    holds(solve, [dl[:, 0], d[:, 0], du[:, 0], b], one, ("values", "ragged"), 30)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_reductions_of_any_size(lower):
+    x = RNG.normal(size=(4, 4)).astype(np.float32)
+    modes = ("values", "vmap", "ragged")
+    holds(lambda x: tridiagonal(x + x.T, lower=lower), [x], {(0, 0): 0, (0, 1): 0}, modes, 30)

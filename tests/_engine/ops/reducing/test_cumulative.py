@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import stretto as st
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
 from stretto._engine.ops.broadcast import reduce_sum
@@ -21,6 +22,7 @@ from stretto._engine.ops.reducing.cumulative import (
 )
 from stretto._engine.ops.shape import slice_in_dim
 from stretto.laws import b1, bf16, c64, f32, i8, i32, law, u32
+from tests.any_size import holds
 
 RUNNING = {
     Cumsum: cumsum,
@@ -129,3 +131,10 @@ def test_refuses():
         cummax(np.ones(2, np.float32), 1)
     with pytest.raises(ValueError, match="out of bounds"):
         cummin(np.float32(1))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"])
+def test_any_size(name, reverse):
+    x = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+    holds(lambda x: getattr(st.lax, name)(x, 0, reverse), [x], {(0, 0): 0}, tolerance=10)

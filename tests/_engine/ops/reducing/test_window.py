@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 import stretto as st
 import stretto.numpy as snp
+from stretto import lax
 from stretto._engine.ops.reducing.window import (
     ReduceWindowAnd,
     ReduceWindowMax,
@@ -25,6 +26,7 @@ from stretto._engine.ops.reducing.window_geometry import (
     patches_reference,
 )
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
+from tests.any_size import holds
 
 PAIRS = AxisWindow(2, 2)
 OVERLAP = AxisWindow(3, 2, 1, 2)
@@ -264,3 +266,11 @@ def test_transpose_of_tiles_gives_each_element_its_window(n, size, low, high):
     for run in (lambda f: f, st.jit):
         back = run(lambda ct: st.vjp(total, snp.zeros((2, n)))[1](ct)[0])
         np.testing.assert_array_equal(back(snp.asarray(ct)), want)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize(("f", "start"), [(lax.add, 0.0), (lax.max, -np.inf), (lax.min, np.inf)])
+def test_windows_over_any_size(f, start, stride):
+    x = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
+    windows = lambda x: lax.reduce_window(x, start, f, (4, 1), (stride, 1), "SAME")
+    holds(windows, [x], {(0, 0): 0}, tolerance=10)

@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto import lax
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.reducing import window_select
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
@@ -14,6 +15,7 @@ from stretto._engine.ops.reducing.window_select import (
     WindowPlace,
 )
 from stretto.laws import bf16, f16, f32, f64, law
+from tests.any_size import holds
 
 OVERLAP = AxisWindow(3, 2, 1, 2)
 SPREAD = AxisWindow(2, 3, 1, 2, base_dilation=2, dilation=3)
@@ -102,3 +104,11 @@ def test_errors_name_what_does_not_fit():
         read(OVERLAP)(x, snp.zeros((2, 2), snp.int32))
     with pytest.raises(TypeError, match=r"expected values of shape \(2, 3\), got float32\[2,5\]"):
         write(OVERLAP)(x, snp.zeros((2, N), snp.int32))
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_second_derivatives_over_any_size(stride):
+    x = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
+    pooled = lambda x: lax.reduce_window(x, -np.inf, lax.max, (4, 1), (stride, 1), "SAME") ** 2
+    slope = st.grad(lambda x: pooled(x).sum())
+    holds(slope, [x], {(0, 0): 0}, tolerance=10)

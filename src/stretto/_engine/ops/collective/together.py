@@ -26,6 +26,7 @@ class TotalsTogether(Primitive):
     reference = Refused(
         "it works across the examples of a vmap; call it inside the vmap of its axes"
     )
+    padded = Refused("it is made of sums whose sizes are fixed by then: use stretto.lax.psum")
 
     @property
     def names(self) -> tuple[Any, ...]:

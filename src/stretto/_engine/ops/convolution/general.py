@@ -21,7 +21,7 @@ import numpy as np
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Kernel
-from stretto._engine.core.sizes import greater
+from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.bilinear import (
@@ -39,7 +39,6 @@ from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.geometry import (
     ConvDimensionNumbers,
     Pairs,
-    check_front,
     dilated,
     dimension_numbers_of,
     letters,
@@ -186,12 +185,57 @@ class ConvGeneralDilated(Bilinear):
 
     def padded(self, at: Any, lhs: Any, rhs: Any) -> Any:
         """Padding is that of the convolution, zeros, and counts as 0 where it is summed over."""
-        check_front(self.name, [low for low, _ in self.padding])
-        one, other = at.types
-        dims = self.dims
+        (one, other), (out,), dims = at.types, at.outs, self.dims
         lhs = at.filled(lhs, one, 0, dims.lhs_spec[1:])
         rhs = at.filled(rhs, other, 0, dims.rhs_spec[1:])
-        return at.fit(at.static(self)(lhs, rhs), at.outs[0])
+        lhs = _in_groups(at, lhs, one, dims.lhs_spec[1], self.feature_groups)
+        lhs = _in_groups(at, lhs, one, dims.lhs_spec[0], self.batch_groups)
+        groups = self.feature_groups * self.batch_groups
+        rhs = _in_groups(at, rhs, other, dims.rhs_spec[0], groups)
+        op = self
+        if any([is_size(low) for low, _ in self.padding]):
+            op, lhs = _padded_before(at, self, lhs, one)
+        op, padding = at.static(op), []
+        for n, k, m, s, (low, high), ld, rd in _along(op, lhs.type, rhs.type, at.carrier(out)):
+            # the kernel may have more padding than the array has
+            reach = (m - 1) * s + dilated(k, rd) - low - dilated(n, ld)
+            padding.append((low, max(high, reach)))
+        result = dataclasses.replace(op, padding=tuple(padding))(lhs, rhs)
+        return _out_of_groups(at, result, out, dims.out_spec[1], groups)
+
+
+def _padded_before(
+    at: Any, op: ConvGeneralDilated, lhs: Any, type: ArrayType
+) -> tuple[ConvGeneralDilated, Any]:
+    """The convolution and its image, which has the padding in front where that varies."""
+    config, shape = [(0, 0, 0)] * type.ndim, list(type.shape)
+    padding, spread = list(op.padding), list(op.lhs_dilation)
+    for k, axis in enumerate(op.dims.lhs_spec[2:]):
+        low, high = padding[k]
+        if is_size(low):
+            config[axis] = (low, 0, spread[k] - 1)
+            shape[axis] = low + dilated(shape[axis], spread[k])
+            padding[k], spread[k] = (0, high), 1
+    lhs = at.spread(lhs, full((), 0, lhs.dtype), config, shape)
+    return dataclasses.replace(op, padding=tuple(padding), lhs_dilation=tuple(spread)), lhs
+
+
+def _in_groups(at: Any, x: Any, type: ArrayType, axis: int, groups: Any) -> Any:
+    """The carrier with the elements of each group followed by their own padding, zeros."""
+    each = type.shape[axis] // groups
+    if not is_size(each) or (groups.__class__ is int and groups == 1):
+        return x
+    parts = type.with_shape((*type.shape[:axis], groups, each, *type.shape[axis + 1 :]))
+    return merge(at.filled(at.taken(x, type.shape, parts.shape), parts, 0), axis, axis)
+
+
+def _out_of_groups(at: Any, x: Any, type: ArrayType, axis: int, groups: Any) -> Any:
+    """The elements of all groups, and then all padding; what ``_in_groups`` is undone by."""
+    each = type.shape[axis] // groups
+    if not is_size(each) or (groups.__class__ is int and groups == 1):
+        return at.fit(x, type)
+    parts = type.with_shape((*type.shape[:axis], groups, each, *type.shape[axis + 1 :]))
+    return at.taken(at.fit(split_axis(x, axis, at.bound(groups)), parts), parts.shape, type.shape)
 
 
 def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) -> Any:

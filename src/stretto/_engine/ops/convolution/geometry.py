@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.integers import pairs_of, sizes_of
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import greater, is_size
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -127,7 +127,7 @@ def dimension_numbers_of(
 
 def _same(n: int, k: int, s: int, lower: bool) -> tuple[int, int]:
     """Padding for ceil(n / s) outputs; an odd element goes after, or with ``lower`` before."""
-    total = max(0, (-(-n // s) - 1) * s + k - n)
+    total = greater((-(-n // s) - 1) * s + k - n, 0)
     low = total - total // 2 if lower else total // 2
     return low, total - low
 

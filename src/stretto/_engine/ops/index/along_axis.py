@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import lesser
 from stretto._engine.core.types import kind_of
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.broadcast import broadcast_to
@@ -60,7 +61,7 @@ def take_along_axis(
         indices = where(lt(indices, 0), add(indices, n), indices)
     others = tuple(d for d in range(x.ndim) if d != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
-    sizes = tuple(1 if d == axis and indices.size else int(bool(k)) for d, k in enumerate(x.shape))
+    sizes = tuple(1 if d == axis and indices.size else lesser(k, 1) for d, k in enumerate(x.shape))
     access = access_mode("take_along_axis", reading_mode(mode, fill_value), "clip")
     fill = fill_bytes(x.dtype, fill_value, "take_along_axis") if access == "fill" else b""
     return Gather(numbers, sizes, access, fill)(x, reshape(indices, (*indices.shape, 1)))

@@ -14,7 +14,7 @@ import numpy as np
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear, Value, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
@@ -123,7 +123,7 @@ class DynamicSlice(Primitive):
             operand_batching_dims=(0,) * batched,
             start_indices_batching_dims=(0,) * batched,
         )
-        sizes = (*(int(bool(size)),) * batched, *self.sizes)
+        sizes = (*(lesser(size, 1),) * batched, *self.sizes)
         vectors = _vectors(size, starts, start_axes, dims)
         return gather(x, vectors, numbers, sizes, mode="clip"), 0
 

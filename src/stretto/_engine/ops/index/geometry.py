@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.integers import integers
+from stretto._engine.core.sizes import lesser
 from stretto._engine.core.types import ArrayType, kind_of
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
@@ -206,7 +207,7 @@ def window_sizes(
     sizes = []
     for d, n in enumerate(operand.shape):
         if d in numbers.operand_batching_dims:
-            sizes.append(int(bool(n)))
+            sizes.append(lesser(n, 1))
         else:
             sizes.append(1 if d in numbers.collapsed_slice_dims else next(windows, n))
     return tuple(sizes)

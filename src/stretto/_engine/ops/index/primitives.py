@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Kernel, Primitive
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto._engine.ops.arithmetic import add, negative, subtract
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
@@ -160,7 +160,7 @@ class Gather(Primitive):
         both, shared = None not in axes, axes[0] is None
         sizes = self.slice_sizes
         if not shared:
-            sizes = (int(bool(size)) if both else size, *sizes)
+            sizes = (lesser(size, 1) if both else size, *sizes)
         gather_ = dataclasses.replace(
             self,
             dimension_numbers=self.dimension_numbers.mapped(not shared, axes[1] is not None),

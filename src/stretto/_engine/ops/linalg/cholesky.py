@@ -94,6 +94,8 @@ def _factor_or_nan(x: Any) -> Any:
 class CholeskyUpdate(MatrixOperation):
     """The upper triangular ``u`` with ``u^H u = r^H r + w w^H``, for an upper triangle ``r``."""
 
+    in_blocks = True
+
     def infer(self, r: ArrayType, w: ArrayType) -> ArrayType:
         """The triangle's type."""
         shape = check_matrix("cholesky_update", r, square=True)

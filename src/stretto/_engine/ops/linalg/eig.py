@@ -63,6 +63,10 @@ class Eig(MatrixOperation):
     right: bool
     differentiable: bool = False
     multiple = True
+    not_padded = (
+        "LAPACK may put the eigenvalues of a larger one into another order: give it matrices of a "
+        "fixed size; for Hermitian ones there is eigh"
+    )
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
         """Values and vectors of the complex dtype."""

@@ -13,10 +13,12 @@ import numpy as np
 
 from stretto._engine.core.types import ArrayType, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
-from stretto._engine.ops.comparison import full_like, select, zeros_like
+from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
+from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.cholesky import hermitian_from_lower, symmetrized
 from stretto._engine.ops.linalg.family import (
@@ -29,7 +31,8 @@ from stretto._engine.ops.linalg.family import (
     result_types,
     subset_of,
 )
-from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, on_diagonal
+from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identity, on_diagonal
+from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = ["Eigh", "EighImplementation", "eigh", "inverse_differences"]
@@ -77,6 +80,20 @@ class Eigh(MatrixOperation):
         types = (x.type, outs[-1], info_type(x.type))
         *results, info = lapack(b, routine, (x,), types, config, {0: 0})
         return [nan_where(b, info, o) for o in results[-len(outs) :]]
+
+    def beside(self, at: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        """A multiple of the identity whose eigenvalue comes after all others.
+
+        No eigenvalue is greater than the greatest sum of magnitudes in a row.
+        """
+        (x,), (type,) = args, at.types
+        inside = at.inside(type.shape, (type.ndim - 2, type.ndim - 1))
+        x = select(inside, x, zeros_like(x))
+        sums = reduce_sum(absolute(hermitian_from_lower(x)), (x.ndim - 1,))
+        greatest = reduce_max(sums, (x.ndim - 2,))
+        beyond = select(eq(greatest, zeros_like(greatest)), full_like(greatest, 1), greatest * 2)
+        spread = convert(broadcast_in_dim(beyond, x.shape, range(beyond.ndim)), x.dtype)
+        return (select(inside, x, spread * identity(x.shape, x.dtype)),)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """First-order perturbation theory; vectors keep their phase."""

@@ -100,8 +100,8 @@ def dependent_columns(r: Any, size: int) -> Any:
     """
     magnitudes = absolute(r)
     largest = reduce_max(magnitudes, (r.ndim - 2,))
-    tolerance = full_like(largest, 10 * size * float(ml_dtypes.finfo(largest.dtype).eps))
-    return le(diagonal_of(magnitudes), largest * tolerance)
+    eps = float(ml_dtypes.finfo(largest.dtype).eps)
+    return le(diagonal_of(magnitudes), largest * (10 * size * eps))
 
 
 def without_columns(x: Any, columns: Any) -> Any:
@@ -125,8 +125,17 @@ class MatrixOperation(Primitive, abstract=True):
 
     accepts: ClassVar[frozenset[str]] = INEXACT
     transpose = NOT_LINEAR
+    rank: ClassVar[int] = 2
+    """The number of axes of one matrix, or vector, in the first operand."""
     in_blocks: ClassVar[bool] = False
     """Whether the result for a block of a block-diagonal matrix is a block of the result."""
+    with_zeros: ClassVar[bool] = False
+    """Whether zeros beside and below a matrix leave the result for it as the first part of what
+    there is then."""
+    not_padded: ClassVar[str] = (
+        "put them on the diagonal of larger ones of a fixed size, beside the identity"
+    )
+    """What to do instead with matrices whose size varies, where there is no such rule."""
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """For very many small matrices, where a loop in Python takes longer than the work."""
@@ -143,20 +152,23 @@ class MatrixOperation(Primitive, abstract=True):
         return (out, (0,) * len(out)) if self.multiple else (out, 0)
 
     def padded(self, at: Any, *args: Any) -> Any:
-        """Each matrix by itself; square ones of a size that varies with the identity beside them.
-
-        What is done to a matrix is done to its blocks, where the class is ``in_blocks``.
-        """
-        if any([is_size(n) for t in (*at.types, *at.outs) for n in t.shape[-2:]]):
-            type = at.types[0]
-            square = not is_inexact(type.dtype) or type.shape[-1] == type.shape[-2]
-            if not (self.in_blocks and square):
-                raise MissingRuleError(
-                    f"{self.name} takes no matrices of a size that varies, {at.types[0]}: put them "
-                    f"on the diagonal of larger ones, beside the identity"
-                )
-            args = tuple([_beside(at, x, t) for x, t in zip(args, at.types, strict=True)])
+        """Each matrix by itself; those of a size that varies with something ``beside`` them."""
+        outer = at.types[0].ndim - self.rank
+        if any([is_size(n) for t in (*at.types, *at.outs) for n in t.shape[outer:]]):
+            args = self.beside(at, args)
         return at.static(self)(*args)
+
+    def beside(self, at: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The operands with what leaves the result in its place: the identity, or zeros."""
+        type, pairs = at.types[0], list(zip(args, at.types, strict=True))
+        square = not is_inexact(type.dtype) or type.shape[-1] == type.shape[-2]
+        if self.with_zeros:
+            return tuple([at.filled(x, t, 0) for x, t in pairs])
+        if not (self.in_blocks and square):
+            raise MissingRuleError(
+                f"{self.name} takes no matrices of a size that varies, {type}: {self.not_padded}"
+            )
+        return tuple([_beside(at, x, t) for x, t in pairs])
 
 
 def _beside(at: Any, x: Any, type: ArrayType) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
+from stretto._engine.core.sizes import greater, lesser
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
@@ -102,10 +103,10 @@ class Lu(MatrixOperation):
             return (both, pivots), (None, None)
         *_, m, n = both.shape
         row, column = both.ndim - 2, both.ndim - 1
-        first = _beside_identity(slice_in_dim(both, 0, min(m, n), 1, column), m, column)
-        second = upper_part(_beside_identity(slice_in_dim(both, 0, min(m, n), 1, row), n, row))
+        first = _beside_identity(slice_in_dim(both, 0, lesser(m, n), 1, column), m, column)
+        second = upper_part(_beside_identity(slice_in_dim(both, 0, lesser(m, n), 1, row), n, row))
         inner = _UNIT_LOWER(first, rows(tangents[0], PivotsToPermutation(m)(pivots)))
-        dependent = dependent_columns(second, max(m, n))
+        dependent = dependent_columns(second, greater(m, n))
         triangle = with_unit_columns(second, dependent)
         strict = lower_part(_UPPER_FROM_RIGHT(triangle, without_columns(inner, dependent)), -1)
         unit = lower_part(first, -1) + identity(first.shape, first.dtype)
@@ -127,6 +128,7 @@ def _beside_identity(x: Any, size: int, axis: int) -> Any:
 class PivotsToPermutation(MatrixOperation):
     """The rows in the order that exchanging row ``i`` with row ``pivots[i]``, in turn, gives."""
 
+    rank = 1
     in_blocks = True
     size: int
     accepts = frozenset({"int"})
@@ -140,6 +142,10 @@ class PivotsToPermutation(MatrixOperation):
                 f"{pivots}"
             )
         return array_type((*pivots.shape[:-1], self.size), _INT32)
+
+    def padded(self, at: Any, pivots: Any) -> Any:
+        """Pivots of no matrix are 0, which is a row."""
+        return super().padded(at, at.filled(pivots, at.types[0], 0))
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Never: NumPy takes all matrices at once."""

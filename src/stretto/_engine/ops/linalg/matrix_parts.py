@@ -11,15 +11,18 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.sizes import greater, is_size, lesser
 from stretto._engine.core.types import is_complex
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, ge, gt, select, zeros_like
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum, minimum
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
+from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import slice_
+from stretto._engine.ops.shape import concatenate, slice_
 
 __all__ = [
     "adjoint",
@@ -89,7 +92,12 @@ def identity(shape: tuple[int, ...], dtype: np.dtype) -> Any:
 def diagonal_of(x: Any, k: int = 0) -> Any:
     """The diagonal ``k`` of the matrices in the last two axes, along a last axis."""
     *outer, n, m = x.shape
-    size = max(0, min(n, m - k) if k >= 0 else min(n + k, m))
+    size = greater(lesser(n, m - k) if k >= 0 else lesser(n + k, m), 0)
+    if is_size(n) or is_size(m):
+        first, axes = broadcasted_iota(_INT32, (size, 1), 0), (len(outer), len(outer) + 1)
+        places = concatenate([first - min(k, 0), first + max(k, 0)], 1)
+        numbers = GatherDimensionNumbers(tuple(range(len(outer))), axes, axes)
+        return Gather(numbers, (*outer, 1, 1), "promise_in_bounds")(x, places)
     if size == 0 or x.size == 0:
         return full((*outer, size), 0, x.dtype)
     # In row-major order the diagonal's elements are m + 1 apart.

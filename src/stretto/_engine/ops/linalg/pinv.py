@@ -35,6 +35,7 @@ class Pinv(MatrixOperation):
     """
 
     hermitian: bool
+    with_zeros = True
 
     def infer(self, x: ArrayType, rtol: ArrayType) -> ArrayType:
         """Rows and columns exchanged."""

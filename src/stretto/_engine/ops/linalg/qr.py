@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Refused
+from stretto._engine.core.sizes import greater, lesser
 from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
@@ -66,12 +67,13 @@ class Geqrf(MatrixOperation):
     """``r`` in the upper triangle, the reflections ``1 - tau v v^H`` below it, and the ``tau``."""
 
     multiple = True
+    with_zeros = True
     jvp = _USE_QR
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
         """The operand's type; a number for each column, or row if these are fewer."""
         shape = check_matrix("geqrf", x)
-        return result_types(x, (shape[-2:], x.dtype), ((min(shape[-2:]),), x.dtype))
+        return result_types(x, (shape[-2:], x.dtype), ((lesser(*shape[-2:]),), x.dtype))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """LAPACK ``geqrf``."""
@@ -88,6 +90,7 @@ class Geqp3(MatrixOperation):
     """As ``Geqrf``, then the order of columns, chosen so that ``r``'s diagonal falls."""
 
     multiple = True
+    with_zeros = True
     jvp = _USE_QR
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
@@ -113,6 +116,7 @@ class Geqp3(MatrixOperation):
 class HouseholderProduct(MatrixOperation):
     """The first columns of the product of the reflections below the diagonal of ``x``."""
 
+    with_zeros = True
     jvp = _USE_QR
 
     def infer(self, x: ArrayType, taus: ArrayType) -> ArrayType:
@@ -146,13 +150,14 @@ class Ormqr(MatrixOperation):
 
     left: bool
     adjoint: bool
+    with_zeros = True
 
     def infer(self, x: ArrayType, taus: ArrayType, c: ArrayType) -> ArrayType:
         """The type of ``c``."""
         *batch, m, n = check_matrix("ormqr", x)
         check_matrix("ormqr", c)
         size = c.shape[-2 if self.left else -1]
-        fits = taus.shape[:-1] == c.shape[:-2] == tuple(batch) and taus.shape[-1] <= min(m, n)
+        fits = taus.shape[:-1] == c.shape[:-2] == tuple(batch) and taus.shape[-1] <= lesser(m, n)
         if not (fits and x.dtype == taus.dtype == c.dtype and size == m):
             raise ValueError(
                 f"ormqr: expected reflections a with {size} rows, to match c, no more taus than a "
@@ -199,11 +204,12 @@ class Qr(MatrixOperation):
 
     full: bool
     multiple = True
+    with_zeros = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
         """The factors' types."""
         *_, m, n = check_matrix("qr", x)
-        k = m if self.full else min(m, n)
+        k = m if self.full else lesser(m, n)
         return result_types(x, ((m, k), x.dtype), ((k, n), x.dtype))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -231,6 +237,7 @@ class PivotedQr(MatrixOperation):
 
     full: bool
     multiple = True
+    with_zeros = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
         """The factors' types, and an index for each column."""
@@ -299,9 +306,9 @@ def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
             f"qr has no jvp rule for the full factors of {dx.type}: the columns of q beyond "
             f"those of x are not determined by it; use mode='reduced' (full_matrices=False)"
         )
-    k, last = min(m, n), dx.ndim - 1
+    k, last = lesser(m, n), dx.ndim - 1
     first = slice_in_dim(r, 0, k, 1, last)
-    dependent = dependent_columns(first, max(m, n))
+    dependent = dependent_columns(first, greater(m, n))
     moved = without_columns(slice_in_dim(dx, 0, k, 1, last), dependent)
     moved = TriangularSolve(False, False, "N", False)(with_unit_columns(first, dependent), moved)
     c = matmul(adjoint(q), moved)

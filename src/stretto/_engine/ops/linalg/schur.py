@@ -47,6 +47,10 @@ class Schur(MatrixOperation):
     vectors: bool
     differentiable: bool = False
     multiple = True
+    not_padded = (
+        "LAPACK may put the eigenvalues of a larger one into another order: give it matrices of a "
+        "fixed size; for Hermitian ones there is eigh"
+    )
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
         """The operand's type, once or twice."""
@@ -93,6 +97,7 @@ class Hessenberg(MatrixOperation):
     """``h``, zero below the first subdiagonal, with reflections there; and their factors."""
 
     multiple = True
+    in_blocks = True
     jvp = _NO_DERIVATIVE
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.sizes import greater, is_size, lesser
 from stretto._engine.core.types import ArrayType, is_complex, real_dtype
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -33,6 +34,7 @@ from stretto._engine.ops.linalg.family import (
     subset_of,
 )
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identity, keep_diagonal
+from stretto._engine.ops.linalg.qr import Qr
 from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = ["Svd", "SvdAlgorithm", "svd"]
@@ -78,7 +80,7 @@ class Svd(MatrixOperation):
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
         """``u``, values, ``v^H``; or the values."""
         *_, m, n = check_matrix("svd", x)
-        k = min(m, n)
+        k = lesser(m, n)
         values = ((k,), real_dtype(x.dtype))
         if not self.vectors:
             return result_types(x, values)
@@ -117,6 +119,27 @@ class Svd(MatrixOperation):
             return [s]
         return [b.inline(adjoint, vh), s, b.inline(adjoint, u)] if m < n else [u, s, vh]
 
+    def padded(self, at: Any, x: Any) -> Any:
+        """Where rows or columns vary, that of the triangle of a QR factorisation, which are few."""
+        # Of x = q r with zeros below x, q has zeros there. So it has for vectors of values that
+        # are zero, whose place below is open otherwise.
+        (type,), op = at.types, at.static(self)
+        rows, columns = map(is_size, type.shape[-2:])
+        if not (rows or columns):
+            return op(x)
+        if (rows and columns) or (self.vectors and self.full):
+            raise MissingRuleError(
+                f"svd takes no matrices whose rows and columns both vary, and gives no full "
+                f"factors where either does, {type}: use full_matrices=False, or eigh of x.T @ x"
+            )
+        x = at.filled(x, type, 0)
+        q, r = Qr(False)(x if rows else adjoint(x))
+        if not self.vectors:
+            return op(r)
+        u, s, vh = Svd(False, True, self.routine)(r)
+        u = matmul(q, u)
+        return (u, s, vh) if rows else (adjoint(vh), s, adjoint(u))
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Townsend, Differentiating the singular value decomposition (2016)."""
         # p = u^H dx v = a s + ds - s c, with a = u^H du and c = v^H dv skew-Hermitian. So
@@ -141,7 +164,7 @@ class Svd(MatrixOperation):
             return (s,), (ds,)
         row, column = expand_dims(s, s.ndim), expand_dims(s, s.ndim - 1)
         ph = adjoint(p)
-        zero = _zeros(s, max(m, n))
+        zero = _zeros(s, greater(m, n))
         both = expand_dims(zero, s.ndim) & expand_dims(zero, s.ndim - 1)
         f = inverse_differences(s * s, both)
         inverse = select(zero, zeros_like(s), 1 / select(zero, full_like(s, 1), s))

@@ -37,6 +37,7 @@ class TriangularSylvester(MatrixOperation):
     """
 
     part: str
+    in_blocks = True
 
     def infer(self, r: ArrayType, s: ArrayType, f: ArrayType) -> ArrayType:
         """The right-hand side's type."""

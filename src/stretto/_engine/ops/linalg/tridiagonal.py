@@ -12,13 +12,15 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Refused
+from stretto._engine.core.sizes import is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.comparison import lt, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
@@ -35,6 +37,7 @@ from stretto._engine.ops.thresholds import MATRICES
 
 __all__ = ["TridiagonalReduction", "TridiagonalSolve", "tridiagonal", "tridiagonal_solve"]
 
+_INT32 = np.dtype(np.int32)
 _USE_EIGH: Any = Refused("reflections are an intermediate result; use eigh, which has derivatives")
 
 
@@ -46,6 +49,7 @@ class TridiagonalSolve(MatrixOperation):
     """
 
     perturb: bool
+    rank = 1
 
     def infer(self, dl: ArrayType, d: ArrayType, du: ArrayType, b: ArrayType) -> ArrayType:
         """The right-hand side's type."""
@@ -101,16 +105,27 @@ class TridiagonalSolve(MatrixOperation):
         out = self(lower[..., 0], d, upper[..., 0], ct)
         return None, None, None, out
 
+    def beside(self, at: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Equations ``x[i] = 0`` below, apart from those above: the last of ``du`` is not read."""
+        dl, d, du, b = [at.filled(x, t, 0) for x, t in zip(args, at.types, strict=True)]
+        (shape, axis) = at.types[1].shape, d.ndim - 1
+        if not is_size(shape[axis]):
+            return dl, d, du, b
+        index = broadcasted_iota(_INT32, d.shape, axis)
+        before_last = lt(index, broadcast_to(at.size(shape[axis] - 1), d.shape))
+        d = at.filled(d, at.types[1], 1, (axis,))
+        return dl, d, select(before_last, du, zeros_like(du)), b
+
 
 def _neighbors(x: Any, offset: int) -> Any:
     """In each row the row ``offset`` below it, zero beyond the ends."""
     if not offset:
         return x
     axis, n = x.ndim - 2, x.shape[-2]
-    zero = zeros_like(slice_in_dim(x, 0, min(n, 1), 1, axis))
+    zero = zeros_like(slice_in_dim(x, 0, lesser(n, 1), 1, axis))
     if offset < 0:
         return concatenate([zero, slice_in_dim(x, 0, max(n - 1, 0), 1, axis)], axis)
-    return concatenate([slice_in_dim(x, min(n, 1), n, 1, axis), zero], axis)
+    return concatenate([slice_in_dim(x, lesser(n, 1), n, 1, axis), zero], axis)
 
 
 class TridiagonalReduction(MatrixOperation):
@@ -122,6 +137,7 @@ class TridiagonalReduction(MatrixOperation):
 
     lower_triangle: bool
     multiple = True
+    in_blocks = True
     jvp = _USE_EIGH
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:

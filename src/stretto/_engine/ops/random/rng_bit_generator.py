@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.config import enable_x64
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.bitcast import BitcastConvertType
@@ -206,6 +208,15 @@ class RngBitGenerator(Primitive):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is one more axis of states."""
         return self(move_to_front(args[0], axes[0])), (0, 0)
+
+    def padded(self, at: Any, state: Any) -> Any:
+        """Any number of states; where bits lie depends on the shape that is asked for."""
+        if any(map(is_size, self.shape)):
+            raise MissingRuleError(
+                f"rng_bit_generator gives no bits of a size that varies, {at.outs[1]}: use "
+                f"stretto.random.bits, or take them from as many as there are at most"
+            )
+        return self(state)
 
 
 def rng_bit_generator(

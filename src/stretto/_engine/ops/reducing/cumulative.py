@@ -195,6 +195,11 @@ class Cumlogsumexp(Cumulative):
     accepts = FLOAT
     ufunc = np.logaddexp
 
+    @staticmethod
+    def identity(dtype: np.dtype) -> Any:
+        """Negative infinity, or the least there is."""
+        return greatest_below(dtype)
+
     def composed(self, x: Any) -> Any:
         """m + log s, with the running maximum m and the sum s of exp(x - m) so far.
 

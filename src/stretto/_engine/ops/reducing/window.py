@@ -14,10 +14,10 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full
-from stretto._engine.ops.convolution.geometry import check_front
 from stretto._engine.ops.elementwise import NUMERIC
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import (
@@ -34,6 +34,7 @@ from stretto._engine.ops.reducing.window_geometry import (
     PLAIN,
     AxisWindow,
     Windows,
+    padded_before,
     patches,
     patches_reference,
     reduce_windows,
@@ -138,9 +139,13 @@ class WindowReduction(Primitive, abstract=True):
 
     def padded(self, at: Any, x: Any) -> Any:
         """Padding is that of the windows, the identity."""
-        check_front(self.name, [w.low for w in self.windows])
-        filled = at.filled(x, at.types[0], self.identity(x.type.dtype))
-        return at.fit(at.static(self)(filled), at.outs[0])
+        (type,), identity = at.types, self.identity(x.type.dtype)
+        x = at.filled(x, type, identity)
+        windows = list(self.windows)
+        for axis, window in enumerate(windows):
+            if is_size(window.low):
+                x, windows[axis] = padded_before(at, x, at.outs[0], axis, window, identity)
+        return at.fit(self.__class__(at.static(tuple(windows)))(x), at.outs[0])
 
 
 class ReduceWindowSum(WindowReduction):

@@ -23,6 +23,8 @@ __all__ = [
     "PLAIN",
     "AxisWindow",
     "Windows",
+    "behind",
+    "padded_before",
     "patches",
     "patches_reference",
     "reduce_windows",
@@ -132,6 +134,27 @@ def patches(x: Any, axis: int, window: AxisWindow, fill: Any) -> Any:
     numbers = GatherDimensionNumbers(others, (axis,), (axis,))
     sizes = tuple(1 if d == axis else n for d, n in enumerate(x.shape))
     return Gather(numbers, sizes, "promise_in_bounds")(x, places)
+
+
+def padded_before(
+    at: Any, x: Any, out: ArrayType, axis: int, window: AxisWindow, fill: Any
+) -> tuple[Any, AxisWindow]:
+    """An array and windows over it, for those whose padding in front varies: it is in the array.
+
+    ``out`` is the type with one element for each window, ``fill`` what is in padding.
+    """
+    w, shape = window, list(x.type.shape)
+    config = [(w.low, 0, w.base_dilation - 1) if d == axis else (0, 0, 0) for d in range(x.ndim)]
+    shape[axis] = w.low + dilated(shape[axis], w.base_dilation)
+    x = at.spread(x, full((), fill, x.type.dtype), config, shape)
+    return x, behind(w, at.bound(out.shape[axis]), x.type.shape[axis])
+
+
+def behind(window: AxisWindow, count: int, n: int) -> AxisWindow:
+    """So many windows over ``n`` elements that begin with the first window's padding."""
+    w = window
+    high = max(count - 1, 0) * w.stride + w.extent - n
+    return AxisWindow(w.size, w.stride, 0, high, 1, w.dilation)
 
 
 def window_attributes(b: Any, windows: Windows) -> str:

@@ -7,6 +7,7 @@ their second ones and so on, which XLA fuses into one pass; long ones by index.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +15,12 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.arithmetic import divide, remainder
 from stretto._engine.ops.comparison import eq, full, ge, gt, lt, ne, select, where, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.convolution.geometry import check_front, dilated
+from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.elementwise import FLOAT, align_mapped
 from stretto._engine.ops.index.gather_scatter import gather, scatter_add
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -28,6 +30,8 @@ from stretto._engine.ops.reducing.reduce import greatest_below, least_above, wid
 from stretto._engine.ops.reducing.window_geometry import (
     PLAIN,
     AxisWindow,
+    behind,
+    padded_before,
     patches_reference,
     window_attributes,
     window_shape,
@@ -80,10 +84,13 @@ class AxisSelection(Primitive, abstract=True):
         _, *settings = [value for _, value in self.parameters()]
         return type(self)(self.axis + (axis <= self.axis), *settings)(*values), axis
 
-    def fixed(self, at: Any) -> Any:
-        """The operation of fixed sizes; raises ``MissingRuleError`` if windows begin by a size."""
-        check_front(self.name, [self.window.low])
-        return at.static(self)
+    def over(self, at: Any, x: Any, type: ArrayType, fill: Any) -> tuple[Any, Any]:
+        """The operation of fixed sizes, and the array that windows lie over, with this padding."""
+        x = at.filled(x, type, fill, (self.axis,))
+        if not is_size(self.window.low):
+            return at.static(self), x
+        x, window = padded_before(at, x, at.outs[0], self.axis, self.window, fill)
+        return dataclasses.replace(at.static(self), window=window), x
 
 
 class WindowPlace(AxisSelection):
@@ -164,8 +171,8 @@ class WindowPlace(AxisSelection):
 
     def padded(self, at: Any, x: Any) -> Any:
         """Padding is that of the windows, which is never chosen."""
-        filled = at.filled(x, at.types[0], self.identity(x.type.dtype), (self.axis,))
-        return at.fit(self.fixed(at)(filled), at.outs[0])
+        op, x = self.over(at, x, at.types[0], self.identity(x.type.dtype))
+        return at.fit(op(x), at.outs[0])
 
 
 class SelectAndGatherAdd(AxisSelection):
@@ -209,7 +216,8 @@ class SelectAndGatherAdd(AxisSelection):
 
     def padded(self, at: Any, x: Any, place: Any) -> Any:
         """Padding is that of the windows, 0."""
-        return at.fit(self.fixed(at)(at.filled(x, at.types[0], 0, (self.axis,)), place), at.outs[0])
+        op, x = self.over(at, x, at.types[0], 0)
+        return at.fit(op(x, place), at.outs[0])
 
 
 class SelectAndScatterAdd(AxisSelection):
@@ -278,8 +286,21 @@ class SelectAndScatterAdd(AxisSelection):
 
     def padded(self, at: Any, values: Any, place: Any) -> Any:
         """Padding adds 0."""
+        axis, w, (out,) = self.axis, self.window, at.outs
         both = zip((values, place), at.types, strict=True)
-        return self.fixed(at)(*[at.filled(x, type, 0, (self.axis,)) for x, type in both])
+        values, place = [at.filled(x, type, 0, (axis,)) for x, type in both]
+        if not is_size(w.low):
+            return at.static(self)(values, place)
+        # What is in front of the first element is part of the array, and is left out.
+        n = at.bound(self.n)
+        reach = dilated(n, w.base_dilation)
+        most = at.bound(w.low) + reach
+        whole = SelectAndScatterAdd(axis, behind(w, values.shape[axis], most), most)(values, place)
+        starts: list[Any] = [0] * whole.ndim
+        starts[axis] = at.size(w.low)
+        sizes = at.shape(out.shape)
+        part = at.cut(whole, starts, (*sizes[:axis], reach, *sizes[axis + 1 :]))
+        return slice_in_dim(part, 0, reach, w.base_dilation, axis)
 
 
 def _check_place(caller: str, place: ArrayType, shape: tuple[int, ...]) -> None:
