@@ -19,6 +19,7 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.control.sized import SizedCall
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Program
@@ -260,7 +261,8 @@ def rules_of(program: Program) -> Iterator[type[Primitive]]:
         primitive: Any = e.primitive
         types = [v.type for v in (*e.inputs, *e.outputs)]
         if primitive.holds_programs:
-            inner = primitive.inlined()
+            sized = isinstance(primitive, SizedCall)  # it is written for sizes inside and outside
+            inner = primitive.program if sized else primitive.inlined()
             yield type(primitive)
             for p in primitive.programs() if inner is None else [inner]:
                 yield from rules_of(p)

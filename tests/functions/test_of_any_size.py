@@ -127,6 +127,7 @@ def root(x):
     return lax.custom_root(lambda y: 2 * y - x, x, halve, lambda g, y: y / g(snp.ones_like(y)))
 
 
+WORDS = st.ragged([[1.0, 2.0], [3.0]])
 X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 OWN = {
     "all_gather": (by_parts(lambda x: lax.all_gather(x, "x")), "values"),
@@ -146,6 +147,7 @@ OWN = {
     "name": (lambda x: st.ad_checkpoint.checkpoint_name(snp.sin(x), "sine"), "values"),
     "custom_vmap": (mapped_by_hand(lambda x: x.sum(0) + x), "values"),
     "call": (st.jit(lambda x: x.sum(0) + x), "values"),
+    "sized_call": (lambda x: st.vmap(lambda y: y.sum() * x.sum(0))(WORDS), "values"),
     "geqp3": (lambda x: Geqp3()(x)[0], "values"),
     "scatter_sub": (lambda x: x.at[snp.array([0, 1])].subtract(1.0), "values"),
     "threefry2x32": (lambda x: threefry2x32(*[snp.abs(x).astype(np.uint32)] * 4)[0], "values"),
