@@ -13,11 +13,16 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from stretto._engine.core.errors import SizeError
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import PACKAGE
+
+if TYPE_CHECKING:  # it loads modules that few programs need
+    import fractions
+else:
+    fractions = LazyModule("fractions")
 
 __all__ = [
     "Dimension",
@@ -539,9 +544,9 @@ def _unrounded(terms: Iterable[tuple[Monomial, float]], sign: int) -> list[tuple
             result[monomial] = result.get(monomial, 0) + coefficient
             continue
         for inner, c in factor.size.terms:
-            result[inner] = result.get(inner, 0) + c * coefficient / Fraction(factor.by)
+            result[inner] = result.get(inner, 0) + c * coefficient / fractions.Fraction(factor.by)
         if coefficient * sign < 0:  # the quotient may be less by this
-            rest = coefficient * (factor.by - 1) / Fraction(factor.by)
+            rest = coefficient * (factor.by - 1) / fractions.Fraction(factor.by)
             result[()] = result.get((), 0) - rest
     return [(m, c) for m, c in result.items() if c]
 
