@@ -44,17 +44,28 @@ class _Axes:
         self.sizes = tuple(sizes)
 
 
+class _Bucketed(NamedTuple):
+    """What calls with sizes of one bucket share."""
+
+    call: SizedCall
+    """The operation, inside of other transformations."""
+    run: Jitted[..., Any]
+    """Its program, jitted, outside of them."""
+    carriers: list[ArrayType]
+    """The types that arguments and captured arrays are padded to."""
+    results: Sequence[ArrayType]
+    """The types of what the program returns."""
+
+
 class _Plan(NamedTuple):
-    """What a call does whose arguments have certain types."""
+    """What a call does whose arguments have certain types; None stands for types that stay."""
 
     entry: Entry
-    call: SizedCall
-    """The operation; outside of other transformations its program is jitted."""
+    bucketed: _Bucketed
     sizes: list[Any]
-    carriers: list[tuple[int, ...]]
-    """The shapes that arguments and captured arrays are padded to."""
-    results: list[tuple[int, ...]]
-    """The true shapes of the results."""
+    carriers: list[ArrayType | None]
+    results: list[ArrayType | None]
+    """The true types of the results."""
 
 
 class Resized(Jitted[P, R_co]):
@@ -75,16 +86,23 @@ class Resized(Jitted[P, R_co]):
         self._axes = _as_axes(dynamic_axes)
         self._given = dynamic_axes
         self._buckets = buckets
-        self._programs: dict[Any, Jitted[..., Any]] = {}
+        self._programs: dict[Any, _Bucketed] = {}
         self._plans: dict[Any, _Plan] = {}
 
     def _called(self, args: Any, kwargs: Any) -> Any:
         """Call with any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
-        static, dynamic = self._static.separate(args, kwargs, self._name)
+        static: Any = ()
+        dynamic: Any = (args, kwargs)
+        if self._static:
+            static, dynamic = self._static.separate(args, kwargs, self._name)
         leaves, structure = tree.flatten(dynamic)
-        leaves = as_values(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
+        for x in leaves:
+            if x.__class__ is not Array:
+                names = lambda: self._leaf_names(args, kwargs, static)
+                leaves = as_values(leaves, self._name, names)
+                break
         key: Any = (structure, tuple([x.type for x in leaves]), static, settings.key)
         plan = self._plans.get(key)
         if plan is None:
@@ -93,15 +111,21 @@ class Resized(Jitted[P, R_co]):
             plan = self._planned(key, args, kwargs)
             if not plan.entry.has_tracers:
                 room(self._plans)[key] = plan
-        entry = plan.entry
+        entry, bucketed = plan.entry, plan.bucketed
         values = [*leaves, *entry.captured] if entry.captured else leaves
-        carriers = [_carrier(x, n) for x, n in zip(values, plan.carriers, strict=True)]
+        carriers = [
+            x if type is None else _carrier(x, type)
+            for x, type in zip(values, plan.carriers, strict=True)
+        ]
         if state.interpreter is EAGER and not any([isinstance(x, Tracer) for x in values]):
-            outs = self._program(plan.call)(*plan.sizes, *carriers)
+            outs = bucketed.run(*plan.sizes, *carriers)
         else:
-            outs = plan.call(*plan.sizes, *carriers)
-        results = [_valid(out, shape) for out, shape in zip(outs, plan.results, strict=True)]
-        return tree.unflatten(entry.out_structure, results)
+            outs = bucketed.call(*plan.sizes, *carriers)
+        results = [
+            x if type is None else _valid(x, type)
+            for x, type in zip(outs, plan.results, strict=True)
+        ]
+        return results[0] if entry.single else tree.unflatten(entry.out_structure, results)
 
     def _planned(self, key: Any, args: Any, kwargs: Any) -> _Plan:
         """What is done for arguments of these types."""
@@ -116,38 +140,49 @@ class Resized(Jitted[P, R_co]):
         entry = self._entries.get(signature)
         if entry is None:
             entry = self._trace(recompilation.Signature(*signature), args, kwargs)
-        variables = tuple(sizes)
-        most = tuple([self._buckets.size(n) for n in sizes.values()])
-        call = SizedCall(entry.program, variables, most)
-        bucket = call.bucket
-        every = [*types, *[c.type for c in entry.captured]]
+        bucketed = self._bucketed(entry, types, sizes)
         return _Plan(
             entry,
-            call,
+            bucketed,
             [constant(np.asarray(n, np.int32)) for n in sizes.values()],
-            [bucket.shape(t.shape) for t in every],
             [
-                tuple([n.known(sizes) if isinstance(n, Size) else n for n in t.shape])
-                for t in entry.program.out_types
+                None if have.shape == type.shape else type
+                for have, type in zip(
+                    [*own_types, *[c.type for c in entry.captured]], bucketed.carriers, strict=True
+                )
+            ],
+            [
+                None if type.shape == carrier.shape else type
+                for type, carrier in zip(
+                    [_known(type, sizes) for type in entry.program.out_types],
+                    bucketed.results,
+                    strict=True,
+                )
             ],
         )
 
-    def _program(self, call: SizedCall) -> Jitted[..., Any]:
-        """The compiled program for a bucket."""
-        key = call.program, call.most
-        run = self._programs.get(key)
-        if run is None:
-            fixed = call.fixed()
+    def _bucketed(
+        self, entry: Entry, types: Sequence[ArrayType], sizes: Mapping[SizeVariable, int]
+    ) -> _Bucketed:
+        """What is done for the bucket of these sizes."""
+        most = tuple([self._buckets.size(n) for n in sizes.values()])
+        key = entry.program, most
+        made = self._programs.get(key)
+        if made is None:
+            call = SizedCall(entry.program, tuple(sizes), most)
 
             def program(*args: Any) -> Any:
-                return evaluate(fixed, args)
+                return evaluate(call.fixed(), args)
 
             program.__name__ = program.__qualname__ = self._name
             none = Places((), ())
             run = Jitted(program, none, none, self._keep_unused, False, self._options)
             run._ours = True  # that there are several buckets is what was asked for
-            run = self._programs.setdefault(key, run)
-        return run
+            every = [*types, *[c.type for c in entry.captured]]
+            carriers = [call.bucket.carrier(type) for type in every]
+            made = _Bucketed(call, run, carriers, call.infer())
+            made = self._programs.setdefault(key, made)
+        return made
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
@@ -244,23 +279,25 @@ def _sized_types(
     return tuple(made), sizes
 
 
-def _carrier(x: Any, shape: tuple[int, ...]) -> Any:
+def _known(type: ArrayType, sizes: Mapping[SizeVariable, int]) -> ArrayType:
+    """The type with its true sizes."""
+    shape = [n.known(sizes) if isinstance(n, Size) else n for n in type.shape]
+    return type.with_shape(tuple(shape))
+
+
+def _carrier(x: Any, type: ArrayType) -> Any:
     """The array in front of a larger one."""
-    if x.shape == shape:
-        return x
     if x.__class__ is not Array:  # traced, or on devices of choice
-        config_ = [(0, n - m, 0) for n, m in zip(shape, x.shape, strict=True)]
+        config_ = [(0, n - m, 0) for n, m in zip(type.shape, x.shape, strict=True)]
         return pad(x, full((), 0, x.dtype), config_)
-    host = np.zeros(shape, x.dtype)
-    host[tuple([slice(n) for n in x.shape])] = x.to_host()
-    return constant(host, x.type.weak_type)
+    host = np.zeros(type.shape, type.dtype)
+    host[tuple([slice(n) for n in x.type.shape])] = x.to_host()
+    return Array(host, type)
 
 
-def _valid(x: Any, shape: tuple[int, ...]) -> Any:
+def _valid(x: Any, type: ArrayType) -> Any:
     """The first elements of an array along each axis."""
-    if x.shape == shape:
-        return x
     if x.__class__ is not Array:
-        return slice_(x, (0,) * len(shape), shape)
-    part = x.to_host()[tuple([slice(n) for n in shape])]
-    return constant(np.ascontiguousarray(part), x.type.weak_type)
+        return slice_(x, (0,) * len(type.shape), type.shape)
+    part = x.to_host()[tuple([slice(n) for n in type.shape])]
+    return Array(np.ascontiguousarray(part), type)
