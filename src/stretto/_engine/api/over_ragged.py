@@ -20,12 +20,16 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import Size, SizeVariable, size_of, size_variable
 from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.bucket import varying
+from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
-from stretto._engine.ops.index.gather_scatter import gather
-from stretto._engine.ops.index.geometry import GatherDimensionNumbers
-from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front, reshape
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front
+from stretto._engine.ops.rows import examples_of_rows, to_rows
+from stretto._engine.ops.shape import pad, slice_
+from stretto._engine.transforms.packed import variable_of_rows
 
 __all__ = ["vmap_ragged"]
 
@@ -76,14 +80,15 @@ def vmap_ragged(
     variables = tuple(sizes)
     most = tuple([x._most for x in sizes.values()])
     carriers = []
-    for x, axis in zip(plain, axes, strict=True):
+    rooms: dict[Any, int] = {v: x._values.shape[0] for v, x in sizes.items()}
+    for x, type, axis in zip(plain, types, axes, strict=True):
         if is_ragged(x):
-            carriers.append(x.pad(0, x._most))
+            carriers.append(_rows(x, rooms[variable_of_rows(type)]))
         else:
             carriers.append(x if axis is None else move_to_front(x, axis % x.ndim))
     mapped = [axis is not None for axis in axes]
     over = (*[True] * len(variables), *mapped, *[False] * len(captured))
-    call = SizedCall(program, variables, most, (count,), (over,))
+    call = SizedCall(program, variables, most, (count,), (over,), tuple(rooms.values()))
     lengths = [x.lengths for x in sizes.values()]
     outs = call(*lengths, *carriers, *captured)
     shaped_outs = tree.unflatten(structure_out, [0] * len(outs))
@@ -128,26 +133,38 @@ def _result(
             f"ragged.pad(), and use a mask"
         )
     size: Any = type.shape[0]
-    same = [x for v, x in sizes.items() if size == size_of(v)]
+    for v, x in sizes.items():
+        if size == size_of(v):
+            return Ragged._of(_cleared(out, x._lengths), x._lengths, x._most)
+    lengths = _lengths(size, sizes)
+    known = None if isinstance(lengths, Tracer) else np.asarray(lengths)
+    if known is not None and (known < 1).any():
+        raise NotImplementedError(
+            f"vmap: a result of size {size} has no elements for example "
+            f"{int(np.argmax(known < 1))}, and the arrays of a ragged one have at least one"
+        )
     bound = call.bucket.bound(size)
-    if same:
-        lengths, room = same[0]._lengths, same[0]._values.shape[0]
-    else:
-        lengths = _lengths(size, sizes)
-        known = None if isinstance(lengths, Tracer) else np.asarray(lengths)
-        if known is not None and (known < 1).any():
-            raise NotImplementedError(
-                f"vmap: a result of size {size} has no elements for example "
-                f"{int(np.argmax(known < 1))}, and the arrays of a ragged one have at least one"
-            )
-        room = len(lengths) * bound if known is None else room_for(int(known.sum()))
-    shell = Ragged._of(None, lengths, bound)
-    row, place = shell._rows(room)
-    flat = reshape(out, (out.shape[0] * bound, *out.shape[2:]))
-    numbers = GatherDimensionNumbers(tuple(range(1, flat.ndim)), (0,), (0,))
-    index = reshape(row * bound + place, (room, 1))
-    values = gather(flat, index, numbers, (1, *flat.shape[1:]), mode="fill", fill_value=0)
-    return Ragged._of(values, lengths, bound)
+    room = len(lengths) * bound if known is None else room_for(int(known.sum()))
+    rows = to_rows(out, lengths, examples_of_rows(lengths, room))
+    return Ragged._of(_cleared(rows, lengths), lengths, bound)
+
+
+def _rows(x: Ragged, room: int) -> Any:
+    """The elements of all arrays, with so much room; what is behind them counts for nothing."""
+    values, have = x._values, x._values.shape[0]
+    if have > room:
+        values = slice_(values, (0,) * values.ndim, (room, *values.shape[1:]))
+    elif have < room:
+        config = [(0, room - have, 0), *[(0, 0, 0)] * (values.ndim - 1)]
+        values = pad(values, full((), 0, values.dtype), config)
+    return _cleared(values, x._lengths)
+
+
+def _cleared(rows: Any, lengths: Any) -> Any:
+    """The rows, and 0 in those behind the last array, so that these have no derivative either."""
+    total = broadcast_in_dim(reduce_sum(lengths, (0,)), rows.shape, ())
+    inside = lt(broadcasted_iota(_INT32, rows.shape, 0), total)
+    return select(inside, rows, full(rows.shape, 0, rows.dtype, rows.type.weak_type))
 
 
 def _lengths(size: Size, sizes: dict[SizeVariable, Ragged]) -> Any:

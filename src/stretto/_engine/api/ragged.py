@@ -11,22 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.buckets import Buckets
 from stretto._engine.api.vectorize import RAGGED
 from stretto._engine.core import tree
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, as_value, constant
 from stretto._engine.core.types import is_float0, promote
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import subtract
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index.gather_scatter import gather, scatter_add
-from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
+from stretto._engine.ops.index.gather_scatter import gather
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.reducing.cumulative import cumsum
+from stretto._engine.ops.rows import starts
 
 __all__ = ["Ragged", "is_ragged", "ragged", "room_for"]
 
@@ -46,7 +44,7 @@ class Ragged:
     """The elements, and room behind them, so that few shapes are compiled for."""
     _lengths: Any
     _most: int
-    """A bucket that all lengths fit into."""
+    """What all lengths are at most: how long a rectangle of all is."""
 
     @classmethod
     def _of(cls, values: Any, lengths: Any, most: int) -> Ragged:
@@ -161,29 +159,13 @@ class Ragged:
         column = lambda row: broadcast_in_dim(row, place.shape, (0,))
         inside = lt(place, column(self._lengths))
         far = full(place.shape, x.shape[0], _INT32)
-        index = select(inside, column(self._starts()) + place, far)
+        index = select(inside, column(starts(self._lengths)) + place, far)
         element = convert(as_value(value, "pad", "value"), x.dtype)
         rows = GatherDimensionNumbers(tuple(range(2, x.ndim + 1)), (0,), (0,))
         places, sizes = reshape(index, (*place.shape, 1)), (1, *x.shape[1:])
         taken = gather(x, places, rows, sizes, mode="fill", fill_value=0)
         mask = broadcast_in_dim(inside, taken.shape, (0, 1))
         return select(mask, taken, broadcast_in_dim(element, taken.shape, ()))
-
-    def _starts(self) -> Any:
-        """Where each array begins."""
-        return subtract(cumsum(self._lengths, 0), self._lengths)
-
-    def _rows(self, count: int) -> tuple[Any, Any]:
-        """For each of so many elements which array it is of, and its place there.
-
-        Those behind the last array are of one that is not there.
-        """
-        ends = reshape(cumsum(self._lengths, 0), (len(self), 1))
-        marks, numbers = full((count,), 0, _INT32), GatherDimensionNumbers((), (0,), (0,))
-        one = full((len(self),), 1, _INT32)
-        row = cumsum(scatter_add(marks, ends, one, ScatterDimensionNumbers.of(numbers)), 0)
-        first = gather(self._starts(), reshape(row, (count, 1)), numbers, (1,), mode="clip")
-        return row, subtract(broadcasted_iota(_INT32, (count,), 0), first)
 
     def __repr__(self) -> str:
         inner = ",".join(map(str, ("*", *self._values.shape[1:])))
@@ -209,7 +191,10 @@ def is_ragged(x: Any) -> bool:
 
 
 def room_for(total: int) -> int:
-    """The number of elements that there is room for: an eighth more at most."""
+    """The size that there is room for, so that few sizes are compiled for: an eighth more at most.
+
+    Small sizes become a multiple of 8.
+    """
     step = max(8, 1 << max(0, total.bit_length() - 4))
     return -(-total // step) * step
 
@@ -325,7 +310,7 @@ class _Maker:
 
 
 def _made(values: Any, lengths: np.ndarray) -> Ragged:
-    most = Buckets().size(int(lengths.max()))
+    most = room_for(int(lengths.max()))
     return Ragged._of(values, constant(lengths.astype(_INT32)), most)
 
 

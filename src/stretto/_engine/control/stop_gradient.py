@@ -29,6 +29,10 @@ class StopGradient(Primitive):
     jvp = ZERO_DERIVATIVE
     transpose = NOT_LINEAR
 
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Each element is made of those in its place."""
+        return True
+
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's type."""
         return x

@@ -23,7 +23,7 @@ from stretto._engine.ops.bucket import Bucket
 from stretto._engine.ops.size_of import SizeOf
 from stretto._engine.transforms.simplify import remembered
 
-__all__ = ["Note", "notes_of", "padded_program", "variables_of"]
+__all__ = ["Note", "Padding", "asks_for_sizes", "notes_of", "padded_program", "variables_of"]
 
 _SIZE = array_type((), np.dtype(np.int32))
 
@@ -70,7 +70,7 @@ def _padded(
     bounds = Bucket(most, {})
 
     def run(*args: Any) -> Any:
-        at = _Padding(most, dict(zip(variables, args, strict=False)))
+        at = Padding(most, dict(zip(variables, args, strict=False)))
         at.notes = notes
         return at.run(program, args[len(variables) :]), None
 
@@ -88,7 +88,7 @@ class Note(NamedTuple):
     done: frozenset[str]
 
 
-class _Padding(Bucket):
+class Padding(Bucket):
     """A bucket that can evaluate programs; with ``notes`` it writes down what rules do."""
 
     notes: list[Note] | None = None
@@ -109,7 +109,7 @@ class _Padding(Bucket):
             types = [a.type for a in equation.inputs]
             outs = [v.type for v in equation.outputs]
             with standing(recorder, equation.place):
-                if _asks(primitive) or _varies([*types, *outs]):
+                if asks_for_sizes(primitive) or _varies([*types, *outs]):
                     outer, self.types, self.outs = (self.types, self.outs), types, outs
                     self.done.clear()
                     result = primitive.padded(self, *values)
@@ -140,7 +140,7 @@ class _Padding(Bucket):
         return fixed, [self.values[v] for v in variables]
 
 
-def _asks(primitive: Primitive) -> bool:
+def asks_for_sizes(primitive: Primitive) -> bool:
     """Whether sizes may vary inside, though they do not in its types."""
     return primitive.holds_programs or isinstance(primitive, SizeOf)
 
