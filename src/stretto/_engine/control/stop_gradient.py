@@ -26,6 +26,7 @@ class StopGradient(Primitive):
     padded = CARRIED
 
     light = True
+    same = True
     jvp = ZERO_DERIVATIVE
     transpose = NOT_LINEAR
 

@@ -224,6 +224,8 @@ class Primitive(metaclass=_Interned):
     # What a pass over programs may do with it.
     splat: ClassVar[bool] = False
     """Whether it maps splats (arrays whose elements are all equal) to a splat, so literals fold."""
+    same: ClassVar[bool] = False
+    """Whether its output is its operand, but for derivatives."""
     mergeable: ClassVar[bool] = True
     """Whether two applications to the same operands may be replaced by one."""
     commutative: ClassVar[bool] = False

@@ -21,6 +21,7 @@ from stretto._engine.core.sizes import Size, SizeVariable, is_size
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.bucket import Bucket
 from stretto._engine.ops.size_of import SizeOf
+from stretto._engine.transforms.below_greatest import below_greatest
 from stretto._engine.transforms.simplify import remembered
 
 __all__ = ["Note", "Padding", "asks_for_sizes", "notes_of", "padded_program", "variables_of"]
@@ -103,12 +104,16 @@ class Padding(Bucket):
             return known[atom]
 
         recorder = state.interpreter.recorder
+        below = below_greatest(program)
         for equation in program.equations:
             primitive: Any = equation.primitive
             values = [read(a) for a in equation.inputs]
             types = [a.type for a in equation.inputs]
             outs = [v.type for v in equation.outputs]
             with standing(recorder, equation.place):
+                if equation.outputs[0] in below.differences:
+                    axes = below.differences[equation.outputs[0]]
+                    values[0] = self.filled(values[0], types[0], -np.inf, axes)
                 if asks_for_sizes(primitive) or _varies([*types, *outs]):
                     outer, self.types, self.outs = (self.types, self.outs), types, outs
                     self.done.clear()
@@ -128,6 +133,8 @@ class Padding(Bucket):
                         f"{expected}"
                     )
                 known[v] = value
+                if v in below.zeros:
+                    self.zeros[id(value)] = value, below.zeros[v]
         return [read(a) for a in program.outputs]
 
     def closed(self, program: Program) -> tuple[Program, list[Any]]:
