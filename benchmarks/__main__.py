@@ -8,11 +8,15 @@ import sys
 from rich.console import Console
 
 from benchmarks import picture
-from benchmarks.catalogue import QUICK, WORKLOADS
+from benchmarks.catalogue import QUICK, WORKLOADS, table_of
+from benchmarks.measure import Row
 from benchmarks.outcomes import outcomes
 from benchmarks.report import as_table
 from benchmarks.report_ensembles import as_ensemble_table
 from benchmarks.run import add_options, check_options, end, run
+
+OWN = {"Ensembles": "vmap", "Shapes that change": "its own"}
+"""What a column is called that has a framework's own formulation, by table."""
 
 NOTE = (
     "A ratio is Stretto's time divided by the peer's, round by round, and then the median "
@@ -30,12 +34,14 @@ def main(arguments: list[str] | None = None) -> int:
     # Redirected output has no width of its own; give the tables what they need.
     console = Console(width=None if sys.stdout.isatty() else 180)
     done = run([WORKLOADS[name] for name in options.only], options, console)
-    overheads = [row for row in done.rows if not row.workload.shows_memory]
-    ensembles = [row for row in done.rows if row.workload.shows_memory]
-    if overheads:
-        console.print(as_table(overheads, options.frameworks))
-    if ensembles:
-        console.print(as_ensemble_table(ensembles, done.rows))
+    tables: dict[str, list[Row]] = {}
+    for row in done.rows:
+        tables.setdefault(table_of(row.workload), []).append(row)
+    for title, rows in tables.items():
+        if title == "Overheads":
+            console.print(as_table(rows, options.frameworks))
+        else:
+            console.print(as_ensemble_table(rows, done.rows, title, OWN[title]))
     console.print(NOTE, highlight=False, soft_wrap=True)
     if options.mode != "check":
         picture.write(outcomes([done.report()]), options.picture)

@@ -7,10 +7,20 @@ from fnmatch import fnmatchcase
 
 from benchmarks.workloads import OVERHEAD_ROWS, Workload
 from benchmarks.workloads_ensembles import ENSEMBLE_ROWS
+from benchmarks.workloads_shapes import SHAPE_ROWS
 
-__all__ = ["QUICK", "WORKLOADS", "matching"]
+__all__ = ["QUICK", "TABLES", "WORKLOADS", "matching", "table_of"]
 
-WORKLOADS: dict[str, Workload] = {row.name: row for row in [*OVERHEAD_ROWS, *ENSEMBLE_ROWS]}
+TABLES: dict[str, list[Workload]] = {
+    "Overheads": OVERHEAD_ROWS,
+    "Ensembles": ENSEMBLE_ROWS,
+    "Shapes that change": SHAPE_ROWS,
+}
+"""The rows of each table, by its title."""
+
+WORKLOADS: dict[str, Workload] = {row.name: row for rows in TABLES.values() for row in rows}
+
+_TABLE = {row.name: title for title, rows in TABLES.items() for row in rows}
 
 
 SHOWN = 200
@@ -18,6 +28,11 @@ SHOWN = 200
 
 QUICK: list[str] = [row.name for row in WORKLOADS.values() if row.quick_rounds]
 """The rows of the quick run."""
+
+
+def table_of(workload: Workload) -> str:
+    """The title of the table that has the row."""
+    return _TABLE[workload.name]
 
 
 def matching(patterns: Iterable[str], names: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks import ensembles_jax, workloads
+from benchmarks import ensembles_jax, shapes_jax, workloads
 from benchmarks.models import jax_models as models
 from benchmarks.worker import Case, Registry, serve
 
@@ -190,6 +190,7 @@ def product() -> Case:
 
 
 ensembles_jax.register(cases)
+shapes_jax.register(cases)
 
 
 if __name__ == "__main__":

@@ -90,8 +90,12 @@ class Row:
 
     def peers(self) -> list[str]:
         """The formulations of other frameworks, the fastest first; NumPy has no transformations."""
-        names = [name for name in self.rounds if name != OURS and name.split()[0] != "numpy"]
+        names = [name for name in self.rounds if name.split()[0] not in (OURS, "numpy")]
         return sorted(names, key=lambda name: median(self.rounds[name]))
+
+    def own(self) -> list[str]:
+        """Our formulations besides the one that is held to the goals."""
+        return [name for name in self.rounds if name != OURS and name.split()[0] == OURS]
 
     def ratios(self, peer: str) -> list[float]:
         """Our time divided by the peer's ("fastest" is one), by round; empty if unknown."""

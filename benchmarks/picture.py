@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from benchmarks.catalogue import table_of
 from benchmarks.outcomes import Outcome
 from benchmarks.workloads import Workload
 
@@ -23,20 +24,15 @@ TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.5, 2, 5, 10)
 ROW_HEIGHT, FRAME_HEIGHT = 0.27, 1.6
 
 
-def kind_of(workload: Workload) -> str:
-    """The table that has the row."""
-    return "Ensembles" if workload.shows_memory else "Overheads"
-
-
 def write(
-    results: Sequence[Outcome], file: Path, panel_of: Callable[[Workload], str] = kind_of
+    results: Sequence[Outcome], file: Path, panel_of: Callable[[Workload], str] = table_of
 ) -> None:
     """Draw to a file, whose ending says the format."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draw(results, panel_of).savefig(file, dpi=150)
 
 
-def draw(results: Sequence[Outcome], panel_of: Callable[[Workload], str] = kind_of) -> Figure:
+def draw(results: Sequence[Outcome], panel_of: Callable[[Workload], str] = table_of) -> Figure:
     """A line for each goal: the ratio with its spread, and a bar where the goal is.
 
     `panel_of` gives the title of the panel that a row is in; panels come as their first rows do.

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks import counts, picture
-from benchmarks.catalogue import WORKLOADS
+from benchmarks.catalogue import TABLES, WORKLOADS
 from benchmarks.layers.catalogue import TASKS
 from benchmarks.layers.report import MARKS, summary_of
 from benchmarks.measure import OURS, Row
@@ -28,8 +28,16 @@ from benchmarks.process import ROOT
 from benchmarks.report import as_ratio, as_time, peak_flops
 from benchmarks.report_ensembles import as_memory
 from benchmarks.workloads import Workload
+from benchmarks.workloads_shapes import SHAPE_ROWS
 
-__all__ = ["filled", "main", "sections", "sections_of_layers", "sections_of_models"]
+__all__ = [
+    "filled",
+    "main",
+    "sections",
+    "sections_of_layers",
+    "sections_of_models",
+    "sections_of_shapes",
+]
 
 PAGE = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "images" / "performance.png"
@@ -53,6 +61,23 @@ ENSEMBLES = {
     "torch compile": "torch compile",
     "torch loop": "torch loop",
 }
+SIZES = {
+    "stretto": "Stretto",
+    "stretto full": "at the bucket's size",
+    "jax": "JAX",
+    "torch": "PyTorch",
+    "torch compile": "torch compile",
+}
+RAGGED = {
+    "stretto": "Stretto",
+    "stretto longest": "by hand",
+    "jax": "JAX",
+    "jax bucket": "JAX, bucket",
+    "torch": "PyTorch",
+    "torch compile": "torch compile",
+    "torch nested": "torch nested",
+    "torch packed": "torch packed",
+}
 LAYERS = {"stretto": "Stretto", "torch": "PyTorch", "jax": "JAX"}
 
 
@@ -66,13 +91,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--layers", nargs="*", type=Path, default=[], help="JSON files of `make bench-layers`"
     )
+    parser.add_argument(
+        "--shapes",
+        nargs="*",
+        type=Path,
+        default=[],
+        help="JSON files of `make bench`, for the rows about shapes that change",
+    )
     parser.add_argument("--counts", type=Path, default=counts.FILE, help="(%(default)s)")
     parser.add_argument("--page", type=Path, default=PAGE, help="(%(default)s)")
     parser.add_argument("--picture", type=Path, default=PICTURE, help="(%(default)s)")
     options = parser.parse_args(arguments)
-    runs, of_models, of_layers = [
+    runs, of_models, of_layers, of_shapes = [
         [json.loads(file.read_text(encoding="utf-8")) for file in files]
-        for files in (options.runs, options.models, options.layers)
+        for files in (options.runs, options.models, options.layers, options.shapes)
     ]
     kept = (
         json.loads(options.counts.read_text(encoding="utf-8")) if options.counts.exists() else None
@@ -80,6 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
     page = options.page.read_text(encoding="utf-8")
     try:
         texts = sections(runs, kept) | sections_of_models(of_models)
+        texts |= sections_of_shapes(of_shapes)
         page = filled(page, texts | sections_of_layers(of_layers))
     except ValueError as error:
         parser.error(f"{options.page}: {error}")
@@ -108,7 +141,11 @@ def sections(runs: Sequence[Report], kept: Mapping[str, Any] | None) -> dict[str
     """What goes between the markers of calls and ensembles; nothing without runs, but counts."""
     texts: dict[str, str] = {}
     if runs:
-        texts = {"runs": _about(runs), "overheads": _overheads(runs), "ensembles": _ensembles(runs)}
+        texts = {
+            "runs": _about(runs),
+            "overheads": _table(runs, OVERHEADS, TABLES["Overheads"], WORKLOADS),
+            "ensembles": _table(runs, ENSEMBLES, TABLES["Ensembles"], WORKLOADS),
+        }
     return texts if kept is None else {**texts, "counts": _counts(kept)}
 
 
@@ -131,6 +168,19 @@ def sections_of_models(runs: Sequence[Report]) -> dict[str, str]:
         name: _table(runs, columns, rows, networks.ROWS)
         for name, (columns, rows) in tables.items()
         if not measured.isdisjoint([row.name for row in rows])
+    }
+
+
+def sections_of_shapes(runs: Sequence[Report]) -> dict[str, str]:
+    """What goes between the markers of shapes that change; nothing without runs."""
+    if not runs:
+        return {}
+    sizes = [row for row in SHAPE_ROWS if row.name.startswith("sizes-")]
+    ragged = [row for row in SHAPE_ROWS if row not in sizes]
+    return {
+        "shapes-runs": _about(runs),
+        "shapes-sizes": _table(runs, SIZES, sizes, WORKLOADS),
+        "shapes-ragged": _table(runs, RAGGED, ragged, WORKLOADS),
     }
 
 
@@ -198,17 +248,6 @@ def _flaws(runs: Sequence[Report], mixed: set[str]) -> list[str]:
     return flaws
 
 
-def _overheads(runs: Sequence[Report]) -> str:
-    """A line for each row, and one more for each goal after the first."""
-    rows = [row for row in WORKLOADS.values() if not row.shows_memory]
-    return _table(runs, OVERHEADS, rows, WORKLOADS)
-
-
-def _ensembles(runs: Sequence[Report]) -> str:
-    rows = [row for row in WORKLOADS.values() if row.shows_memory]
-    return _table(runs, ENSEMBLES, rows, WORKLOADS)
-
-
 def _table(
     runs: Sequence[Report],
     columns: Mapping[str, str],
@@ -229,8 +268,13 @@ def _table(
     for workload in workloads:
         rows = [table.get(workload.name) for table in tables]
         times = {name: _median_time(rows, name) for name in columns}
-        peers = {name: time for name, time in times.items() if time is not None and name != OURS}
-        fastest = min(peers, key=lambda name: peers[name]) if shows_memory and peers else None
+        peers = {
+            name: time
+            for name, time in times.items()
+            if time is not None and name.split()[0] != OURS
+        }
+        named = any(goal.peer == "fastest" for goal in workload.goals) and peers
+        fastest = min(peers, key=lambda name: peers[name]) if named else None
         cells = [workload.title]
         for name in columns:
             time = times[name]

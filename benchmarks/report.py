@@ -55,7 +55,7 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "fastest_peer": next(iter(row.peers()), None),
             "ratios": {
                 peer: {"rounds": row.ratios(peer), "median": median(row.ratios(peer))}
-                for peer in row.peers()
+                for peer in [*row.peers(), *row.own()]
                 if row.ratios(peer)
             },
             "goals": [

@@ -25,7 +25,8 @@ def as_ensemble_table(
     """
     peak = peak_flops(run)
     columns = _columns(rows)
-    table = Table(title=f"{title}: medians, and the memory of a call", title_justify="left")
+    weighed = ", and the memory of a call" if any(r.workload.shows_memory for r in rows) else ""
+    table = Table(title=f"{title}: medians{weighed}", title_justify="left")
     table.add_column("workload")
     for name in columns:
         table.add_column(_heading(name, own), justify="right")

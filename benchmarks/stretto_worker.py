@@ -11,7 +11,7 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from benchmarks import ensembles_stretto, workloads
+from benchmarks import ensembles_stretto, shapes_stretto, workloads
 from benchmarks.models import stretto_models as models
 from benchmarks.worker import Case, Registry, serve
 from stretto._engine.core.native import native
@@ -216,6 +216,7 @@ def product() -> Case:
 
 
 ensembles_stretto.register(cases)
+shapes_stretto.register(cases)
 
 
 if __name__ == "__main__":

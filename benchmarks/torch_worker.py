@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from benchmarks import ensembles_torch, workloads
+from benchmarks import ensembles_torch, shapes_torch, workloads
 from benchmarks.models import torch_models as models
 from benchmarks.worker import Case, Registry, serve
 
@@ -51,6 +51,7 @@ def product() -> Case:
 
 
 ensembles_torch.register(cases)
+shapes_torch.register(cases)
 
 
 if __name__ == "__main__":

@@ -140,3 +140,12 @@ def test_a_tolerance_may_be_relative_to_the_largest_number():
     assert disagreement(workload, [np.float32([1000.0, 0.9])], "jax", expected) is None
     assert disagreement(workload, [np.float32([1000.0, 1.1])], "jax", expected)
     assert disagreement(WORKLOAD, [np.float32([1000.0, 0.9])], "jax", expected)
+
+
+def test_our_other_formulations_are_no_peers():
+    rounds = {"stretto": [2.0], "stretto full": [1.0], "jax": [4.0], "numpy": [0.1]}
+    row = Row(replace(WORKLOAD, goals=(Goal("stretto full", 1.3),)), rounds)
+    assert row.peers() == ["jax"]
+    assert row.own() == ["stretto full"]
+    assert row.outcome(row.workload.goals[0]) == 2.0
+    assert row.ratios("fastest") == [0.5]

@@ -18,6 +18,7 @@ from benchmarks.publish import (
     sections,
     sections_of_layers,
     sections_of_models,
+    sections_of_shapes,
 )
 
 KEPT = {
@@ -114,6 +115,24 @@ def test_tables_of_models():
     assert "Not final" in texts["models-first"]
     alone = sections_of_models([run(**{"lstm-n1-step": rows["lstm-n1-step"]})])
     assert alone.keys() == {"models-runs", "models"}
+
+
+def test_tables_of_shapes():
+    assert sections_of_shapes([]) == {}
+    rows = {
+        "sizes-cube-first": {"stretto": 0.1, "jax": 10.0, "torch": 0.01},
+        "sizes-cube-warm": {"stretto": 0.06, "stretto full": 0.05, "jax": 0.01},
+        "ragged-lstm-skewed-forward": {
+            "stretto": 0.002, "stretto longest": 0.001, "jax": 0.004, "torch packed": 0.003
+        },
+    }  # fmt: skip
+    texts = sections_of_shapes([run(**rows)] * 3)
+    first, warm = texts["shapes-sizes"].splitlines()[-2:]
+    assert first.endswith("| 0.01 (0.01 to 0.01) | ≤ 0.02 of jax: met |")
+    assert "| 60.0 ms | 50.0 ms | 10.0 ms |" in warm
+    assert warm.endswith("| 1.20 (1.20 to 1.20) | ≤ 1.3 of stretto full: met |")
+    (line,) = [one for one in texts["shapes-ragged"].splitlines() if one.startswith("| LSTM")]
+    assert "| 2,000 µs | 1,000 µs | 4,000 µs |  |  |  |  | **3,000 µs** | 0.67" in line
 
 
 def test_tables_of_layers():

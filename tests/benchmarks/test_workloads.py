@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import workloads
-from benchmarks.catalogue import QUICK, WORKLOADS, matching
+from benchmarks.catalogue import QUICK, TABLES, WORKLOADS, matching, table_of
 from benchmarks.run import FRAMEWORKS
 from benchmarks.workloads_ensembles import KINK
 
@@ -41,14 +41,20 @@ def test_every_ensemble_is_held_to_the_fastest_column():
 
 def test_the_quick_run_has_the_overheads_and_some_ensembles():
     rows = [WORKLOADS[name] for name in QUICK]
-    left_out = {row.name for row in WORKLOADS.values() if not row.shows_memory} - set(QUICK)
+    left_out = {row.name for row in TABLES["Overheads"]} - set(QUICK)
     assert left_out == {"lengths", "start-first"}
     assert 2 <= sum(row.shows_memory for row in rows) <= 8
 
 
 def test_goals_are_about_columns_of_the_table():
     peers = {goal.peer for row in WORKLOADS.values() for goal in row.goals}
-    assert peers <= {*FRAMEWORKS, "fastest"}
+    assert peers <= {*FRAMEWORKS, "fastest", "stretto full"}
+
+
+def test_each_row_is_in_one_table():
+    assert sum(map(len, TABLES.values())) == len(WORKLOADS)
+    for title, rows in TABLES.items():
+        assert rows and all(table_of(row) == title for row in rows)
 
 
 def test_rows_are_chosen_by_name_and_by_pattern_in_the_order_of_the_table():

@@ -35,10 +35,13 @@ from stretto._engine.core.sizes import (
 )
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.bucket import Bucket, varying
+from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.rows import cleared
+from stretto._engine.ops.shape import pad, slice_
+from stretto._engine.transforms.packed import variable_of_rows
 
 __all__ = ["map_ragged", "scan_ragged", "vmap_ragged"]
 
@@ -48,8 +51,7 @@ _INT32 = np.dtype(np.int32)
 class Batch:
     """The leaves of arguments that some are ragged of, for a function of one example.
 
-    ``axes`` says where the examples lie in each: for ragged ones 0, for shared ones None. ``mark``
-    is behind the names of its sizes.
+    ``axes`` says where the examples lie in each: for ragged ones 0, for shared ones None.
     """
 
     def __init__(
@@ -57,8 +59,8 @@ class Batch:
     ) -> None:
         self.types: list[ArrayType] = []
         """Those of one example."""
-        self.arrays: list[Any] = []
-        """Of all examples, along axis 0; rectangles in the place of ragged ones."""
+        self.values: list[Any] = []
+        """Of all examples: ragged arrays, and others with the examples along axis 0."""
         self.mapped = [axis is not None for axis in axes]
         self.sizes: dict[SizeVariable, Ragged] = {}
         counts = set(counts)
@@ -70,9 +72,8 @@ class Batch:
                             f"{caller}: a ragged array is mapped along axis 0, got {axis}"
                         )
                     counts.add(len(leaf))
-                    variable = _variable(leaf, self.sizes, mark)
-                    self.arrays.append(leaf._rectangle(self.sizes[variable]._most))
-                    shape = (size_of(variable), *leaf._inner)
+                    shape = (size_of(_variable(leaf, self.sizes, mark)), *leaf._inner)
+                    self.values.append(leaf)
                     self.types.append(leaf._values.type.with_shape(shape))
                     continue
                 x = as_value(leaf, of)
@@ -80,40 +81,59 @@ class Batch:
                     a = canonical_axis(axis, x.ndim, caller)
                     counts.add(x.shape[a])
                     x = move_to_front(x, a)
-                self.arrays.append(x)
+                self.values.append(x)
                 self.types.append(x.type if axis is None else x.type.with_shape(x.shape[1:]))
         if len(counts) != 1:
             raise ValueError(f"{caller}: the numbers of examples differ: {sorted(counts)}")
         (self.count,) = counts
         self.lengths = [x.lengths for x in self.sizes.values()]
         self.most = {v: x._most for v, x in self.sizes.items()}
-        """The bucket of each size, or less, where the program is only for less."""
+        """What each size is at most, or less, where the program is only for less."""
+        self.as_rows = not mark and not any([is_ragged(x) and x._wide for x in self.values])
+        """Whether elements may lie one behind the other: not inside of other sizes that vary."""
 
     def record(
-        self, fun: Callable[..., Any], before: Sequence[ArrayType], name: str
+        self, fun: Callable[..., Any], before: Sequence[ArrayType], name: str, known: bool = True
     ) -> tuple[Program, Sequence[Any]]:
-        """The program of one example, behind other arguments, and what it captured."""
-        with varying_sizes(), known_sizes(self._known()) as guards:
+        """The program of one example, behind other arguments, and what it captured.
+
+        Only if the sizes are to be ``known`` may it be for less than all of them.
+        """
+        with varying_sizes(), known_sizes(self._known() if known else None) as guards:
             program, _, captured = record(fun, [*before, *self.types], (), name)
         for variable, x in self.sizes.items():
             limits = [guard.most(variable) for guard in guards]
             self.most[variable] = int(min([x._most, *limits]))
         return program, captured
 
-    def call(self, program: Program, outer: Any = (), over: Any = ()) -> SizedCall:
-        """The operation on lengths and arrays that a program of one example is."""
-        return SizedCall(program, tuple(self.sizes), tuple(self.most.values()), outer, over)
+    def call(self, program: Program) -> SizedCall:
+        """The operation on the lengths and arrays of one example."""
+        return SizedCall(program, tuple(self.sizes), tuple(self.most.values()))
 
-    def fitted(self, arrays: Sequence[Any], axis: int) -> list[Any]:
-        """The arrays, or those of one example, as far as the program takes them."""
-        fitted = []
-        for x, type in zip(arrays, self.types, strict=True):
-            size: Any = type.shape[0] if type.ndim else None
-            if isinstance(size, Size) and (variable := next(size.variables())) in self.most:
-                most = self.most[variable]
-                x = x if x.shape[axis] == most else slice_in_dim(x, 0, most, 1, axis)
-            fitted.append(x)
-        return fitted
+    def call_of_all(self, program: Program, captured: int) -> SizedCall:
+        """The operation on those of all examples."""
+        over = (*[True] * len(self.sizes), *self.mapped, *[False] * captured)
+        rooms = tuple([x._room for x in self.sizes.values()]) if self.as_rows else ()
+        most = tuple(self.most.values())
+        return SizedCall(program, tuple(self.sizes), most, (self.count,), (over,), rooms)
+
+    def rectangles(self) -> list[Any]:
+        """The arrays of all examples, ragged ones as rectangles, as long as their sizes may be."""
+        return [
+            x._rectangle(self.most[self._variable_of(type)]) if is_ragged(x) else x
+            for x, type in zip(self.values, self.types, strict=True)
+        ]
+
+    def rows(self) -> list[Any]:
+        """The arrays of all examples, ragged ones with their elements one behind the other."""
+        return [
+            _rows(x, self.sizes[self._variable_of(type)]._room) if is_ragged(x) else x
+            for x, type in zip(self.values, self.types, strict=True)
+        ]
+
+    def _variable_of(self, type: ArrayType) -> SizeVariable:
+        size: Any = type.shape[0]
+        return next(size.variables())
 
     def _known(self) -> list[dict[SizeVariable, int]] | None:
         """The sizes of the examples that differ, if they are known."""
@@ -177,10 +197,9 @@ def vmap_ragged(
     """
 
     def at_once(batch: Batch, program: Program, captured: Sequence[Any]) -> Sequence[Any]:
-        lengths = batch.lengths
-        over = (*[True] * len(lengths), *batch.mapped, *[False] * len(captured))
-        call = batch.call(program, (batch.count,), (over,))
-        return call(*lengths, *batch.fitted(batch.arrays, 1), *captured)
+        call = batch.call_of_all(program, len(captured))
+        arrays = batch.rows() if batch.as_rows else batch.rectangles()
+        return call(*batch.lengths, *arrays, *captured)
 
     return _over_examples(fun, "vmap", name, in_axes, out_axes, args, kwargs, at_once)
 
@@ -191,13 +210,14 @@ def map_ragged(
     """As ``lax.map``, where a leaf is ragged; the errors are those of ``vmap_ragged``."""
 
     def in_turn(batch: Batch, program: Program, captured: Sequence[Any]) -> Sequence[Any]:
-        call, mapped = batch.call(program), batch.mapped
-        own = [x for x, m in zip(batch.arrays, mapped, strict=True) if m]
+        call, mapped, every = batch.call(program), batch.mapped, batch.rectangles()
+        batch.as_rows = False
+        own = [x for x, m in zip(every, mapped, strict=True) if m]
 
         def step(example: Any) -> Any:
             lengths, here = example[0], iter(example[1])
-            arrays = [next(here) if m else x for x, m in zip(batch.arrays, mapped, strict=True)]
-            return call(*lengths, *batch.fitted(arrays, 0), *captured)
+            arrays = [next(here) if m else x for x, m in zip(every, mapped, strict=True)]
+            return call(*lengths, *arrays, *captured)
 
         return map_(step, (batch.lengths, own), batch_size=batch_size)
 
@@ -234,16 +254,16 @@ def scan_ragged(
             outs, structure_out = tree.flatten(result)
             return as_values(outs, "scan", lambda: tree.paths(result, "the result")), None
 
-        program, captured = batch.record(flat, [x.type for x in before], name_of(f))
+        program, captured = batch.record(flat, [x.type for x in before], name_of(f), False)
         types = tree.unflatten(structure_out, program.out_types)
         if isinstance(types, tuple) and len(types) == 2:  # else loop_scan says so
             _check_carry(types[0])
         lengths, arrays = example
-        here = batch.fitted(arrays, 0)
-        outs = batch.call(program)(*lengths, *before, *here, *captured)
+        outs = batch.call(program)(*lengths, *before, *arrays, *captured)
         return tree.unflatten(structure_out, outs)
 
-    rows = (batch.lengths, batch.arrays)
+    batch.as_rows = False
+    rows = (batch.lengths, batch.rectangles())
     names = tree.paths(init, "init")
     carry, ys = loop_scan("scan", step, init, rows, None, reverse, names, unroll)
     stacked, structure_out = tree.flatten(ys)
@@ -291,6 +311,8 @@ def _result(out: Any, type: ArrayType, batch: Batch, axis: Any, caller: str) -> 
     bound = Bucket(batch.most, {}).bound(size)
     if same:
         lengths, room = same[0]._lengths, same[0]._room
+        if batch.as_rows and variable_of_rows(type) is not None:
+            return Ragged._of(cleared(out, lengths), lengths, bound)
     else:
         lengths = _lengths(size, batch.sizes)
         known = None if isinstance(lengths, Tracer) else np.asarray(lengths)
@@ -301,6 +323,17 @@ def _result(out: Any, type: ArrayType, batch: Batch, axis: Any, caller: str) -> 
             )
         room = _room(size, bound, batch) if known is None else room_for(int(known.sum()))
     return Ragged._of(out, lengths, bound, True)._packed(room)
+
+
+def _rows(x: Ragged, room: int) -> Any:
+    """The elements of all arrays, with so much room; what is behind them counts for nothing."""
+    values, have = x._values, x._values.shape[0]
+    if have > room:
+        values = slice_(values, (0,) * values.ndim, (room, *values.shape[1:]))
+    elif have < room:
+        config = [(0, room - have, 0), *[(0, 0, 0)] * (values.ndim - 1)]
+        values = pad(values, full((), 0, values.dtype), config)
+    return cleared(values, x._lengths)
 
 
 def _room(size: Size, bound: int, batch: Batch) -> int:

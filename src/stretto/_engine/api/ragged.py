@@ -11,7 +11,6 @@ from typing import Any, overload
 
 import numpy as np
 
-from stretto._engine.api.buckets import Buckets
 from stretto._engine.api.columns import as_column, grouped
 from stretto._engine.api.lengths import RAGGED, same_lengths
 from stretto._engine.core import tree
@@ -19,15 +18,14 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, as_value, constant
 from stretto._engine.core.types import is_float0, promote
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import subtract
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index.gather_scatter import gather, scatter_add
-from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
+from stretto._engine.ops.index.gather_scatter import gather
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.reducing.cumulative import cumsum
+from stretto._engine.ops.rows import cleared, examples_of_rows, starts, to_rows
 from stretto._engine.ops.shape import pad
 
 __all__ = ["Ragged", "as_read", "is_ragged", "ragged", "room_for", "rows_at"]
@@ -49,7 +47,7 @@ class Ragged:
     which lasts no longer than a program, a rectangle with an array along each row."""
     _lengths: Any
     _most: int
-    """A bucket that all lengths fit into."""
+    """What all lengths are at most: how long a rectangle of all is."""
     _wide: bool
 
     @classmethod
@@ -216,7 +214,7 @@ class Ragged:
             rest = [(0, 0, 0)] * (x.ndim - 2)
             config = [(0, 0, 0), (0, length - x.shape[1], 0), *rest]
             return x if length == x.shape[1] else pad(x, full((), 0, x.dtype), config)
-        return self._from(self._starts(), self._lengths, length)
+        return self._from(starts(self._lengths), self._lengths, length)
 
     def _from(self, starts: Any, lengths: Any, most: int) -> Any:
         """The elements from these places on, so many of each, along a last axis.
@@ -242,35 +240,15 @@ class Ragged:
         if self._wide:
             rows = rows_at(self._values, index, "clip")
         else:
-            rows = self._from(rows_at(self._starts(), index, "clip"), lengths, self._most)
+            rows = self._from(rows_at(starts(self._lengths), index, "clip"), lengths, self._most)
         return Ragged._of(rows, lengths, self._most, True)
 
     def _packed(self, room: int) -> Ragged:
         """The same with one array behind the other, and room for so many elements."""
         if not self._wide:
             return self
-        x = self._values
-        row, place = self._rows(room)
-        flat = reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
-        return Ragged._of(
-            rows_at(flat, row * x.shape[1] + place, "fill"), self._lengths, self._most
-        )
-
-    def _starts(self) -> Any:
-        """Where each array begins."""
-        return subtract(cumsum(self._lengths, 0), self._lengths)
-
-    def _rows(self, count: int) -> tuple[Any, Any]:
-        """For each of so many elements which array it is of, and its place there.
-
-        Those behind the last array are of one that is not there.
-        """
-        ends = reshape(cumsum(self._lengths, 0), (len(self), 1))
-        marks, numbers = full((count,), 0, _INT32), GatherDimensionNumbers((), (0,), (0,))
-        one = full((len(self),), 1, _INT32)
-        row = cumsum(scatter_add(marks, ends, one, ScatterDimensionNumbers.of(numbers)), 0)
-        first = rows_at(self._starts(), row, "clip")
-        return row, subtract(broadcasted_iota(_INT32, (count,), 0), first)
+        rows = to_rows(self._values, self._lengths, examples_of_rows(self._lengths, room))
+        return Ragged._of(cleared(rows, self._lengths), self._lengths, self._most)
 
     def __repr__(self) -> str:
         inner = ",".join(map(str, ("*", *self._inner)))
@@ -339,11 +317,14 @@ def as_read(x: Ragged) -> Ragged:
             f"ragged: lengths add up to {lengths.sum()}, and there are {x._values.shape[0]} "
             f"elements"
         )
-    return Ragged._of(x._values, x._lengths, Buckets().size(int(lengths.max())))
+    return Ragged._of(x._values, x._lengths, room_for(int(lengths.max())))
 
 
 def room_for(total: int) -> int:
-    """The number of elements that there is room for: an eighth more at most."""
+    """The size that there is room for, so that few sizes are compiled for: an eighth more at most.
+
+    Small sizes become a multiple of 8.
+    """
     step = max(8, 1 << max(0, total.bit_length() - 4))
     return -(-total // step) * step
 
@@ -510,7 +491,7 @@ def _joined(parts: Sequence[np.ndarray], lengths: np.ndarray, weak: bool) -> Rag
 
 
 def _made(values: Any, lengths: np.ndarray) -> Ragged:
-    most = Buckets().size(int(lengths.max()))
+    most = room_for(int(lengths.max()))
     return Ragged._of(values, constant(lengths.astype(_INT32)), most)
 
 

@@ -52,19 +52,28 @@ class _Axes:
         self.sizes = tuple(sizes)
 
 
+class _Bucketed(NamedTuple):
+    """What calls with sizes of one bucket share."""
+
+    call: SizedCall
+    """The operation, inside of other transformations."""
+    run: Jitted[..., Any]
+    """Its program, jitted, outside of them."""
+    carriers: list[ArrayType]
+    """The types that arguments and captured arrays are padded to."""
+    results: Sequence[ArrayType]
+    """The types of what the program returns."""
+
+
 class _Plan(NamedTuple):
-    """What a call does whose arguments have certain types."""
+    """What a call does whose arguments have certain types; None stands for types that stay."""
 
     entry: Entry
-    call: SizedCall
-    """The operation; outside of other transformations its program is jitted."""
+    bucketed: _Bucketed
     sizes: list[Any]
-    carriers: list[tuple[int, ...]]
-    """The shapes that arguments and captured arrays are padded to."""
-    results: list[tuple[int, ...]]
-    """The true shapes of the results."""
-    donated: tuple[int, ...]
-    """Which of the sizes, arguments and captured arrays may be overwritten."""
+    carriers: list[ArrayType | None]
+    results: list[ArrayType | None]
+    """The true types of the results."""
 
 
 class Resized(Jitted[P, R_co]):
@@ -86,7 +95,7 @@ class Resized(Jitted[P, R_co]):
         self._axes = _as_axes(dynamic_axes)
         self._given = dynamic_axes
         self._buckets = buckets
-        self._programs: dict[Any, Jitted[..., Any]] = {}
+        self._programs: dict[Any, _Bucketed] = {}
         self._plans: dict[Any, _Plan] = {}
         self._guards: dict[Any, list[tuple[Guard, ...]]] = {}
 
@@ -94,9 +103,16 @@ class Resized(Jitted[P, R_co]):
         """Call with any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
-        static, dynamic = self._static.separate(args, kwargs, self._name)
+        static: Any = ()
+        dynamic: Any = (args, kwargs)
+        if self._static:
+            static, dynamic = self._static.separate(args, kwargs, self._name)
         leaves, structure = tree.flatten(dynamic)
-        leaves = as_values(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
+        for x in leaves:
+            if x.__class__ is not Array:
+                names = lambda: self._leaf_names(args, kwargs, static)
+                leaves = as_values(leaves, self._name, names)
+                break
         types = tuple([x.type for x in leaves])
         key: Any = (structure, types, static, settings.key, alike(structure, leaves))
         plan = self._plans.get(key)
@@ -106,15 +122,21 @@ class Resized(Jitted[P, R_co]):
             plan = self._planned(key, args, kwargs)
             if not plan.entry.has_tracers:
                 room(self._plans)[key] = plan
-        entry = plan.entry
+        entry, bucketed = plan.entry, plan.bucketed
         values = [*leaves, *entry.captured] if entry.captured else leaves
-        carriers = [_carrier(x, n) for x, n in zip(values, plan.carriers, strict=True)]
+        carriers = [
+            x if type is None else _carrier(x, type)
+            for x, type in zip(values, plan.carriers, strict=True)
+        ]
         if state.interpreter is EAGER and not any([isinstance(x, Tracer) for x in values]):
-            outs = self._program(plan)(*plan.sizes, *carriers)
+            outs = bucketed.run(*plan.sizes, *carriers)
         else:
-            outs = plan.call(*plan.sizes, *carriers)
-        results = [_valid(out, shape) for out, shape in zip(outs, plan.results, strict=True)]
-        return tree.unflatten(entry.out_structure, results)
+            outs = bucketed.call(*plan.sizes, *carriers)
+        results = [
+            x if type is None else _valid(x, type)
+            for x, type in zip(outs, plan.results, strict=True)
+        ]
+        return results[0] if entry.single else tree.unflatten(entry.out_structure, results)
 
     def _planned(self, key: Any, args: Any, kwargs: Any) -> _Plan:
         """What is done for arguments of these types."""
@@ -127,27 +149,56 @@ class Resized(Jitted[P, R_co]):
         types, sizes = _sized_types(own_types, axes, self._name, names)
         signature: Any = (structure, types, static, settings_key, (), pairs)
         entry, guards = self._traced_for(signature, sizes, args, kwargs)
-        variables = tuple(sizes)
+        donated = self._donated_places(axes, len(sizes), args, kwargs, fixed)
+        bucketed = self._bucketed(entry, types, sizes, guards, donated)
+        have = [*own_types, *[c.type for c in entry.captured]]
+        known = [_known(type, sizes) for type in entry.program.out_types]
+        return _Plan(
+            entry,
+            bucketed,
+            [constant(np.asarray(n, np.int32)) for n in sizes.values()],
+            [
+                None if own.shape == type.shape else type
+                for own, type in zip(have, bucketed.carriers, strict=True)
+            ],
+            [
+                None if type.shape == carrier.shape else type
+                for type, carrier in zip(known, bucketed.results, strict=True)
+            ],
+        )
+
+    def _bucketed(
+        self,
+        entry: Entry,
+        types: Sequence[ArrayType],
+        sizes: Mapping[SizeVariable, int],
+        guards: Sequence[Guard],
+        donated: tuple[int, ...],
+    ) -> _Bucketed:
+        """What is done for the bucket of these sizes."""
         most = tuple(
             [
                 int(min([self._buckets.size(n), *[guard.most(v) for guard in guards]]))
                 for v, n in sizes.items()
             ]
         )
-        call = SizedCall(entry.program, variables, most)
-        bucket = call.bucket
-        every = [*types, *[c.type for c in entry.captured]]
-        return _Plan(
-            entry,
-            call,
-            [constant(np.asarray(n, np.int32)) for n in sizes.values()],
-            [bucket.shape(t.shape) for t in every],
-            [
-                tuple([n.known(sizes) if isinstance(n, Size) else n for n in t.shape])
-                for t in entry.program.out_types
-            ],
-            self._donated_places(axes, len(sizes), args, kwargs, fixed),
-        )
+        key = entry.program, most, donated
+        made = self._programs.get(key)
+        if made is None:
+            call = SizedCall(entry.program, tuple(sizes), most)
+
+            def program(*args: Any) -> Any:
+                return evaluate(call.fixed(), args)
+
+            program.__name__ = program.__qualname__ = self._name
+            none, given = Places((), ()), Places(donated, ())
+            run = Jitted(program, none, given, self._keep_unused, False, self._options)
+            run._ours = True  # that there are several buckets is what was asked for
+            every = [*types, *[c.type for c in entry.captured]]
+            carriers = [call.bucket.carrier(type) for type in every]
+            made = _Bucketed(call, run, carriers, call.infer())
+            made = self._programs.setdefault(key, made)
+        return made
 
     def _donated_places(
         self, axes: Sequence[Any], sizes: int, args: Any, kwargs: Any, fixed: Any
@@ -183,25 +234,6 @@ class Resized(Jitted[P, R_co]):
             self._entries[recompilation.Signature(*signature)._replace(guards=guards)] = entry
             known.append(guards)
         return entry, guards
-
-    def _program(self, plan: _Plan) -> Jitted[..., Any]:
-        """The compiled program for a bucket."""
-        call = plan.call
-        key = call.program, call.most
-        run = self._programs.get(key)
-        if run is None:
-            fixed = call.fixed()
-
-            def program(*args: Any) -> Any:
-                return evaluate(fixed, args)
-
-            program.__name__ = program.__qualname__ = self._name
-            none = Places((), ())
-            donated = Places(plan.donated, ())
-            run = Jitted(program, none, donated, self._keep_unused, False, self._options)
-            run._ours = True  # that there are several buckets is what was asked for
-            run = self._programs.setdefault(key, run)
-        return run
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
@@ -298,23 +330,25 @@ def _sized_types(
     return tuple(made), sizes
 
 
-def _carrier(x: Any, shape: tuple[int, ...]) -> Any:
+def _known(type: ArrayType, sizes: Mapping[SizeVariable, int]) -> ArrayType:
+    """The type with its true sizes."""
+    shape = [n.known(sizes) if isinstance(n, Size) else n for n in type.shape]
+    return type.with_shape(tuple(shape))
+
+
+def _carrier(x: Any, type: ArrayType) -> Any:
     """The array in front of a larger one."""
-    if x.shape == shape:
-        return x
     if x.__class__ is not Array:  # traced, or on devices of choice
-        config_ = [(0, n - m, 0) for n, m in zip(shape, x.shape, strict=True)]
+        config_ = [(0, n - m, 0) for n, m in zip(type.shape, x.shape, strict=True)]
         return pad(x, full((), 0, x.dtype), config_)
-    host = np.zeros(shape, x.dtype)
-    host[tuple([slice(n) for n in x.shape])] = x.to_host()
-    return constant(host, x.type.weak_type)
+    host = np.zeros(type.shape, type.dtype)
+    host[tuple([slice(n) for n in x.type.shape])] = x.to_host()
+    return Array(host, type)
 
 
-def _valid(x: Any, shape: tuple[int, ...]) -> Any:
+def _valid(x: Any, type: ArrayType) -> Any:
     """The first elements of an array along each axis."""
-    if x.shape == shape:
-        return x
     if x.__class__ is not Array:
-        return slice_(x, (0,) * len(shape), shape)
-    part = x.to_host()[tuple([slice(n) for n in shape])]
-    return constant(np.ascontiguousarray(part), x.type.weak_type)
+        return slice_(x, (0,) * len(type.shape), type.shape)
+    part = x.to_host()[tuple([slice(n) for n in type.shape])]
+    return Array(np.ascontiguousarray(part), type)

@@ -7,6 +7,7 @@ mapped, each example has sizes of its own. Next, read ``scan``.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,16 +16,18 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import names_axis
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
-from stretto._engine.core.program import Program
+from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.sizes import Size, SizeVariable
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.broadcast import reduce_sum
-from stretto._engine.ops.bucket import Bucket
+from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
+from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.padded import padded_program, variables_of
+from stretto._engine.transforms.packed import Examples, packed_program
+from stretto._engine.transforms.padded import asks_for_sizes, padded_program, variables_of
+from stretto._engine.transforms.simplify import depending, restricted
 from stretto._engine.transforms.transpose import transpose_program
 from stretto._engine.transforms.vmap import vmap_program
 
@@ -37,6 +40,10 @@ class SizedCall(ControlFlow):
     Operands: the sizes, an int32 for each variable, then carriers of the program's arguments;
     outputs: carriers of its results. ``batch`` are the sizes of leading axes of examples, the
     outermost first; for each of them ``over`` says which operands have it. All outputs have all.
+
+    With ``rooms``, the innermost are examples that lie one behind the other: in place of carriers
+    of all examples there are rows, for types that have rows, with room for so many of each
+    variable (see ``packed``). Outputs that are ``summed`` are added up over those examples.
     """
 
     program: Program
@@ -44,6 +51,8 @@ class SizedCall(ControlFlow):
     most: tuple[int, ...]
     batch: tuple[int, ...] = ()
     over: tuple[tuple[bool, ...], ...] = ()
+    rooms: tuple[int, ...] = ()
+    summed: tuple[bool, ...] = ()
     only_compiled = True
     rollable = False
 
@@ -71,22 +80,41 @@ class SizedCall(ControlFlow):
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """Carriers of the results; sizes that vary outside of the call still do."""
+        outs = self.program.out_types
+        summed = self.summed or (False,) * len(outs)
+        return tuple([self._carrier(t, added) for t, added in zip(outs, summed, strict=True)])
+
+    def _carrier(self, type: ArrayType, summed: bool) -> ArrayType:
+        """The type of an output for all examples."""
         bucket, own = self.bucket, set(self.variables)
 
         def most(n: Any) -> Any:
             inside = own.intersection(n.variables()) if isinstance(n, Size) else own
             return bucket.bound(n) if inside else n
 
-        return tuple(
-            [t.with_shape((*self.batch, *map(most, t.shape))) for t in self.program.out_types]
-        )
+        carrier = type.with_shape(tuple(map(most, type.shape)))
+        if self.rooms:
+            room = self._examples().room(type)
+            if room is not None:
+                return type.with_shape((*self.batch[:-1], room, *carrier.shape[1:]))
+        batch = self.batch[:-1] if summed else self.batch
+        return type.with_shape((*batch, *carrier.shape))
+
+    def _examples(self) -> Examples:
+        """The innermost examples, which lie one behind the other."""
+        return Examples(self.batch[-1], self.variables, self.most, self.rooms)
 
     def fixed(self) -> Program:
         """The program of fixed sizes."""
-        bounds = dict(zip(self.variables, self.most, strict=True))
-        program = padded_program(self.program, self.variables, bounds)
+        levels = list(zip(self.batch, self.over, strict=True))
+        if self.rooms:
+            _, over = levels.pop()
+            program = packed_program(self.program, self._examples(), over, self.summed)
+        else:
+            bounds = dict(zip(self.variables, self.most, strict=True))
+            program = padded_program(self.program, self.variables, bounds)
         every = (True,) * len(program.outputs)
-        for size, over in zip(self.batch[::-1], self.over[::-1], strict=True):
+        for size, over in levels[::-1]:
             program, _ = vmap_program(program, size, over, every)
         return program
 
@@ -108,9 +136,20 @@ class SizedCall(ControlFlow):
 
     def of(self, program: Program, over: Sequence[Sequence[bool]]) -> SizedCall:
         """A call of another program of the same sizes, whose operands have these axes."""
-        return SizedCall(
-            program, self.variables, self.most, self.batch, tuple([tuple(o) for o in over])
-        )
+        marks = tuple([tuple(o) for o in over])
+        return SizedCall(program, self.variables, self.most, self.batch, marks, self.rooms)
+
+    def _apart(self) -> SizedCall:
+        """The call whose outputs are not added up."""
+        return self.of(self.program, self.over)
+
+    def _added(self, outs: Sequence[Any]) -> list[Any]:
+        """The outputs of that call, added up."""
+        axes = (len(self.batch) - 1,)
+        return [
+            reduce_sum(x, axes) if added and x is not None else x
+            for x, added in zip(outs, self.summed, strict=True)
+        ]
 
     def _marks(self, chosen: Sequence[int], more: int = 0) -> list[list[bool]]:
         """For each leading axis: the sizes' marks, those of the chosen operands, and True."""
@@ -122,6 +161,9 @@ class SizedCall(ControlFlow):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A call of the program of values and tangents."""
+        if self.summed:
+            outs, douts = self._apart().jvp(primals, tangents)
+            return self._added(outs), self._added(douts)
         count = len(self.variables)
         active = tuple([t is not None for t in tangents[count:]])
         program, mask = jvp_program(self.program, active)
@@ -134,49 +176,88 @@ class SizedCall(ControlFlow):
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A call for the values and residuals, and a linear one for the tangents.
 
-        Residuals that are arguments are passed as they are: what examples share stays shared.
+        Residuals that are arguments are passed as they are, and those made of what examples share
+        are made once: what examples share stays shared.
         """
+        if self.summed:
+            outs, douts = self._apart().linearize(primals, tangents)
+            return self._added(outs), self._added(douts)
         count = len(self.variables)
         sizes, values = primals[:count], primals[count:]
         active = tuple([t is not None for t in tangents[count:]])
         split = linearize_program(self.program, active)
         primal, wanted = split.primal, len(split.active_out)
-        outs = self.of(primal, self.over)(*primals)
         if not any(split.active_out):
-            return outs, [None] * wanted
+            return self.of(primal, self.over)(*primals), [None] * wanted
         places = {v: i for i, v in enumerate(primal.inputs)}
         own = [places.get(atom) for atom in primal.outputs[wanted:]]  # type: ignore[call-overload]
+        common = self._common(primal, values)[wanted:]
+        made = [i is None and x is None for i, x in zip(own, common, strict=True)]
+        outs = self.of(restricted(primal, [*[True] * wanted, *made]), self.over)(*primals)
         moving = [i for i, a in enumerate(active) if a]
         marks = self._marks(moving)
         for over, row in zip(self.over, marks, strict=True):
-            row += [True if i is None else over[count + i] for i in own]
+            row += [m if i is None else over[count + i] for i, m in zip(own, made, strict=True)]
+        new = iter(outs[wanted:])
         residuals = [
-            out if i is None else values[i] for i, out in zip(own, outs[wanted:], strict=True)
+            values[i] if i is not None else next(new) if m else x
+            for i, x, m in zip(own, common, made, strict=True)
         ]
         call = self.of(split.linear, marks)
         tangents_in = [tangents[count + i] for i in moving]
         douts = iter(apply_linear(call, *sizes, *tangents_in, *residuals))
         return outs[:wanted], [next(douts) if m else None for m in split.active_out]
 
+    def _common(self, program: Program, values: Sequence[Any]) -> list[Any]:
+        """The outputs that are the same for all examples; None for others."""
+        count = len(self.variables)
+        common: list[Any] = [None] * len(program.outputs)
+        if not self.batch:
+            return common
+        own = [any(over[count + i] for over in self.over) for i in range(len(values))]
+        for k, depends in enumerate(depending(program, own)):
+            if not depends:
+                part = restricted(program, [i == k for i in range(len(common))])
+                if not any(map(_of_sizes, part.equations)):
+                    (common[k],) = evaluate(part, values)
+        return common
+
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
         """A call of the transposed program; what examples share gets the sum over them."""
+        if self.summed:
+            return self._apart().transpose(self._repeated(cts), *args)
         count = len(self.variables)
         sizes, values = args[:count], args[count:]
         linear = tuple([isinstance(a, Linear) for a in values])
         active = tuple([ct is not None for ct in cts])
         program, mask = transpose_program(self.program, linear, active)
         known = [i for i, is_linear in enumerate(linear) if not is_linear]
-        call = self.of(program, self._marks(known, sum(active)))
-        given = [ct for ct in cts if ct is not None]
-        outs = iter(call(*sizes, *[values[i] for i in known], *given))
-        back: list[Any] = [None] * len(args)
         places = [i for i, is_linear in enumerate(linear) if is_linear]
-        for i, there in zip(places, mask, strict=True):
-            if there:
-                ct = next(outs)
-                shared = [k for k, over in enumerate(self.over) if not over[count + i]]
-                back[count + i] = reduce_sum(ct, shared) if shared else ct
+        places = [i for i, there in zip(places, mask, strict=True) if there]
+        call = self.of(program, self._marks(known, sum(active)))
+        levels = self.over
+        if self.rooms:  # what the innermost examples share is added up inside
+            *levels, over = self.over
+            summed = tuple([not over[count + i] for i in places])
+            call = dataclasses.replace(call, summed=summed if any(summed) else ())
+        given = [ct for ct in cts if ct is not None]
+        outs = call(*sizes, *[values[i] for i in known], *given)
+        back: list[Any] = [None] * len(args)
+        for i, ct in zip(places, outs, strict=True):
+            shared = [k for k, over in enumerate(levels) if not over[count + i]]
+            back[count + i] = reduce_sum(ct, shared) if shared else ct
         return back
+
+    def _repeated(self, cts: Sequence[Any]) -> list[Any]:
+        """The cotangents of sums, for each of what was added up."""
+        types = self._apart().infer()
+        axis = len(self.batch) - 1
+        return [
+            broadcast_in_dim(ct, t.shape, [d for d in range(t.ndim) if d != axis])
+            if added and ct is not None
+            else ct
+            for ct, added, t in zip(cts, self.summed, types, strict=True)
+        ]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The program for all examples where they share their sizes; else an axis more."""
@@ -196,6 +277,8 @@ class SizedCall(ControlFlow):
                 self.most,
                 (int(size), *self.batch),
                 (mapped, *self.over),
+                self.rooms,
+                self.summed,
             )
             return call(*values), (0,) * len(self.program.outputs)
         program, mask = vmap_program(self.program, size, mapped[count:])
@@ -208,6 +291,7 @@ class SizedCall(ControlFlow):
         outer = [v for v in variables_of(self.program) if v not in own]
         if not outer:
             return self(*args)
+        assert not self.rooms, "rows are for programs without sizes of others"
         call = SizedCall(
             self.program,
             (*self.variables, *outer),
@@ -216,3 +300,9 @@ class SizedCall(ControlFlow):
             tuple([(*o[:count], *[False] * len(outer), *o[count:]) for o in self.over]),
         )
         return call(*args[:count], *[at.values[v] for v in outer], *args[count:])
+
+
+def _of_sizes(equation: Equation) -> bool:
+    """Whether an operation has to do with sizes that vary."""
+    types = [a.type for a in (*equation.inputs, *equation.outputs)]
+    return any(map(varying, types)) or asks_for_sizes(equation.primitive)

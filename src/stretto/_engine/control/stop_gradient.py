@@ -26,8 +26,13 @@ class StopGradient(Primitive):
     padded = CARRIED
 
     light = True
+    same = True
     jvp = ZERO_DERIVATIVE
     transpose = NOT_LINEAR
+
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Each element is made of those in its place."""
+        return True
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's type."""

@@ -224,6 +224,8 @@ class Primitive(metaclass=_Interned):
     # What a pass over programs may do with it.
     splat: ClassVar[bool] = False
     """Whether it maps splats (arrays whose elements are all equal) to a splat, so literals fold."""
+    same: ClassVar[bool] = False
+    """Whether its output is its operand, but for derivatives."""
     mergeable: ClassVar[bool] = True
     """Whether two applications to the same operands may be replaced by one."""
     commutative: ClassVar[bool] = False
@@ -289,6 +291,18 @@ class Primitive(metaclass=_Interned):
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """See the class. By default the jvp rule; the caller separates the linear part."""
         return self.jvp(primals, tangents)
+
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Whether each row of the outputs is made of the same rows of operands, and of no others.
+
+        Asked where the outputs and some operands have a first axis of one size that varies, along
+        which the rows lie; the other operands have no rows. By default it is not known.
+        """
+        return False
+
+    def sums_rows(self, types: Sequence[ArrayType]) -> bool:
+        """Whether the output is the sum of what each row of the operands gives; see ``by_rows``."""
+        return False
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
         """Something simpler with the same bits: an operation and its operands, or an atom.

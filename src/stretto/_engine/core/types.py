@@ -28,6 +28,7 @@ __all__ = [
     "canonical_dtype",
     "default_dtype",
     "float0",
+    "has_rows",
     "inexact_dtype",
     "is_complex",
     "is_float0",
@@ -343,6 +344,11 @@ def _promote(
     if n.dtype is None:
         return default_dtype(n.weak), True
     return canonical_dtype(n.dtype), all_weak
+
+
+def has_rows(type: ArrayType) -> bool:
+    """Whether the size of the first axis varies."""
+    return type.shape[:1] != () and type.shape[0].__class__ is Size
 
 
 def bytes_of(type: ArrayType) -> int:

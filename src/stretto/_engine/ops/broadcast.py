@@ -15,7 +15,7 @@ from stretto._engine.core.integers import integers, sizes_of
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, repeated
-from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.core.types import ArrayType, has_rows, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.ops.layout import (
     Reshape,
@@ -45,6 +45,11 @@ class BroadcastInDim(Primitive):
     shape: tuple[int, ...]
     dims: tuple[int, ...]
     splat = True
+
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """The first axis stays the first, or comes anew."""
+        (x,) = types
+        return (0 in self.dims) == has_rows(x)
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The shape requested; each operand axis must have size 1 or fit."""
@@ -162,6 +167,14 @@ class ReduceSum(Primitive):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is left as it is."""
         return reduce_vmap(type(self), self.axes, args[0], axes[0])
+
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Sums along other axes."""
+        return 0 not in self.axes
+
+    def sums_rows(self, types: Sequence[ArrayType]) -> bool:
+        """Sums along the first axis."""
+        return 0 in self.axes
 
     def padded(self, at: Any, x: Any) -> Any:
         """Padding counts as 0."""

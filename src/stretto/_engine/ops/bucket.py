@@ -58,6 +58,8 @@ class Bucket:
         self.outs: Sequence[ArrayType] = ()
         self.done: set[str] = set()
         """What the rule being called did: "replaced" padding, "moved" by a size, "one by one"."""
+        self.zeros: dict[int, tuple[Any, Sequence[int]]] = {}
+        """By identity values whose padding counts as 0 in sums along these axes."""
         self._sizes: dict[Size, Any] = {}
         self._masks: dict[Any, Any] = {}
 
@@ -136,6 +138,13 @@ class Bucket:
         self, x: Any, type: ArrayType, element: Any, axes: Sequence[int] | None = None
     ) -> Any:
         """The carrier with this element in the place of padding along these axes."""
+        _, zero = self.zeros.get(id(x), (x, ()))
+        if element == 0:
+            wanted = varying(type) if axes is None else [a for a in varying(type) if a in axes]
+            if all([a in zero for a in wanted]):
+                return x
+            # Along all axes, so that sums along different ones share one selection.
+            axes = [a for a in varying(type) if a not in zero]
         mask = self.inside(type.shape, axes)
         if mask is None:
             return x

@@ -111,6 +111,10 @@ class Select(Primitive):
     light = True
     splat = True
 
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Each element is made of those in its place."""
+        return True
+
     def infer(self, condition: ArrayType, x: ArrayType, y: ArrayType) -> ArrayType:
         """The type of both choices."""
         if kind_of(condition.dtype) != "bool":

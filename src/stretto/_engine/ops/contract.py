@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Linear
-from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.types import ArrayType, array_type, has_rows
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import (
@@ -190,6 +190,17 @@ class DotGeneral(Bilinear):
             return op, len(shared[0]) + free_x.index(axis_x)
         assert axis_y is not None
         return op, len(shared[0]) + len(free_x) + free_y.index(axis_y)
+
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Rows times the same matrix, or each pair of rows by itself."""
+        x, y = map(has_rows, types)
+        if x and y:
+            return self.shared[0][:1] == self.shared[1][:1] == (0,)
+        return x and not self.shared[0] and 0 not in self.summed[0]
+
+    def sums_rows(self, types: Sequence[ArrayType]) -> bool:
+        """Products of columns of both."""
+        return (0, 0) in zip(*self.summed, strict=True) and all(map(has_rows, types))
 
     def padded(self, at: Any, x: Any, y: Any) -> Any:
         """Padding counts as 0 in both operands, so that no infinity meets it."""

@@ -40,6 +40,10 @@ class ConvertElementType(Primitive):
     weak: bool = False
     splat = True
 
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Each element is made of those in its place."""
+        return True
+
     def infer(self, x: ArrayType) -> ArrayType:
         """The same shape."""
         return array_type(x.shape, self.dtype, self.weak)

@@ -84,6 +84,10 @@ class Elementwise(Primitive, abstract=True):
     splat = True
     transpose = NOT_LINEAR
 
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Each element is made of those in its place."""
+        return True
+
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         derives = hasattr(cls, "partials") or cls.jvp is not Elementwise.jvp
         lowers = cls.op or cls.lower is not Elementwise.lower

@@ -77,6 +77,10 @@ class Reshape(Primitive):
         """The mapped axis goes first and stays."""
         return Reshape((size, *self.shape))(move_to_front(args[0], axes[0])), 0
 
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """The first axis stays."""
+        return types[0].ndim > 0 and types[0].shape[0] == self.shape[0]
+
     def padded(self, at: Any, x: Any) -> Any:
         """The same order where sizes vary in front alone; else the elements, one by one."""
         (type,), shape = at.types, at.shape(self.shape)
@@ -121,6 +125,10 @@ class Transpose(Primitive):
     light = True
     permutation: tuple[int, ...]
     splat = True
+
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """The first axis stays."""
+        return self.permutation[0] == 0
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's sizes, permuted."""

@@ -86,6 +86,10 @@ class Concatenate(Primitive):
         values, axis = align_mapped(size, args, axes)
         return Concatenate(self.axis + (axis <= self.axis))(*values), axis
 
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Along another axis."""
+        return self.axis != 0
+
     def padded(self, at: Any, *xs: Any) -> Any:
         """Each operand where those before it end, over their padding."""
         d, types = self.axis, at.types

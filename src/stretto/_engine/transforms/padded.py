@@ -21,9 +21,10 @@ from stretto._engine.core.sizes import Size, SizeVariable
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.bucket import Bucket
 from stretto._engine.ops.size_of import SizeOf
+from stretto._engine.transforms.below_greatest import below_greatest
 from stretto._engine.transforms.simplify import remembered
 
-__all__ = ["Note", "notes_of", "padded_program", "variables_of"]
+__all__ = ["Note", "Padding", "asks_for_sizes", "notes_of", "padded_program", "variables_of"]
 
 _SIZE = array_type((), np.dtype(np.int32))
 
@@ -70,7 +71,7 @@ def _padded(
     bounds = Bucket(most, {})
 
     def run(*args: Any) -> Any:
-        at = _Padding(most, dict(zip(variables, args, strict=False)))
+        at = Padding(most, dict(zip(variables, args, strict=False)))
         at.notes = notes
         return at.run(program, args[len(variables) :]), None
 
@@ -88,7 +89,7 @@ class Note(NamedTuple):
     done: frozenset[str]
 
 
-class _Padding(Bucket):
+class Padding(Bucket):
     """A bucket that can evaluate programs; with ``notes`` it writes down what rules do."""
 
     notes: list[Note] | None = None
@@ -103,13 +104,17 @@ class _Padding(Bucket):
             return known[atom]
 
         recorder = state.interpreter.recorder
+        below = below_greatest(program)
         for equation in program.equations:
             primitive: Any = equation.primitive
             values = [read(a) for a in equation.inputs]
             types = [a.type for a in equation.inputs]
             outs = [v.type for v in equation.outputs]
             with standing(recorder, equation.place):
-                if _asks(primitive) or _varies([*types, *outs]):
+                if equation.outputs[0] in below.differences:
+                    axes = below.differences[equation.outputs[0]]
+                    values[0] = self.filled(values[0], types[0], -np.inf, axes)
+                if asks_for_sizes(primitive) or _varies([*types, *outs]):
                     outer, self.types, self.outs = (self.types, self.outs), types, outs
                     self.done.clear()
                     result = primitive.padded(self, *values)
@@ -128,6 +133,8 @@ class _Padding(Bucket):
                         f"{expected}"
                     )
                 known[v] = value
+                if v in below.zeros:
+                    self.zeros[id(value)] = value, below.zeros[v]
         return [read(a) for a in program.outputs]
 
     def closed(self, program: Program) -> tuple[Program, list[Any]]:
@@ -140,7 +147,7 @@ class _Padding(Bucket):
         return fixed, [self.values[v] for v in variables]
 
 
-def _asks(primitive: Primitive) -> bool:
+def asks_for_sizes(primitive: Primitive) -> bool:
     """Whether sizes may vary inside, though they do not in its types."""
     return primitive.holds_programs or isinstance(primitive, SizeOf)
 

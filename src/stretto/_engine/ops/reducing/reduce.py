@@ -118,6 +118,10 @@ class Reduction(Primitive, abstract=True):
         """The mapped axis is left as it is."""
         return reduce_vmap(type(self), self.axes, args[0], axes[0])
 
+    def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
+        """Reductions along other axes."""
+        return 0 not in self.axes
+
     def padded(self, at: Any, x: Any) -> Any:
         """Padding counts as the identity."""
         return self(at.filled(x, at.types[0], self.identity(x.type.dtype), self.axes))
