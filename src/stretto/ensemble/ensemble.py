@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overloa
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.chunks import positive
-from stretto._engine.core import tree
 from stretto._engine.core.config import config
-from stretto._engine.core.lazy import LazyMethod, LazyModule
+from stretto._engine.core.lazy import LazyMethod, LazyModule, shown
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto.ensemble.grouping import groups_of, in_mode, joined
 from stretto.ensemble.groups import M_co, Member, call_module
@@ -54,6 +53,7 @@ ModuleT = TypeVar("ModuleT", bound=Module)
 R = TypeVar("R")
 
 
+@shown("stretto.ensemble.showing", "card_of", "text_of")
 class Ensemble(MemberSequence[M_co]):
     """Members run, trained and measured as one program.
 
@@ -494,15 +494,3 @@ class Ensemble(MemberSequence[M_co]):
         layout, arrays = files.read(path, like._layout, like._arrays)
         loaded: Any = cls._of(layout, arrays)
         return loaded
-
-    def __repr__(self) -> str:
-        lines = [f"Ensemble of {len(self)} members"]
-        for group in self._layout.groups:
-            params = tree.unflatten(group.structure, group.names)
-            kind = params._get_name() if isinstance(params, Module) else type(params).__name__
-            if group.function is not call_module:
-                kind = getattr(group.function, "__name__", "a function")
-            once = sum(group.shared)
-            note = f", {once} of {len(group.names)} arrays shared" if once else ""
-            lines.append(f"  {group.size} × {kind}: {len(group.names)} arrays each{note}")
-        return "\n".join(lines)
