@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpack, overload
 
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.chunks import positive
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import LazyMethod, LazyModule, shown
+from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto.ensemble.grouping import groups_of, in_mode, joined
 from stretto.ensemble.groups import M_co, Member, call_module
@@ -369,6 +370,14 @@ class Ensemble(MemberSequence[M_co]):
         return out, self._of(layout, after)
 
     # PyTorch, devices and training
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what to write for a name that there is elsewhere, but not here."""
+            words = f"{type(self).__name__!r} object has no attribute {name!r}"
+            words += f": {ENSEMBLES[name]}" if name in ENSEMBLES else ""
+            raise AttributeError(words, name=name, obj=self)
 
     if TYPE_CHECKING:
         from_torch = staticmethod(_from_torch)
