@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from stretto._engine.core.showing.card import Card, Item, Line, pruned
+from stretto._engine.core.showing.pictures import INK
 
 __all__ = ["MOST", "escaped", "html_of"]
 
@@ -21,7 +22,7 @@ MOST = 600
 _LONGEST = 2000
 """The most characters of one piece of text."""
 
-# The two colours are legible on white and on black; everything else is the page's own.
+# One colour is legible on white and on black; everything else is the page's own.
 _STYLE = """
 .stretto{font:13px/1.45 var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace)}
 .stretto details{margin-left:1.2em}.stretto>details{margin-left:0}
@@ -29,10 +30,10 @@ _STYLE = """
 .stretto .leaf{margin-left:1.2em}.stretto>.leaf{margin-left:0}
 .stretto pre{margin:0 0 0 1.2em;padding:0;background:none;color:inherit;font:inherit;
 white-space:pre;overflow-x:auto}
-.stretto b{font-weight:600}.stretto .quiet{opacity:.65}.stretto .op{color:#3584c4}
+.stretto b{font-weight:600}.stretto .quiet{opacity:.65}.stretto .op{color:INK}
 .stretto figure{margin:4px 0 4px 1.2em}.stretto svg,.stretto img{display:block;max-width:100%}
-.stretto img{image-rendering:pixelated}.stretto svg{color:#3584c4}
-"""
+.stretto img{image-rendering:pixelated}
+""".replace("INK", INK)
 
 
 def html_of(card: Card) -> str:

@@ -12,7 +12,10 @@ import zlib
 
 import numpy as np
 
-__all__ = ["bars", "curve", "matrix", "sketch"]
+__all__ = ["INK", "bars", "curve", "matrix", "sketch"]
+
+INK = "#3584c4"
+"""A colour that is legible on white and on black."""
 
 _WIDTH, _HEIGHT = 240, 48
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -40,8 +43,7 @@ def curve(values: np.ndarray) -> str:
             path += f"M{x:.1f} {y:.1f}h0" if is_start else f"L{x:.1f} {y:.1f}"
         is_start = not here
     return _svg(
-        f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5" '
-        f'stroke-linecap="round"/>'
+        f'<path d="{path}" fill="none" stroke="{INK}" stroke-width="2" stroke-linecap="round"/>'
     )
 
 
@@ -59,7 +61,7 @@ def bars(values: np.ndarray, count: int = 40) -> str:
             if top
         ]
     )
-    return _svg(f'<path d="{path}" fill="currentColor"/>')
+    return _svg(f'<path d="{path}" fill="{INK}"/>')
 
 
 def sketch(values: np.ndarray, count: int = 24) -> str:
