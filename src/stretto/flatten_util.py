@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.types import is_complex, promote
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.comparison import full
@@ -30,6 +31,7 @@ __all__ = ["Unravel", "ravel_pytree"]
 _FLOAT32 = np.dtype(np.float32)
 
 
+@brief
 @dataclasses.dataclass(frozen=True)
 class Unravel:
     """The way back from a line of numbers to a tree; equal and hashable, so it can be static.

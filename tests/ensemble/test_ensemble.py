@@ -205,7 +205,9 @@ def test_replace():
 def test_repr():
     ensemble = st.Ensemble(mlps(5, 3, 5))
     assert repr(ensemble) == (
-        "Ensemble of 3 members\n  2 × Sequential: 4 arrays each\n  1 × Sequential: 4 arrays each"
+        "Ensemble of 3 members\n"
+        "  2 × Sequential: 4 arrays each, 37 numbers\n"
+        "  1 × Sequential: 4 arrays each, 23 numbers"
     )
     assert "2 × product: 2 arrays each" in repr(st.Ensemble(product, trees(2)))
 

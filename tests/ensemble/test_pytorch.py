@@ -98,7 +98,8 @@ def test_each_member_gives_what_pytorch_gives(modules, imported):
     assert [len(group) for group in imported.groups] == [2, 1, 1, 1]
     np.testing.assert_allclose(imported(X), theirs(modules), rtol=2e-5, atol=2e-6)
     np.testing.assert_allclose(imported(X[:5]), theirs(modules, X[:5]), rtol=2e-5, atol=2e-6)
-    assert "2 × Sequential: 9 arrays each\n  1 × Convolutional: 9 arrays" in repr(imported)
+    kinds = [line.split(":")[0] for line in repr(imported).split("\n")[1:3]]
+    assert kinds == ["  2 × Sequential", "  1 × Convolutional"]
     for member, module in zip(imported, modules, strict=True):
         assert set(member.state_dict()) == set(module.state_dict())
     assert not any(module.training for module in modules)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, Tree
@@ -22,6 +23,7 @@ from stretto.tree.sums import of_column, widened
 __all__ = ["EMA", "SWA", "AverageState"]
 
 
+@brief
 @register_dataclass
 @dataclasses.dataclass(frozen=True)
 class AverageState:

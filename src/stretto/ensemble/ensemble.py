@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpack, overload
 
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.chunks import positive
-from stretto._engine.core import tree
 from stretto._engine.core.config import config
-from stretto._engine.core.lazy import LazyMethod, LazyModule
+from stretto._engine.core.lazy import LazyMethod, LazyModule, shown
+from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto.ensemble.grouping import groups_of, in_mode, joined
 from stretto.ensemble.groups import M_co, Member, call_module
@@ -54,6 +54,7 @@ ModuleT = TypeVar("ModuleT", bound=Module)
 R = TypeVar("R")
 
 
+@shown("stretto.ensemble.showing", "card_of", "text_of")
 class Ensemble(MemberSequence[M_co]):
     """Members run, trained and measured as one program.
 
@@ -370,6 +371,14 @@ class Ensemble(MemberSequence[M_co]):
 
     # PyTorch, devices and training
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what to write for a name that there is elsewhere, but not here."""
+            words = f"{type(self).__name__!r} object has no attribute {name!r}"
+            words += f": {ENSEMBLES[name]}" if name in ENSEMBLES else ""
+            raise AttributeError(words, name=name, obj=self)
+
     if TYPE_CHECKING:
         from_torch = staticmethod(_from_torch)
         shard = _shard
@@ -494,15 +503,3 @@ class Ensemble(MemberSequence[M_co]):
         layout, arrays = files.read(path, like._layout, like._arrays)
         loaded: Any = cls._of(layout, arrays)
         return loaded
-
-    def __repr__(self) -> str:
-        lines = [f"Ensemble of {len(self)} members"]
-        for group in self._layout.groups:
-            params = tree.unflatten(group.structure, group.names)
-            kind = params._get_name() if isinstance(params, Module) else type(params).__name__
-            if group.function is not call_module:
-                kind = getattr(group.function, "__name__", "a function")
-            once = sum(group.shared)
-            note = f", {once} of {len(group.names)} arrays shared" if once else ""
-            lines.append(f"  {group.size} × {kind}: {len(group.names)} arrays each{note}")
-        return "\n".join(lines)

@@ -17,6 +17,7 @@ from stretto._engine.api.explaining import explain
 from stretto._engine.api.jit import Jitted
 from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.config import config
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.program import Program
 from stretto._engine.plan.mapped import Mapped
 from stretto._engine.plan.members import Decision
@@ -27,6 +28,7 @@ __all__ = ["Explanation", "explained"]
 _ROUNDS = 5
 
 
+@shown("stretto._engine.api.showing", "card_of_report", "text_of_report")
 @dataclasses.dataclass(frozen=True)
 class Explanation:
     """The choices for each product and convolution, and the cost of the whole.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core import tree
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.tied import Ties, retied, untied
 
@@ -33,6 +34,7 @@ def call_module(module: Callable[..., Any], *args: Any, **kwargs: Any) -> Tree:
     return module(*args, **kwargs)
 
 
+@shown("stretto.ensemble.showing", "card_of_member", "member_text")
 class Member:
     """One member of an ensemble of functions: its parameters, and a call of the function on them.
 
@@ -48,9 +50,6 @@ class Member:
     def __call__(self, *args: Any, **kwargs: Any) -> Tree:
         """The function of the parameters and these arguments."""
         return self.function(self.params, *args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"Member({getattr(self.function, '__name__', self.function)}, {self.params!r})"
 
 
 tree.register_attributes(

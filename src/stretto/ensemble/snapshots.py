@@ -10,6 +10,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.control.cond import cond
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import flatten, map, register_dataclass, unflatten
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.convert import convert
@@ -19,6 +20,7 @@ from stretto.tree.members import Alike
 __all__ = ["SnapshotState", "Snapshots"]
 
 
+@brief
 @register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SnapshotState:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from stretto import tree
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import leaves, unflatten
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Tree
@@ -83,6 +84,7 @@ def _note(member: Tree, kept: list[Any]) -> None:
         kept.append(None if is_inexact(x.dtype) else leaf)
 
 
+@brief
 class Soup(NamedTuple, Generic[T]):
     """What ``greedy_soup`` found."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree as trees
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.core.typing import ArrayLike, Key, Tree
@@ -24,6 +25,7 @@ from stretto.random.keys import split
 __all__ = ["SWAG", "SWAGState"]
 
 
+@brief
 @register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SWAGState:

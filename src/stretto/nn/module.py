@@ -17,6 +17,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.lazy import LazyModule, shown
 from stretto._engine.core.migration import MODULES, class_of, explain_call, is_pytorch
 from stretto._engine.core.types import as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
@@ -25,6 +26,11 @@ from stretto.nn import updating
 from stretto.nn.layout import clone, flatten, unflatten
 from stretto.nn.module_tree import ModuleTree
 from stretto.nn.parameter import Parameter, as_fixed
+
+if TYPE_CHECKING:
+    from stretto.nn import showing
+else:
+    showing = LazyModule("stretto.nn.showing")
 
 __all__ = ["Module"]
 
@@ -41,6 +47,7 @@ class _Forward(Protocol[_P, _R_co]):
         ...
 
 
+@shown("stretto.nn.showing", "card_of", "brief_text")
 class Module(ModuleTree):
     """The base class of models and layers.
 
@@ -444,16 +451,8 @@ class Module(ModuleTree):
     def _get_name(self) -> str:
         return type(self).__name__
 
-    def __repr__(self) -> str:
-        lines = []
-        for name, module in self.named_children():
-            inner = repr(module).replace("\n", "\n  ")
-            lines.append(f"  ({name}): {inner}")
-        extra, name = self.extra_repr(), self._get_name()
-        if not lines:
-            return f"{name}({extra})"
-        first = [f"  {extra}"] if extra else []
-        return "\n".join([f"{name}(", *first, *lines, ")"])
+    def __str__(self) -> str:
+        return showing.text_of(self)
 
     def __copy__(self: _M) -> _M:
         return clone(self, {}, deep=False)

@@ -14,6 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import eval_shape
 from stretto._engine.control.cond import cond
 from stretto._engine.core import tree
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto.optim.base import (
     GradientTransformation,
@@ -37,6 +38,7 @@ SkipRule = Callable[[Tree, Array, Tree], tuple[Array, Tree]]
 """From updates, number of updates of the parameters so far, and parameters, to (skip?, state)."""
 
 
+@brief
 class MultiStepsState(NamedTuple):
     """Where a ``MultiSteps`` is: counts, the state within, and gradients so far.
 

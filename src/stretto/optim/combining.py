@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Tree
 from stretto.optim.base import (
     GradientTransformation,
@@ -21,6 +22,7 @@ from stretto.optim.naming import caller_of, making
 __all__ = ["PartitionState", "chain", "multi_transform", "named_chain"]
 
 
+@brief
 class PartitionState(NamedTuple):
     """``inner_states``, the state of each group's transformation, by its label."""
 

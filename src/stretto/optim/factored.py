@@ -14,6 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.api.arguments import values_of_tree
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, Shape, Tree
 from stretto._engine.ops.convert import convert
@@ -34,6 +35,7 @@ from stretto.optim.naming import caller_of
 __all__ = ["FactoredState", "scale_by_factored_rms"]
 
 
+@brief
 class FactoredState(NamedTuple):
     """``count``, the updates done, int32, and mean squares: a single zero where not used.
 

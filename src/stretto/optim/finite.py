@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, Tree
 from stretto.optim.base import (
     GradientTransformation,
@@ -20,6 +21,7 @@ from stretto.optim.leaves import all_finite, check, chosen, first_count, safe_in
 __all__ = ["ApplyIfFiniteState", "apply_if_finite"]
 
 
+@brief
 class ApplyIfFiniteState(NamedTuple):
     """How many updates were not finite, and the state of the transformation within.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.types import default_dtype, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
@@ -28,12 +29,14 @@ from stretto.optim.leaves import first_count, safe_increment
 __all__ = ["InjectStatefulHyperparamsState", "ScheduleState", "inject_hyperparams"]
 
 
+@brief
 class ScheduleState(NamedTuple):
     """``count``, how often a schedule was asked, int32."""
 
     count: Array
 
 
+@brief
 class InjectStatefulHyperparamsState(NamedTuple):
     """The hyperparameters, and the state of the transformation that they belong to.
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Tree
 from stretto.optim.base import (
     GradientTransformation,
@@ -24,6 +25,7 @@ from stretto.optim.naming import caller_of
 __all__ = ["MaskedState", "masked"]
 
 
+@brief
 class MaskedState(NamedTuple):
     """``inner_state``, the inner transformation's, for the leaves that the mask lets pass."""
 

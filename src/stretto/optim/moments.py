@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import stretto.numpy as snp
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, DTypeLike, Tree
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 
+@brief
 class ScaleByAdamState(NamedTuple):
     """``count``, the updates done, int32; ``mu``, means of gradients; ``nu``, means of squares."""
 
@@ -48,6 +50,7 @@ class ScaleByAdamState(NamedTuple):
     nu: Tree
 
 
+@brief
 class ScaleByAmsgradState(NamedTuple):
     """Adam's ``count``, ``mu`` and ``nu``; ``nu_max``, the largest means of squares so far."""
 
@@ -57,6 +60,7 @@ class ScaleByAmsgradState(NamedTuple):
     nu_max: Tree
 
 
+@brief
 class ScaleByBeliefState(NamedTuple):
     """``count``, ``mu`` as Adam's; ``nu``, the means of squared surprises."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import stretto.numpy as snp
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, DTypeLike, Tree
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
@@ -26,12 +27,14 @@ from stretto.optim.naming import caller_of
 __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion", "trace"]
 
 
+@brief
 class TraceState(NamedTuple):
     """``trace``, the decayed sum of the updates."""
 
     trace: Tree
 
 
+@brief
 class EmaState(NamedTuple):
     """``count``, the updates done, int32; ``ema``, their exponential mean, before correction."""
 
@@ -39,6 +42,7 @@ class EmaState(NamedTuple):
     ema: Tree
 
 
+@brief
 class ScaleByLionState(NamedTuple):
     """``count``, the updates done, int32; ``mu``, the momentum."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import stretto.numpy as snp
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.powers import rsqrt
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
@@ -37,12 +38,14 @@ __all__ = [
 ]
 
 
+@brief
 class ScaleByRmsState(NamedTuple):
     """``nu``, the means of squares."""
 
     nu: Tree
 
 
+@brief
 class ScaleByRmsWithCountState(NamedTuple):
     """``count``, the updates done, int32; ``nu``, the means of squares."""
 
@@ -50,6 +53,7 @@ class ScaleByRmsWithCountState(NamedTuple):
     nu: Tree
 
 
+@brief
 class ScaleByRStdDevState(NamedTuple):
     """``mu``, the means; ``nu``, the means of squares."""
 
@@ -57,6 +61,7 @@ class ScaleByRStdDevState(NamedTuple):
     nu: Tree
 
 
+@brief
 class ScaleByRStdDevWithCountState(NamedTuple):
     """``count``, the updates done, int32; ``mu``, means; ``nu``, means of squares."""
 
@@ -65,12 +70,14 @@ class ScaleByRStdDevWithCountState(NamedTuple):
     nu: Tree
 
 
+@brief
 class ScaleByRssState(NamedTuple):
     """``sum_of_squares``, the sums of squares."""
 
     sum_of_squares: Tree
 
 
+@brief
 class ScaleByAdaDeltaState(NamedTuple):
     """``e_g``, the means of squared gradients; ``e_x``, of squared updates."""
 

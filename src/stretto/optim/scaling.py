@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto.optim.base import (
     EmptyState,
@@ -45,18 +46,21 @@ __all__ = [
 ]
 
 
+@brief
 class ScaleByScheduleState(NamedTuple):
     """``count``, the updates done, int32."""
 
     count: Array
 
 
+@brief
 class WeightDecaySchedule(NamedTuple):
     """``count``, the updates done, int32."""
 
     count: Array
 
 
+@brief
 class AddNoiseState(NamedTuple):
     """``count``, the updates done, int32; ``rng_key``, the next noise's key, uint32[2]."""
 

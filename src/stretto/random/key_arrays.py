@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.layout import canonical_axis
 from stretto.dtypes import prng_key
@@ -66,6 +67,7 @@ class KeyDtype:
         return KeyDtype, (self.implementation,)
 
 
+@shown("stretto.random.showing", "card_of", "text_of")
 class KeyArray:
     """Keys of one implementation, in an array; immutable.
 
@@ -193,9 +195,6 @@ class KeyArray:
             "a typed key is not an array of numbers: random.key_data(keys) gives its words; to "
             "stack or reshape keys use st.stack([...]), st.tree.map or the methods of the key array"
         )
-
-    def __repr__(self) -> str:
-        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{self._words}"
 
     @property
     def at(self) -> _At:

@@ -6,11 +6,12 @@ import sys
 import threading
 import types
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 import stretto.nn.init
-from stretto._engine.core.lazy import LazyMethod, LazyModule, imports_on_demand, no_attribute
+from stretto._engine.core.lazy import LazyMethod, LazyModule, imports_on_demand, no_attribute, shown
 
 INIT = """
 from stretto._engine.core.lazy import imports_on_demand
@@ -179,3 +180,24 @@ def test_a_plain_module_says_what_to_write():
         stretto.nn.init.twos  # noqa: B018
     with pytest.raises(AttributeError, match=r"module 'builtins' has no attribute 'cat'$"):
         no_attribute("builtins")("cat")
+
+
+def test_a_class_is_shown_by_a_card_of_another_module(package):
+    (Path(package.__path__[0]) / "cards.py").write_text(
+        "from stretto._engine.core.showing.card import Card\n"
+        "def card_of(x): return Card(f'<{x.name}>')\n"
+        "def text_of(x): return f'Drawing {x.name}'\n"
+    )
+
+    @shown("shapes.cards", "card_of", "text_of")
+    class Drawing:
+        name = "ring"
+
+    @shown("shapes.cards", "card_of")
+    class Plain(Drawing):
+        __repr__ = object.__repr__
+
+    assert "shapes.cards" not in sys.modules
+    assert repr(Drawing()) == "Drawing ring" and repr(Plain()).startswith("<")
+    assert "&lt;ring&gt;" in Drawing()._repr_html_()
+    assert Drawing().__rich__().label.plain == "<ring>"

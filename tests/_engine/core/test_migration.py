@@ -1,5 +1,7 @@
 """What is said of PyTorch's names is true: each replacement runs, and gives what PyTorch gives."""
 
+import copy
+import pickle
 import re
 
 import numpy as np
@@ -8,7 +10,14 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn, optim
-from stretto._engine.core.migration import ARRAYS, FUNCTIONS, KEYWORDS, MODULES, OPTIMIZERS
+from stretto._engine.core.migration import (
+    ARRAYS,
+    ENSEMBLES,
+    FUNCTIONS,
+    KEYWORDS,
+    MODULES,
+    OPTIMIZERS,
+)
 
 X = np.array([[0.1, 0.7, 0.4], [0.9, 0.2, 0.6], [0.3, 0.8, 0.5]], np.float32)
 ARGUMENTS = {
@@ -78,6 +87,7 @@ CALLS = {
     "pow pow_": "(exponent)",
     "matmul mm": "(mat2)",
     "mv": "(vec)",
+    "addmm": "(mat1, mat2)",
     "clamp clamp_ clip_": "(min, max)",
     "lerp": "(end, weight)",
     "quantile": "(q)",
@@ -89,10 +99,13 @@ CALLS = {
 
 ALIKE = {
     "bmm": "of three axes",
+    "outer ger": "of one axis",
+    "append aval device_buffer": "not PyTorch's",
     "bincount": "of integers",
     "new_empty bernoulli multinomial normal_ uniform_": "random, or undefined",
     "H is_cuda grad grad_fn requires_grad is_leaf": "no method",
-    "to cpu cuda numpy get_device backward requires_grad_ retain_grad": "another kind of thing",
+    "to cpu cuda numpy get_device backward requires_grad_ retain_grad register_hook data_ptr "
+    "is_contiguous": "another kind of thing",
     "is_complex is_floating_point numel nelement dim ndimension element_size": "a Python value",
 }
 """The methods whose results are not compared below, and why."""
@@ -129,6 +142,7 @@ def namespace():
         "model": model,
         "models": [model, model],
         "params": params,
+        "ensemble": st.Ensemble([model, model]),
         "grads": params,
         "optimizer": optimizer,
         "state": optimizer.init(params),
@@ -213,6 +227,10 @@ def test_names_of_other_packages():
         (st, "stack_module_state", "st.func.stack_module_state"),
         (optim, "grad", "st.grad"),
         (st, "inv", "snp.linalg.inv"),
+        (st, "scan", "st.lax.scan"),
+        (st.lax, "zeros", "snp.zeros"),
+        (st, "EMA", "st.ensemble.EMA"),
+        (nn.functional, "one_hot", "nn.one_hot"),
     ]:
         with pytest.raises(AttributeError, match=rf"'{name}': use `{re.escape(instead)}`$"):
             getattr(package, name)
@@ -238,6 +256,43 @@ def test_optimizers(name):
         getattr(optim.adam(0.1), name)
     assert OPTIMIZERS[name] in str(error.value)
     assert replaced(OPTIMIZERS[name], name) is not None
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_ensembles(name):
+    class Own(st.Ensemble):
+        """With an attribute of its own of this name."""
+
+    ensemble = st.Ensemble([nn.Linear(2, 2, key=st.random.key(0))])
+    with pytest.raises(AttributeError, match=f"'Ensemble' object has no attribute '{name}': ") as e:
+        getattr(ensemble, name)
+    assert ENSEMBLES[name] in str(e.value) and not hasattr(ensemble, name)
+    assert e.value.name == name and e.value.obj is ensemble and name not in dir(ensemble)
+    assert replaced(ENSEMBLES[name], name) is not None
+    own = Own(list(ensemble))
+    setattr(own, name, 1)
+    assert getattr(own, name) == 1
+
+
+def test_ensembles_lack_other_names():
+    ensemble = st.Ensemble([nn.Linear(2, 2, key=st.random.key(0))])
+    with pytest.raises(AttributeError, match=r"'Ensemble' object has no attribute 'nowhere'$"):
+        ensemble.nowhere  # noqa: B018
+    assert len(copy.deepcopy(ensemble)) == len(pickle.loads(pickle.dumps(ensemble))) == 1
+
+
+def test_what_is_looked_for_is_not_there():
+    """So that ``hasattr`` tells libraries of one kind from those of another."""
+    for x, table in (
+        (nn.Linear(2, 2, key=st.random.key(0)), MODULES),
+        (optim.adam(0.1), OPTIMIZERS),
+    ):
+        assert not any(hasattr(x, name) for name in table)
+
+
+def test_keywords_of_flatten():
+    with pytest.raises(TypeError, match=r"use `x\.reshape\(\*x\.shape\[:start_dim\], -1\)`"):
+        st.jit(lambda x: x.flatten(start_dim=1))(snp.array(X))
 
 
 def test_a_frozen_parameter_stays():

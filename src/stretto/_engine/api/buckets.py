@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from stretto._engine.core.integers import count
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.sizes import Size, size_variable
 
 __all__ = ["Buckets", "dynamic_size"]
@@ -18,6 +19,7 @@ _MULTIPLE = 8
 """Sizes of buckets are multiples of this: kernels go through so many elements at once."""
 
 
+@shown("stretto._engine.api.showing", "card_of_buckets")
 class Buckets:
     """The sizes that axes whose size varies are padded to, each greater than the one before.
 

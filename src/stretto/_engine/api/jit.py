@@ -37,7 +37,7 @@ from stretto._engine.core.config import config, settings
 from stretto._engine.core.forks import in_child
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer, state
-from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.lazy import LazyModule, shown
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record
 from stretto._engine.core.weak import WeakTable
@@ -68,6 +68,7 @@ _RECORDS = 8
 """The most fingerprints of one signature: they also differ by the order of dictionaries."""
 
 
+@shown("stretto._engine.api.showing", "card_of_jitted")
 class Jitted(Dispatcher, Generic[P, R_co]):
     """A compiled function: made by ``jit``, called like the function it was made from."""
 

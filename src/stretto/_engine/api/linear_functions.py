@@ -114,6 +114,10 @@ def _same(program: Program) -> Any:
     return program if own else form(program)
 
 
+_MOST = 8
+"""The most types of arguments that are printed."""
+
+
 class _LinearFunction:
     """A linear function: its residuals, and the rest."""
 
@@ -132,8 +136,9 @@ class _LinearFunction:
         return cls(_Linear(flat, structure, values, outs, map), map.residuals)
 
     def __repr__(self) -> str:
-        types = ", ".join(map(repr, self._linear.types))
-        return f"<{self._what} of {self._linear.name} at {types}>"
+        types = [repr(type) for type in self._linear.types]
+        more = f", and {len(types) - _MOST} more" if len(types) > _MOST else ""
+        return f"<{self._what} of {self._linear.name} at {', '.join(types[:_MOST])}{more}>"
 
 
 def _is_node(cls: Any) -> Any:

@@ -16,6 +16,7 @@ from stretto._engine.api.lengths import RAGGED, same_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, as_value, constant
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.types import is_float0, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim
@@ -33,6 +34,7 @@ __all__ = ["Ragged", "as_read", "is_ragged", "ragged", "room_for", "rows_at"]
 _INT32 = np.dtype(np.int32)
 
 
+@shown("stretto._engine.api.showing", "card_of_ragged")
 class Ragged:
     """Arrays of one dtype that differ along their first axis, made by ``ragged``.
 

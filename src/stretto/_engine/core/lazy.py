@@ -1,7 +1,8 @@
 """What is loaded when first used, because loading it costs more than most programs need.
 
 Layer 1 (core). ``LazyModule`` stands for a module inside another, ``LazyMethod`` for a method of a
-class; ``imports_on_demand`` makes the imports of a package wait until their names are asked for.
+class; ``shown`` gives a class the methods by which notebooks and rich show its objects;
+``imports_on_demand`` makes the imports of a package wait until their names are asked for.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-__all__ = ["LazyMethod", "LazyModule", "imports_on_demand", "no_attribute"]
+__all__ = ["LazyMethod", "LazyModule", "brief", "imports_on_demand", "no_attribute", "shown"]
+
+C = TypeVar("C", bound=type)
 
 
 class LazyModule:
@@ -55,6 +58,44 @@ class LazyMethod:
         function = getattr(importlib.import_module(self._home), self._function)
         setattr(self._owner, self._name, function)
         return function if instance is None else function.__get__(instance, owner)
+
+
+def shown(home: str, card: str, text: str | None = None) -> Callable[[C], C]:
+    """Decorate a class whose objects notebooks and rich show by a card; see ``core/showing``.
+
+    ``card`` is the function of the module ``home`` that makes the card of an object. ``text`` is
+    the one that makes its ``repr``, where that is not the class's own.
+
+    >>> import stretto as st
+    >>> print(st.make_graph(lambda x: x + 1)(1.0)._repr_html_())  # doctest: +ELLIPSIS
+    <div class="stretto"><style>...<b>Program function</b> ...
+    """
+
+    def _repr_html_(self: Any) -> str:
+        return _html.html_of(getattr(importlib.import_module(home), card)(self))
+
+    def __rich__(self: Any) -> Any:
+        return _terminal.renderable_of(getattr(importlib.import_module(home), card)(self))
+
+    def __repr__(self: Any) -> str:
+        assert text is not None
+        return getattr(importlib.import_module(home), text)(self)
+
+    methods = [_repr_html_, __rich__] + ([] if text is None else [__repr__])
+
+    def decorate(cls: C) -> C:
+        for method in methods:
+            setattr(cls, method.__name__, method)
+        return cls
+
+    return decorate
+
+
+_html = LazyModule("stretto._engine.core.showing.html")
+_terminal = LazyModule("stretto._engine.core.showing.terminal")
+
+brief = shown("stretto._engine.core.showing.trees", "card_of", "text_of")
+"""Decorates a class of named fields with trees of arrays, whose ``repr`` is short."""
 
 
 @contextmanager

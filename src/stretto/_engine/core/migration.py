@@ -1,9 +1,9 @@
-"""What users of PyTorch type that is called otherwise here, and what to write instead.
+"""What users of PyTorch and JAX type that is called otherwise here, and what to write instead.
 
 Layer 1 (core). The words of errors: ``numpy/immutable`` gives arrays the names of ``ARRAYS``,
 ``optim/base`` optimisers those of ``OPTIMIZERS``; ``nn/module`` looks up names in ``MODULES``,
-``lazy`` those of packages, and ``boundary`` keywords. A test runs each entry, beside PyTorch where
-that is installed. Next, read ``lazy``.
+``ensemble/ensemble`` in ``ENSEMBLES``, ``lazy`` those of packages, and ``boundary`` keywords. A
+test runs each entry, beside PyTorch where that is installed. Next, read ``lazy``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 __all__ = [
     "ARRAYS",
+    "ENSEMBLES",
     "FUNCTIONS",
     "KEYWORDS",
     "MODULES",
@@ -62,7 +63,8 @@ ARRAYS = _by_name(
         "expand": "snp.broadcast_to(x, size)",
         "expand_as": "snp.broadcast_to(x, other.shape)",
         "reshape_as view_as": "x.reshape(other.shape)",
-        "contiguous": "use `x`: the layout of arrays is not for programs to see",
+        "contiguous is_contiguous": "use `x`: the layout of arrays is not for programs to see",
+        "data_ptr": "numpy.asarray(x).ctypes.data",
         "unbind": "snp.unstack(x, axis=dim)",
         "split": "snp.split(x, range(split_size, x.shape[dim], split_size), dim)",
         "chunk": "snp.array_split(x, chunks, dim)",
@@ -94,7 +96,9 @@ ARRAYS = _by_name(
         "is_cuda get_device": "x.device",
         "clone": "use `x`: arrays never change, so that none needs a copy",
         # Gradients
-        "grad grad_fn backward requires_grad requires_grad_ is_leaf retain_grad": _GRADIENT,
+        "grad grad_fn backward requires_grad requires_grad_ is_leaf retain_grad register_hook": (
+            _GRADIENT
+        ),
         "detach": "st.lax.stop_gradient(x)",
         "detach_": "x = st.lax.stop_gradient(x)",
         # Elements
@@ -131,6 +135,8 @@ ARRAYS = _by_name(
         "allclose isclose maximum minimum fmod remainder": "snp.{name}(x, other)",
         "matmul mm bmm": "x @ mat2",
         "mv": "x @ vec",
+        "addmm": "x + mat1 @ mat2",
+        "outer ger": "snp.outer(x, other)",
         "clamp": "x.clip(min, max)",
         "abs exp expm1 log log10 log1p log2 sqrt square reciprocal sign": "snp.{name}(x)",
         "sin cos tan asin acos atan sinh cosh tanh asinh atanh": "snp.{name}(x)",
@@ -175,6 +181,10 @@ ARRAYS = _by_name(
         "sigmoid_ relu_": "x = nn.functional.{stem}(x)",
         "index_add_": "use `x = x.at[indices].add(source)` for dim 0, `x.at[:, indices]` for dim 1",
         "index_fill_": "use `x = x.at[indices].set(value)` for dim 0, `x.at[:, indices]` for dim 1",
+        # Lists, and arrays of JAX
+        "append": "x = snp.append(x, value)",
+        "aval": "st.ShapeDtypeStruct(x.shape, x.dtype)",
+        "device_buffer": "use `x` itself, or `numpy.asarray(x)`",
     }
 )
 """By the tensor's attribute or method; ``x`` is the array, other names are PyTorch's arguments."""
@@ -194,9 +204,31 @@ MODULES = _by_name(
         "requires_grad_": "use `optim.chain(optimizer, optim.masked(optim.set_to_zero(), frozen))` "
         "with a tree of booleans, frozen",
         "compile": "use `st.jit(lambda model, x: model(x))`",
+        "share_memory": "leave it out: the arrays of `model` never change, and threads share them",
+        "register_forward_hook register_forward_pre_hook register_full_backward_hook": (
+            "define a class whose method forward calls `model(x)`, and does the rest"
+        ),
+        "get_parameter": "dict(model.named_parameters())",
+        "get_buffer": "dict(model.named_buffers())",
+        "params variables": "dict(model.named_parameters())",
+        "init": "leave it out: `nn.Linear(3, 3, key=key)` has its parameters at once",
+        "tabulate summary": "str(model)",
     }
 )
-"""By the attribute or method of PyTorch's ``nn.Module``."""
+"""By the attribute or method of PyTorch's ``nn.Module``, and of some of Flax's and Keras's."""
+
+ENSEMBLES = _by_name(
+    {
+        "members models": "list(ensemble)",
+        "parameters named_parameters params": "ensemble.state_dict()",
+        "predict forward apply": "ensemble(x)",
+        "compile jit": "use `ensemble(x)`: a call is one compiled program",
+        "to cuda cpu": "st.device_put(ensemble, device)",
+        "size": "len(ensemble)",
+        "zero_grad": "leave it out: `st.grad(loss)(ensemble)` gives new gradients at each call",
+    }
+)
+"""By what is looked for in an ensemble."""
 
 _STEP = (
     "use `updates, state = optimizer.update(grads, state, params)`, then "
@@ -269,6 +301,28 @@ FUNCTIONS = _by_name(
         "std": "snp.std(x, ddof=1)",
         "var": "snp.var(x, ddof=1)",
         "float": "snp.float32",
+        "int": "snp.int32",
+        "is_tensor": "isinstance(x, st.Array)",
+        "Size": "use `x.shape`, a tuple",
+        "in1d": "snp.isin(x, other)",
+        "product": "snp.prod(x)",
+        "cumproduct": "snp.cumprod(x)",
+        "sometrue": "snp.any(x)",
+        "alltrue": "snp.all(x)",
+        "trapz": "snp.trapezoid(x)",
+        "round_": "snp.round(x)",
+        # JAX's and Flax's
+        "tree_map tree_multimap": "st.tree.map",
+        "tree_leaves": "st.tree.leaves",
+        "tree_flatten": "st.tree.flatten",
+        "tree_unflatten": "st.tree.unflatten",
+        "tree_structure": "st.tree.structure",
+        "index_update": "x.at[indices].set(value)",
+        "DeviceArray": "st.Array",
+        "xla_computation": "st.jit(loss).lower(x)",
+        "host_callback": "use `st.pure_callback`, `st.debug.callback` or `st.debug.print`",
+        "Dense": "nn.Linear",
+        "Conv": "nn.Conv2d",
         # Gradients, compilation, devices, data
         "no_grad enable_grad set_grad_enabled inference_mode": _STOP,
         "autograd": "use `st.grad(loss)(x)`, or `st.custom_vjp` for rules of your own",
@@ -278,6 +332,7 @@ FUNCTIONS = _by_name(
         "functionalize": "leave it out: `loss(x)` cannot change its arguments",
         "device cuda": "st.devices()",
         "get_default_device": "st.devices()[0]",
+        "set_default_device": "use `st.default_device(device)`, in a with statement",
         "set_default_dtype": "use `st.enable_x64` for 64 bits; all else has a dtype argument",
         "amp autocast": "use `model.to(snp.bfloat16)`",
         "utils DataLoader TensorDataset": _BATCHES,
@@ -296,7 +351,11 @@ FUNCTIONS = _by_name(
         "Optimizer": "optim.GradientTransformation",
         "lr_scheduler": "use a schedule in place of the rate, as in "
         "`optim.adam(optim.cosine_decay_schedule(lr, steps))`",
+        "StepLR ExponentialLR": "optim.exponential_decay(lr, steps, decay_rate=0.5)",
+        "CosineAnnealingLR": "optim.cosine_decay_schedule(lr, steps)",
+        "OneCycleLR": "optim.cosine_onecycle_schedule(steps, lr)",
         "clip_grad_norm_": "optim.clip_by_global_norm(max_norm)",
+        "clip_grad_value_": "optim.clip(max)",
         # Initial values
         "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ normal_ uniform_ "
         "orthogonal_ trunc_normal_": "model.weight = nn.init.{stem}(key, model.weight.shape)",
@@ -316,6 +375,9 @@ _PACKAGES = {
     "stretto.nn.init": "nn.init",
     "stretto.linalg": "snp.linalg",
     "stretto.special": "st.special",
+    "stretto.lax": "st.lax",
+    "stretto.tree": "st.tree",
+    "stretto.ensemble": "st.ensemble",
 }
 """The packages that PyTorch's names are looked for in, with their usual names."""
 
@@ -336,6 +398,7 @@ _ASIDE = {
     "`st.func.functional_call`",
     "adam adamw nadam radam adamax betas": "; its entries are b1 and b2 here",
     "adam weight_decay": "; `optim.adamw` has it",
+    "_flatten start_dim end_dim": "; use `x.reshape(*x.shape[:start_dim], -1)`",
 }
 """What else to say, by the function and the keyword, both of which a line has."""
 

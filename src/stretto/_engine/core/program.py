@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from stretto._engine.core.errors import ProgramError
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.position import Place, Position
 from stretto._engine.core.types import ArrayType
 
@@ -28,6 +29,7 @@ __all__ = [
     "Var",
     "as_literal",
     "check",
+    "lines_of",
     "literal",
     "repeated",
 ]
@@ -99,6 +101,7 @@ class Equation:
         return None if self.place is None else Position(*self.place)
 
 
+@shown("stretto._engine.core.showing.programs", "card_of")
 class Program:
     """Inputs, equations in order, and outputs; compared and hashed as an object, never changed."""
 
@@ -153,7 +156,8 @@ class Program:
         return result
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self, ""))
+        lines = lines_of(self)
+        return "\n".join([f"{'  ' * depth}{a}{name}{b}" for depth, a, name, b in lines])
 
     def __repr__(self) -> str:
         return f"<Program {self.name}: {len(self.equations)} equations>"
@@ -169,7 +173,8 @@ def _names() -> Iterator[str]:
             yield "".join(chars)
 
 
-def _lines(program: Program, indent: str) -> Iterator[str]:
+def lines_of(program: Program, depth: int = 0) -> Iterator[tuple[int, str, str, str]]:
+    """The printed lines: how deep each is, and what is before, in and after an operation's name."""
     names = _names()
     name_of: dict[Var, str] = {}
 
@@ -183,7 +188,8 @@ def _lines(program: Program, indent: str) -> Iterator[str]:
             return text if atom.type.ndim == 0 else f"{text}:{atom.type.short()}"
         return name_of.get(atom, "?")
 
-    yield f"{indent}{{ {program.name}({', '.join(declare(v) for v in program.inputs)})"
+    inputs = ", ".join(declare(v) for v in program.inputs)
+    yield depth, f"{{ {program.name}({inputs})", "", ""
     for equation in program.equations:
         plain, nested = [], []
         for key, value in equation.primitive.parameters():
@@ -193,15 +199,15 @@ def _lines(program: Program, indent: str) -> Iterator[str]:
                 nested.extend((f"{key}[{i}]", p) for i, p in enumerate(value))
             else:
                 plain.append(f"{key}={value}")
-        inputs = " ".join([equation.primitive.name, *map(use, equation.inputs)])
+        inputs = "".join([f" {use(atom)}" for atom in equation.inputs])
         settings = f" [{', '.join(plain)}]" if plain else ""
         outputs = ", ".join(declare(v) for v in equation.outputs)
         bind = f"{outputs} = " if outputs else ""
-        yield f"{indent}  {bind}{inputs}{settings}"
+        yield depth + 1, bind, equation.primitive.name, f"{inputs}{settings}"
         for key, value in nested:
-            yield f"{indent}    {key}:"
-            yield from _lines(value, indent + "      ")
-    yield f"{indent}  return {', '.join(map(use, program.outputs))} }}"
+            yield depth + 2, f"{key}:", "", ""
+            yield from lines_of(value, depth + 3)
+    yield depth + 1, f"return {', '.join(map(use, program.outputs))} }}", "", ""
 
 
 # Checking

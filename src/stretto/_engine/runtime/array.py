@@ -15,15 +15,19 @@ import numpy as np
 
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.lazy import LazyModule, shown
 from stretto._engine.core.position import Position
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.runtime import dlpack, pjrt
 from stretto._engine.runtime.holder import Holder
 
 if TYPE_CHECKING:
+    from stretto._engine.runtime import printing
     from stretto._engine.runtime.device import Device
+else:
+    printing = LazyModule("stretto._engine.runtime.printing")
 
-__all__ = ["SHARDED", "Array", "Donated", "text_of", "wait_for_all"]
+__all__ = ["SHARDED", "Array", "Donated", "wait_for_all"]
 
 SHARDED: list[type] = []
 """The class of arrays with a sharding, once there may be any; see ``sharded``."""
@@ -66,6 +70,7 @@ class _StoodFor(type):
         return isinstance(x, Value)
 
 
+@shown("stretto._engine.runtime.showing", "card_of")
 class Array(Holder, Value, metaclass=_StoodFor):
     """An immutable array of numbers; make one with ``stretto.numpy.array``.
 
@@ -302,7 +307,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
         raise TypeError("arrays are not hashable; a value that must be hashed has to be static")
 
     def __repr__(self) -> str:
-        return text_of(self.to_host(), self.type)
+        return printing.gone(self) if self.is_deleted() else printing.brief_text(self)
 
     def __format__(self, spec: str) -> str:
         return format(self.to_host()[()] if not self.type.ndim else str(self), spec)
@@ -341,21 +346,6 @@ class Array(Holder, Value, metaclass=_StoodFor):
         def device(self) -> Device: ...
         def devices(self) -> set[Device]: ...
         def to_device(self, device: Device | str, /, *, stream: None = None) -> Array: ...
-
-
-def text_of(
-    host: np.ndarray,
-    type: ArrayType,
-    width: int | None = None,
-    precision: int | None = None,
-    suppress_small: bool | None = None,
-) -> str:
-    """The text of an array: elements and type, in lines of this width, with so many digits."""
-    settings = (width, precision, suppress_small, ", ", "Array(")
-    body = np.array2string(host, *settings) if host.size else "[]"
-    shape = f", shape={type.shape}" if not host.size and type.shape != (0,) else ""
-    weak = ", weak_type=True" if type.weak_type else ""
-    return f"Array({body}{shape}, dtype={type.dtype.name}{weak})"
 
 
 def _restore(host: np.ndarray, type: ArrayType) -> Array:

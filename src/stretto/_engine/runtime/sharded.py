@@ -30,7 +30,7 @@ from stretto._engine.lower.text import Text
 from stretto._engine.ops.sharding_constraint import ShardingConstraint
 from stretto._engine.plan.prepare import for_platform, prepare
 from stretto._engine.runtime import pjrt, processes
-from stretto._engine.runtime.array import SHARDED, Array, text_of
+from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.device import default_device
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.partitions import (
@@ -154,14 +154,16 @@ class Sharded(Array):
         return pjrt.to_device(self.to_host(), self.type, own=False)
 
     def __repr__(self) -> str:
-        if self._sharding.is_fully_addressable or self._sharding.is_fully_replicated:
-            return text_of(self.to_host(), self.type)
+        if self.is_deleted() or self._can_be_together():
+            return super().__repr__()
         return f"Array({self.type}, {self._sharding})"
 
     def __str__(self) -> str:
-        if self._sharding.is_fully_addressable or self._sharding.is_fully_replicated:
-            return super().__str__()
-        return repr(self)
+        return super().__str__() if self._can_be_together() else repr(self)
+
+    def _can_be_together(self) -> bool:
+        """Whether all elements are in this process."""
+        return self._sharding.is_fully_addressable or self._sharding.is_fully_replicated
 
     def __copy__(self) -> Array:
         self.to_give()

@@ -23,6 +23,7 @@ from stretto._engine.api.ragged import Ragged, is_ragged
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.runtime.device import process_index
@@ -63,6 +64,7 @@ _USUAL_BATCH = 32
 _USUAL_PART = 256
 
 
+@shown("stretto.ensemble.training.showing", "card_of_fitted", "fitted_text")
 @dataclasses.dataclass(frozen=True)
 class Fitted(Generic[M_co]):
     """The result of a training."""

@@ -14,6 +14,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.lazy import brief, shown
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.groups import Group, M_co
 from stretto.ensemble.training.reading import read
@@ -26,6 +27,7 @@ __all__ = ["Best", "Pack", "Rows", "TrainState", "divided", "united"]
 _STATIC = {"static": True}
 
 
+@brief
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Best:
@@ -39,6 +41,7 @@ class Best:
     """The arrays of that time, by name: what was trained, and buffers."""
 
 
+@brief
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Rows:
@@ -67,6 +70,7 @@ class Rows:
     """``None`` without early stopping."""
 
 
+@brief
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Pack:
@@ -104,6 +108,7 @@ class Pack:
 _ROW_FIELDS = {f.name for f in dataclasses.fields(Rows)}
 
 
+@shown("stretto.ensemble.training.showing", "card_of_state", "state_text")
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TrainState(Generic[M_co]):

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
 from stretto.numpy.classifying import isfinite, isnan
@@ -24,6 +25,7 @@ from stretto.numpy.searching import where
 __all__ = ["Continuous", "Density", "Discrete", "Distribution", "Invertible"]
 
 
+@shown("stretto.scipy.stats.showing", "card_of")
 class Distribution:
     """A distribution: its parameters, and public methods that take them by position or by name."""
 

@@ -1,20 +1,10 @@
-"""Sizes and places in words."""
+"""Places in words, and lists that stay short."""
 
 import dis
 import os
 
-from stretto._engine.api.explaining.words import near, short, size, where
+from stretto._engine.api.explaining.words import near, short, where
 from stretto._engine.core.position import Position
-
-
-def test_sizes():
-    assert [size(n) for n in (0, 999, 1500, 2.5e6, 12e9)] == [
-        "0 bytes",
-        "999 bytes",
-        "1.5 kB",
-        "2.5 MB",
-        "12.0 GB",
-    ]
 
 
 def test_places():

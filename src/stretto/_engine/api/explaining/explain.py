@@ -35,11 +35,13 @@ from stretto._engine.api.jit import Jitted, jit
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
+from stretto._engine.core.lazy import shown
 from stretto._engine.runtime.options import library_of
 
 __all__ = ["Explanation", "explain", "explained"]
 
 
+@shown("stretto._engine.api.showing", "card_of_report", "text_of_report")
 @dataclasses.dataclass(frozen=True)
 class Explanation:
     """What a compiled function does for arguments of certain types; printed, it is a report."""

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
-from stretto._engine.api.explaining.words import short, size, where
+from stretto._engine.api.explaining.words import short, where
 from stretto._engine.control.checkpoint import Checkpoint
 from stretto._engine.control.scan import Scan
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.position import Position
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import Traced
+from stretto._engine.core.showing.words import size
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.thresholds import HALF, Costs

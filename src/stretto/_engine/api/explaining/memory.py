@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.api.entry import Entry, aliases_of
-from stretto._engine.api.explaining.words import near, short, size
+from stretto._engine.api.explaining.words import near, short
 from stretto._engine.core.config import config
+from stretto._engine.core.showing.words import size
 from stretto._engine.core.types import bytes_of
 from stretto._engine.runtime.allocation import temporaries_at_peak
 from stretto._engine.runtime.malloc import LARGE, is_glibc

@@ -20,6 +20,7 @@ from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.position import Position
 from stretto._engine.core.program import Literal, Program
 from stretto._engine.transforms.padded import notes_of
@@ -68,6 +69,7 @@ class SizedProgram:
         return "\n".join(lines)
 
 
+@shown("stretto._engine.api.showing", "card_of_report", "text_of_report")
 @dataclasses.dataclass(frozen=True)
 class ShapesReport:
     """The programs whose sizes vary, of one call; prints itself."""
@@ -78,8 +80,6 @@ class ShapesReport:
         if not self.programs:
             return "no size varies: give jit dynamic_axes, or vmap a ragged array"
         return "\n".join(map(str, self.programs))
-
-    __repr__ = __str__
 
 
 def explain_shapes(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> ShapesReport:

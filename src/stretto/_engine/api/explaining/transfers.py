@@ -8,7 +8,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from stretto._engine.api.explaining.words import near, short, size
+from stretto._engine.api.explaining.words import near, short
+from stretto._engine.core.showing.words import size
 from stretto._engine.runtime.pjrt import Executable
 from stretto._engine.runtime.transfers import transfers_of
 

@@ -1,4 +1,4 @@
-"""Sizes and places in words, and lists that stay short.
+"""Places in words, and lists that stay short.
 
 Layer 7 (api). Next, read ``formulations``.
 """
@@ -10,15 +10,7 @@ from collections.abc import Sequence
 
 from stretto._engine.core.position import Position
 
-__all__ = ["near", "short", "size", "where"]
-
-
-def size(count: float) -> str:
-    """A number of bytes: ``3.7 MB``."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:,.1f} {unit}"
-    return f"{count:.0f} bytes"
+__all__ = ["near", "short", "where"]
 
 
 def where(position: Position | None) -> str:

@@ -1,0 +1,51 @@
+"""Pages are well-formed and escaped, whatever is in a card."""
+
+import pytest
+
+from stretto._engine.core.showing.card import Card, line
+from stretto._engine.core.showing.html import MOST, escaped, html_of
+from tests.pages import page_of, text_in
+
+EVIL = "<script>alert('a' & \"b\")</script>"
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        Card(EVIL),
+        Card(EVIL, (EVIL, EVIL), (line(EVIL), ((EVIL, "op"), (EVIL, "quiet")), Card(EVIL))),
+        Card("outer", (), (Card(EVIL, (), (line(EVIL),), open=False),)),
+    ],
+)
+def test_everything_is_escaped(card):
+    html = page_of(html_of(card))
+    assert "<script" not in html and "&lt;script&gt;" in html
+    assert EVIL in text_in(html)
+
+
+def test_what_cannot_be_in_a_page_is_replaced():
+    assert escaped("a\x00b\x1b[31m\ud800c") == "a\ufffdb\ufffd[31m\ufffdc"
+    assert escaped("tab\tline\nümläut 😀") == "tab\tline\nümläut 😀"
+    assert len(escaped("x" * 100_000)) < 3000
+
+
+def test_parts_fold():
+    html = page_of(html_of(Card("a", (), (Card("b", (), (line("c"),), open=False), Card("d")))))
+    assert html.count("<details open>") == 1 and html.count("<details>") == 1
+    assert '<div class="leaf"><b>d</b></div>' in html
+
+
+def test_lines_that_follow_one_another_are_one_block():
+    html = html_of(Card("a", (), (line("b"), line("c"), Card("d"), line("e"))))
+    assert "<pre>b\nc</pre>" in html and "<pre>e</pre>" in html
+
+
+def test_a_page_is_bounded():
+    html = page_of(html_of(Card("a", (), tuple([line(str(k)) for k in range(100_000)]))))
+    assert html.count("\n") <= MOST + 1 and "more" in html
+
+
+def test_a_page_has_no_colours_for_a_background():
+    """So that it is legible on light and on dark ones."""
+    html = html_of(Card("a"))
+    assert "background:none" in html and "background:#" not in html and "color:black" not in html

@@ -1,0 +1,75 @@
+"""The text of arrays: NumPy's, in few lines."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(), (0,), (0, 3), (5,), (1000,), (10**6,), (500, 2), (39, 2), (41, 1), (10, 10, 10)]
+    + [(8,) * n for n in range(2, 8)]
+    + [(32, 3, 224, 224), (1, 999, 1), (2,) * 12],
+)
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "bool"])
+def test_at_most_forty_lines(shape, dtype):
+    x = snp.zeros(shape, dtype)
+    text = repr(x)
+    assert text.count("\n") < 40 and len(text) < 4000
+    assert text.startswith("Array(") and text.endswith(f"dtype={dtype})")
+    if "..." in text:
+        assert f"shape={shape}" in text
+
+
+def test_small_arrays_are_numpys():
+    for shape in [(20, 3), (60,)]:
+        host = np.arange(60.0, dtype=np.float32).reshape(shape)
+        expected = repr(host.astype(np.float64))[len("array(") : -1].split()
+        assert repr(snp.array(host))[len("Array(") :].split() == [
+            *expected[:-1],
+            f"{expected[-1]},",
+            "dtype=float32)",
+        ]
+
+
+def test_both_ends_are_shown():
+    text = repr(snp.arange(100).reshape(50, 2))
+    assert "[ 0,  1]" in text and "[98, 99]" in text and "...," in text
+    deep = snp.arange(8**5).reshape((8,) * 5)
+    expected = "Array(0, 1, 2, ..., 32765, 32766, 32767, shape=(8, 8, 8, 8, 8), dtype=int32)"
+    assert repr(deep) == expected
+
+
+def test_str_and_settings_show_all():
+    x = snp.arange(100)[:, None]
+    assert str(x) == str(np.arange(100)[:, None]) and str(x).count("\n") == 99
+    with np.printoptions(threshold=10**6):
+        assert repr(x).count("\n") == 99
+    with np.printoptions(edgeitems=2, threshold=5):
+        assert repr(x).count("\n") == 4
+    assert snp.array_repr(x).count("\n") == 99
+
+
+def test_weak_types():
+    x = snp.asarray(2.0)
+    weak = st.jit(lambda: 2.0)()
+    assert repr(weak) == "Array(2., dtype=float32, weak_type=True)"
+    assert repr(x) == "Array(2., dtype=float32, weak_type=True)"
+
+
+def test_arrays_that_are_gone():
+    x = snp.ones((2, 3))
+    x.delete()
+    assert repr(x) == "<Array float32[2,3], deleted>" and repr([x]) == f"[{x!r}]"
+    y = snp.ones(3)
+
+    def step(y):
+        return y + 1
+
+    st.jit(step, donate_argnums=0)(y)
+    assert repr(y) == "<Array float32[3], donated to step>"
+    for convert in (str, np.asarray, list):
+        with pytest.raises(st.errors.DonatedArrayError):
+            convert(y)

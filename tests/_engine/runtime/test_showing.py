@@ -1,0 +1,90 @@
+"""What notebooks and terminals show of arrays."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from tests.pages import page_of, printed, text_in
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (3.0, ["float32[]", "3.0", "weak"]),
+        ([1.0, np.nan, np.inf], ["float32[3]", "1 NaN, 1 infinite", "12 bytes"]),
+        ([np.nan, np.nan], ["2 NaN"]),
+        ([], ["no elements"]),
+        ([[True, False]], ["bool[1,2]", "mean 0.5"]),
+        ([3 + 4j, 0], ["complex64[2]", "modulus, least 0", "greatest 5"]),
+        ([[1, 2], [3, 4]], ["int32[2,2]", "least 1, mean 2.5, greatest 4"]),
+        ([[[1, 2], [3, 4]]] * 3, ["int32[3,2,2]"]),
+    ],
+    ids=str,
+)
+def test_values(x, words):
+    text = text_in(snp.array(x) if not isinstance(x, float) else snp.asarray(x))
+    for word in words:
+        assert word in text
+    assert printed(snp.array(x)).startswith("Array ")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int4", "float8_e4m3fn", "float16", "uint8"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (0, 2), (5000,), (300, 200)])
+def test_dtypes_and_shapes(dtype, shape):
+    x = snp.ones(shape, getattr(snp, dtype))
+    html = page_of(x)
+    pictured = x.size > 1
+    assert pictured == ("<svg" in html or "<img" in html)
+    assert printed(x).count("\n") <= 45
+
+
+def test_pictures_by_the_number_of_axes():
+    assert (
+        "<path" in page_of(snp.arange(9.0)) and "z" not in page_of(snp.arange(9.0)).split('d="')[1]
+    )
+    assert "h5.1V48z" in page_of(snp.arange(9000.0))
+    assert "<img" in page_of(snp.ones((3, 1, 5)))
+    assert "of a sample of 4,096" in text_in(snp.ones((200, 200)))
+
+
+def test_large_arrays_are_not_printed():
+    x = snp.zeros((10**5, 10**5), "int8")  # 10 GB, if it were made
+    html = page_of(x)
+    assert "10.0 GB" in html and len(html) < 5000 and "<b>values</b>" not in html
+
+
+def test_extremes_do_not_overflow():
+    with np.errstate(all="raise"):
+        text = text_in(snp.array([3e38, -3e38, 3e38], np.float32))
+    assert "mean 1e+38" in text
+
+
+def test_arrays_that_are_gone():
+    x = snp.ones(3)
+    st.jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert "donated to" in text_in(x) and "donated to" in printed(x)
+    y = snp.ones(3)
+    y.delete()
+    assert "deleted" in text_in(y)
+
+
+def test_traced_values_are_text():
+    @st.jit
+    def f(x):
+        assert not hasattr(x, "_repr_html_") and repr(x) == "<traced float32[3]>"
+        return x
+
+    f(snp.ones(3))
+
+
+@pytest.mark.devices
+def test_arrays_on_devices():
+    mesh = st.make_mesh((8,), ("x",))
+    host = np.arange(6400.0, dtype=np.float32).reshape(80, 80)
+    for spec in (st.P("x"), st.P(), st.P(None, "x")):
+        x = st.device_put(host, st.NamedSharding(mesh, spec))
+        html = page_of(x)
+        assert "NamedSharding" in html and "<img" in html and x._host is None
+    x.delete()
+    assert "deleted" in text_in(x) and repr(x) == "<Array float32[80,80], deleted>"
