@@ -1,8 +1,8 @@
 """Training of ensembles: ``Ensemble.fit``, and its parts for training loops of your own.
 
 ``order``: which examples, when · ``state``: all that training has reached · ``losses step
-trainer``: one compiled step · ``evaluation stopping divergence history`` · ``checkpoints`` ·
-``progress`` · ``examples whole loop fit``.
+trainer``: one compiled step · ``evaluation stopping divergence history`` · ``configuration
+checkpoints`` · ``progress`` · ``examples planning whole loop fit fitted``.
 """
 
 from stretto.ensemble.training.checkpoints import Checkpoints as Checkpoints
@@ -11,8 +11,8 @@ from stretto.ensemble.training.divergence import DivergenceError as DivergenceEr
 from stretto.ensemble.training.divergence import DivergenceWarning as DivergenceWarning
 from stretto.ensemble.training.divergence import divergences as divergences
 from stretto.ensemble.training.evaluation import Evaluator as Evaluator
-from stretto.ensemble.training.fit import Fitted as Fitted
 from stretto.ensemble.training.fit import fit as fit
+from stretto.ensemble.training.fitted import Fitted as Fitted
 from stretto.ensemble.training.order import DataOrder as DataOrder
 from stretto.ensemble.training.state import TrainState as TrainState
 from stretto.ensemble.training.stopping import EarlyStopping as EarlyStopping

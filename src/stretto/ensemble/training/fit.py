@@ -6,79 +6,42 @@ It checks the arguments, and passes them to ``loop``.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import itertools
 import os
-import re
-import zlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
-from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.jit import jit
-from stretto._engine.api.lengths import alike, unified
-from stretto._engine.api.ragged import Ragged, is_ragged
-from stretto._engine.core import integers, tree
+from stretto._engine.core import integers
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.runtime.device import process_index
-from stretto.ensemble.groups import M_co
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.checkpoints import Checkpoints
-from stretto.ensemble.training.divergence import Divergence, divergences
+from stretto.ensemble.training.configuration import configuration_of
+from stretto.ensemble.training.divergence import divergences
 from stretto.ensemble.training.evaluation import Evaluator
-from stretto.ensemble.training.examples import (
-    batches_of,
-    checksum,
-    examples_of,
-    is_examples,
-    own_examples_of,
-    refuse_list,
-    refuse_table,
-    with_rectangles,
-)
+from stretto.ensemble.training.examples import examples_of, own_examples_of
+from stretto.ensemble.training.fitted import Fitted
 from stretto.ensemble.training.loop import Loop
-from stretto.ensemble.training.order import ORDERS, DataOrder
-from stretto.ensemble.training.over_devices import check_examples, put_state
+from stretto.ensemble.training.over_devices import put_state
+from stretto.ensemble.training.planning import planned, types_of
 from stretto.ensemble.training.progress import Reporter
 from stretto.ensemble.training.reading import same_everywhere
 from stretto.ensemble.training.state import TrainState
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
-from stretto.random.keys import key_data
 
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
     from stretto.optim.base import GradientTransformation
 
-__all__ = ["Fitted", "fit"]
+__all__ = ["fit"]
 
 M = TypeVar("M")
 
-_USUAL_BATCH = 32
 _USUAL_PART = 256
-
-
-@dataclasses.dataclass(frozen=True)
-class Fitted(Generic[M_co]):
-    """The result of a training."""
-
-    ensemble: Ensemble[M_co]
-    """The ensemble that was trained."""
-    history: dict[str, np.ndarray]
-    """``step`` and ``epoch`` of each entry; ``loss``, metrics, ``validation_loss``, … of shape
-    (entries, members). Losses of training are means since the entry before; NaN for members that
-    no longer trained."""
-    stopped: dict[int, int]
-    """The step at which members were stopped early, by member."""
-    diverged: dict[int, Divergence]
-    """Members that diverged: step, and path of the parameter."""
-    state: TrainState[M_co]
-    """All that was reached, to go on from."""
 
 
 def fit(
@@ -229,7 +192,7 @@ def fit(
         on_divergence=on_divergence,
         early_stopping=early_stopping is not None,
     )
-    plan, first, data = _planned(
+    plan, first, data = planned(
         loss, data, order, batch_size, len(ensemble), fraction, drop_last, each, over
     )
     own = each
@@ -240,12 +203,12 @@ def fit(
     elif validation is not None:
         validation, _ = examples_of(validation, "validation")
     state = trainer.start(ensemble, key)
-    examples = [_types(first, p.group.size if each else None) for p in state.packs]
+    examples = [types_of(first, p.group.size if each else None) for p in state.packs]
     sums = [trainer.no_sums(p, x, each) for p, x in zip(state.packs, examples, strict=True)]
     state = state.replace(sums=tuple(sums))
     configuration: dict[str, str] = {}
     if checkpoint is not None:
-        configuration = _configuration(
+        configuration = configuration_of(
             trainer,
             state,
             examples,
@@ -325,183 +288,6 @@ def _finished(
     return Fitted(ensemble, dict(state.history), stopped, diverged, state)
 
 
-def _planned(
-    loss: Callable[..., Any],
-    data: Tree,
-    order: str | None,
-    batch_size: int | None,
-    members: int,
-    fraction: float,
-    drop_last: bool | None,
-    each: bool,
-    over: OverMesh | None,
-) -> tuple[DataOrder | None, Tree, Tree]:
-    """The order of examples, if it is ours; the types of a member's batch; and the data."""
-    if is_examples(data):
-        if each:
-            data = own_examples_of(data, members, "data")
-            count: Any = data.counts
-        else:
-            data, count = examples_of(data, "data")
-        if drop_last is None:
-            drop_last = not (each and len(set(count)) > 1)
-        plan = _order(count, batch_size, order or "own", members, fraction, drop_last)
-        for step in (0, plan.steps - 1):
-            check_examples(over, plan.batch_size_of(step), "fit")
-        if plan.uneven:
-            _refuse_starved(plan)
-            _refuse_parts(over, plan)
-        return plan, _batch_of(plan, data.data if each else data), data
-    if each:
-        raise ValueError(
-            f"fit: each=True is for arrays with the members along axis 0, or ragged ones; for an "
-            f"iterable whose batches have them say order='own'; got {type(data).__name__}"
-        )
-    first, data = _first(_iterable(loss, data, order, batch_size))
-    if order == "own":
-        first = with_rectangles(first)
-        _refuse_others_than_members(first, members)
-        first = tree.map(lambda x: x[0], first)
-    if over is not None:
-        check_examples(over, min([x.shape[0] if x.ndim else 1 for x in tree.leaves(first)]), "fit")
-    return None, first, data
-
-
-def _batch_of(plan: DataOrder, data: Tree) -> Tree:
-    """The types of a member's batch."""
-    size, of = plan.batch_size, ShapeDtypeStruct
-    left = of((), np.int32)
-
-    def one(x: Tree) -> Tree:
-        if is_ragged(x):
-            wide = of((size, x._most, *x._inner), x.dtype)
-            return Ragged._of(wide, of((size,), x.lengths.dtype), x._most, True)
-        rows = of((size, *x.shape[1:]), x.dtype)
-        return Ragged._of(rows, left, size, True) if plan.uneven else rows
-
-    leaves, structure = tree.flatten(data)
-    types = tree.map(one, data, is_leaf=is_ragged)
-    return tree.unflatten(
-        tree.structure(types), unified(tree.leaves(types), alike(structure, leaves))
-    )
-
-
-def _refuse_starved(plan: DataOrder) -> None:
-    """Raise ``ValueError`` where a member would never have a whole batch."""
-    for member, n in enumerate(plan.counts):
-        if not n:
-            raise ValueError(
-                f"fit: member {member} has {plan.sizes[member]} examples, which do not fill a "
-                f"batch of {plan.batch_size}, and drop_last=True: give drop_last=False, or a "
-                f"batch_size of at most {min(plan.sizes)}"
-            )
-
-
-def _refuse_parts(over: OverMesh | None, plan: DataOrder) -> None:
-    """Raise ``NotImplementedError`` where devices would have parts of batches that differ."""
-    if over is not None and over.data is not None:
-        raise NotImplementedError(
-            f"fit: members have different numbers of examples, {plan.sizes}, whose batches the "
-            f"axis {over.data!r} of {over.mesh} cannot split evenly: leave the axis out, and split "
-            f"the members alone"
-        )
-
-
-def _order(
-    count: int | tuple[int, ...],
-    batch_size: int | None,
-    order: str,
-    members: int,
-    fraction: float,
-    drop_last: bool,
-) -> DataOrder:
-    try:
-        plan = DataOrder(count, 1, order, members, fraction, drop_last)
-        size = min(_USUAL_BATCH, plan.size) if batch_size is None else batch_size
-        return dataclasses.replace(plan, batch_size=size)
-    except ValueError as error:
-        raise ValueError(str(error).replace("DataOrder", "fit", 1)) from None
-
-
-def _iterable(
-    loss: Callable[..., Any], data: Tree, order: str | None, batch_size: int | None
-) -> Iterable[Any]:
-    refuse_table(data, "data")
-    if not isinstance(data, Iterable):
-        raise TypeError(
-            f"fit: data must be an array, a tuple or dictionary of arrays, or an iterable of "
-            f"batches; got {type(data).__name__}"
-        )
-    if order not in (None, "same", "own"):
-        raise ValueError(
-            f"fit: an iterable of batches has its own order: order must be 'same' or 'own', got "
-            f"{order!r} (of {ORDERS})"
-        )
-    if batch_size is not None:
-        raise ValueError("fit: an iterable of batches has its own sizes; leave out batch_size")
-    refuse_list(loss, data)
-    return data
-
-
-def _first(data: Tree) -> tuple[Any, Any]:
-    """The first batch, and the data with that still in it."""
-    batches = iter(data)
-    for batch, _ in batches_of(itertools.islice(batches, 1), 0):
-        return batch, itertools.chain([batch], batches) if batches is data else data
-    raise ValueError("fit: data has no batches")
-
-
-def _types(batch: Tree, each: int | None) -> Tree:
-    """The types of a batch; with ``each``, where the members are to be put along axis 0."""
-    front = () if each is None else (each,)
-    leaves, structure = tree.flatten(batch)
-    types = [ShapeDtypeStruct((*front, *x.shape), x.dtype) for x in leaves]
-    return tree.unflatten(structure, unified(types, alike(structure, leaves)))
-
-
-def _refuse_others_than_members(batch: Tree, members: int) -> None:
-    for path, x in zip(tree.paths(batch, "batch"), tree.leaves(batch), strict=True):
-        if not x.ndim or x.shape[0] != members:
-            raise ValueError(
-                f"fit: with order='own' the arrays of a batch have the {members} members along "
-                f"axis 0; got {path}: {x.type}"
-            )
-
-
-def _configuration(
-    trainer: Trainer,
-    state: TrainState,
-    examples: list[Any],
-    each: bool,
-    data: Tree,
-    validation: Tree,
-    **settings: Any,
-) -> dict[str, str]:
-    """What must be equal for a training to be resumed, in words.
-
-    The program of a step stands for the loss, the optimiser and the members.
-    """
-    texts = {n: str(x) for n, x in settings.items()}
-    texts["key"] = str(np.asarray(key_data(state.key)).tolist())
-    texts["on_divergence"] = trainer.on_divergence
-    texts["enable_x64"] = str(config.enable_x64)
-    texts["threefry_partitionable"] = str(config.threefry_partitionable)
-    for name, x in (("data", data), ("validation", validation)):
-        if x is not None:
-            texts[name] = f"{', '.join(str(v.type) for v in tree.leaves(x))}, CRC {checksum(x):08x}"
-    for g, (pack, sums, example) in enumerate(zip(state.packs, state.sums, examples, strict=True)):
-        texts[f"architecture {g}"] = f"{pack.group.size} members at {list(pack.group.places)}"
-        for name, x in zip(pack.group.names, pack.arrays(), strict=True):
-            texts[f"architecture {g}, {name}"] = str(x.type)
-        text = trainer.program(pack, sums, example, each)
-        digest = zlib.crc32(_ADDRESS.sub("", text).encode())
-        texts[f"architecture {g}, program of a step (loss, optimiser, model)"] = f"{digest:08x}"
-        own = (pack.rows.extra, getattr(pack.rows.optimiser, "hyperparams", None))
-        texts[f"architecture {g}, hyperparameters"] = f"CRC {checksum(own):08x}"
-    return texts
-
-
-_ADDRESS = re.compile("0x[0-9a-f]+")
 _COPY = jit(lambda arrays: arrays)
 
 
