@@ -18,6 +18,7 @@ from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.runtime.device import process_index
 from stretto.ensemble.over_mesh import OverMesh
+from stretto.ensemble.training.arguments import answering, refuse_others_than_mappings
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.configuration import configuration_of
 from stretto.ensemble.training.divergence import divergences
@@ -44,6 +45,7 @@ M = TypeVar("M")
 _USUAL_PART = 256
 
 
+@answering
 def fit(
     ensemble: Ensemble[M],
     loss: Callable[..., Any],
@@ -114,7 +116,9 @@ def fit(
         shared_optimiser: for parts that members share; by default ``optimiser``. They get the mean
             of the gradients of the members that still train.
         validation: data as ``data``, to measure the loss and ``metrics`` on, in evaluation mode.
-        metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch.
+        metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch;
+            one whose signature has names of ``per_member`` gets these values, too. They, and the
+            loss, are tried on the shapes of the validation data before the training.
         evaluate_every: how many steps between entries of the history; by default an epoch.
         validation_batch_size: examples at a time; by default 256.
         early_stopping: an ``EarlyStopping``, or its patience.
@@ -144,7 +148,8 @@ def fit(
     Raises:
         ValueError: data do not match, a batch is larger than the data, the loss is not a scalar, an
             argument is out of range, or a checkpoint is of another configuration.
-        TypeError: ``optimiser`` is not an optimiser, or ``data`` is of none of the kinds named.
+        TypeError: an argument is unknown, ``optimiser`` is not an optimiser, or ``data`` is of none
+            of the kinds named.
         DivergenceError: see ``on_divergence``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -157,6 +162,7 @@ def fit(
     >>> ensemble(1.0).round(3)
     Array([2., 2.], dtype=float32)
     """
+    refuse_others_than_mappings(hyperparams=hyperparams, per_member=per_member, metrics=metrics)
     if epochs is None and steps is None:
         raise ValueError("fit: give epochs= or steps=, how long to train")
     _check_counts(0, epochs=epochs, steps=steps)
@@ -166,23 +172,14 @@ def fit(
         evaluate_every=evaluate_every,
         validation_batch_size=validation_batch_size,
     )
-    if early_stopping is not None and not isinstance(early_stopping, EarlyStopping):
-        _check_counts(1, early_stopping=early_stopping)
-        early_stopping = EarlyStopping(early_stopping)
-    if early_stopping is not None and validation is None:
-        raise ValueError("fit: early_stopping watches validation data; give validation=(x, y)")
-    if metrics and validation is None:
-        raise ValueError("fit: metrics are measured on validation data; give validation=(x, y)")
+    stopping = _stopping(early_stopping)
+    _refuse_without(validation, early_stopping=stopping, metrics=metrics)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
         checkpoint = Checkpoints(checkpoint)
     over = _put_on(mesh, ensemble)
     on = None if over is None else over.mesh
     together = on is not None and on.is_multi_process
-    if together and isinstance(checkpoint, Checkpoints) and checkpoint.every_seconds:
-        raise ValueError(
-            "fit: every_seconds goes by the clock of each process, and several train together: "
-            "give Checkpoints every_steps or every_epochs"
-        )
+    _refuse_clock(checkpoint, together)
     trainer = Trainer(
         loss,
         optimiser,
@@ -190,22 +187,26 @@ def fit(
         per_member=per_member,
         shared_optimiser=shared_optimiser,
         on_divergence=on_divergence,
-        early_stopping=early_stopping is not None,
+        early_stopping=stopping is not None,
     )
     plan, first, data = planned(
         loss, data, order, batch_size, len(ensemble), fraction, drop_last, each, over
     )
-    own = each
-    each = order == "own" if plan is None else plan.each
-    part = validation_batch_size or _USUAL_PART
-    if validation is not None and own:
+    if validation is not None and each:
         validation = own_examples_of(validation, len(ensemble), "validation")
     elif validation is not None:
         validation, _ = examples_of(validation, "validation")
+    each = order == "own" if plan is None else plan.each
+    part = validation_batch_size or _USUAL_PART
     state = trainer.start(ensemble, key)
     examples = [types_of(first, p.group.size if each else None) for p in state.packs]
     sums = [trainer.no_sums(p, x, each) for p, x in zip(state.packs, examples, strict=True)]
     state = state.replace(sums=tuple(sums))
+    evaluator = None if validation is None else Evaluator(loss, metrics)
+    if evaluator is not None:
+        names = evaluator.names(state, validation, part)
+        if stopping is not None:
+            stopping.check(names)
     configuration: dict[str, str] = {}
     if checkpoint is not None:
         configuration = configuration_of(
@@ -218,7 +219,7 @@ def fit(
             order=plan or f"batches, {order or 'same'}",
             evaluate_every=evaluate_every,
             validation_batch_size=part,
-            early_stopping=early_stopping,
+            early_stopping=stopping,
             metrics=sorted(metrics or {}),
         )
         state = checkpoint.resume(state, configuration, resume)
@@ -235,23 +236,55 @@ def fit(
             each=each,
             epochs=epochs,
             steps=steps,
-            evaluator=Evaluator(loss, metrics) if validation is not None else None,
+            evaluator=evaluator,
             validation=validation,
             evaluate_every=evaluate_every,
             validation_batch_size=part,
-            early_stopping=early_stopping,
+            early_stopping=stopping,
             checkpoints=checkpoint,
             configuration=configuration,
             reporter=reporter,
         )
-        try:
-            state = loop.run(put_state(state))
-        except BaseException:
-            # An interruption can fall where a step has taken the arrays and not yet given others.
-            with contextlib.suppress(DonatedArrayError):
-                ensemble._arrays = _copied(loop.state.ensemble._arrays)
-            raise
-    return _finished(ensemble, state, early_stopping, on_divergence)
+        _run(loop, state, ensemble)
+    return _finished(ensemble, loop.state, stopping, on_divergence)
+
+
+def _run(loop: Loop, state: TrainState, ensemble: Ensemble) -> None:
+    """Train; where that ends by an error, leave the ensemble with what was reached."""
+    try:
+        loop.run(put_state(state))
+    except BaseException:
+        # An interruption can fall where a step has taken the arrays and not yet given others.
+        with contextlib.suppress(DonatedArrayError):
+            ensemble._arrays = _copied(loop.state.ensemble._arrays)
+        raise
+
+
+def _stopping(early_stopping: EarlyStopping | int | None) -> EarlyStopping | None:
+    """What stops members: from its patience, where that is what was given."""
+    if early_stopping is None or isinstance(early_stopping, EarlyStopping):
+        return early_stopping
+    _check_counts(1, early_stopping=early_stopping)
+    return EarlyStopping(early_stopping)
+
+
+def _refuse_without(validation: Tree, early_stopping: object, metrics: object) -> None:
+    """Raise ``ValueError`` where there are no data for what is measured on them."""
+    if validation is not None:
+        return
+    if early_stopping is not None:
+        raise ValueError("fit: early_stopping watches validation data; give validation=(x, y)")
+    if metrics:
+        raise ValueError("fit: metrics are measured on validation data; give validation=(x, y)")
+
+
+def _refuse_clock(checkpoint: Checkpoints | None, together: bool) -> None:
+    """Raise ``ValueError`` where several processes would write at different steps."""
+    if together and checkpoint is not None and checkpoint.every_seconds:
+        raise ValueError(
+            "fit: every_seconds goes by the clock of each process, and several train together: "
+            "give Checkpoints every_steps or every_epochs"
+        )
 
 
 def _put_on(mesh: Mesh | None, ensemble: Ensemble) -> OverMesh | None:
