@@ -112,14 +112,21 @@ with imports_on_demand(__name__):
     )
     from stretto.ensemble.swag import SWAG as SWAG, SWAGState as SWAGState
     from stretto.ensemble.training import (
+        Callback as Callback,
         Checkpoints as Checkpoints,
+        ConsoleLogger as ConsoleLogger,
+        CSVLogger as CSVLogger,
         DataOrder as DataOrder,
         Divergence as Divergence,
         DivergenceError as DivergenceError,
         DivergenceWarning as DivergenceWarning,
         EarlyStopping as EarlyStopping,
         Evaluator as Evaluator,
+        Event as Event,
         Fitted as Fitted,
+        Logger as Logger,
+        TensorBoardLogger as TensorBoardLogger,
+        TrackingLogger as TrackingLogger,
         TrainState as TrainState,
         Trainer as Trainer,
         divergences as divergences,

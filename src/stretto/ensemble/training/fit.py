@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stretto._engine.api.jit import jit
 from stretto._engine.core import integers
-from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.runtime.device import process_index
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.arguments import answering, refuse_others_than_mappings
+from stretto.ensemble.training.callbacks import Callback, Calls, Event, copied
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.configuration import configuration_of
 from stretto.ensemble.training.divergence import divergences
@@ -72,6 +71,7 @@ def fit(
     checkpoint: Checkpoints | str | os.PathLike[str] | None = None,
     resume: bool | str = "auto",
     progress: bool | None = None,
+    callbacks: Sequence[Callback | Callable[[Event], object]] | None = None,
     mesh: Mesh | None = None,
 ) -> Fitted[M]:
     """Train all members, each with its own shuffle, optimiser state and random numbers.
@@ -133,6 +133,10 @@ def fit(
             that place.
         progress: ``True`` shows a bar, and, where there is no terminal, a line for each entry;
             ``None`` the bar only; ``False`` nothing.
+        callbacks: functions of an ``Event``, which are called after each entry of the history; or
+            objects such as a ``Callback``, with any of ``on_start``, ``on_entry`` and ``on_end``.
+            ``CSVLogger`` and other loggers are such. They do not change the training, but can end
+            it: ``event.stop()``. A resumed training does not repeat entries.
         mesh: devices to train on: its axis "members" splits the members, as ``Ensemble.shard``
             does; its axis "data" the examples of each batch, of which every device computes its
             part: the loss must be a mean over the examples, as losses and gradients of the parts
@@ -180,6 +184,7 @@ def fit(
     on = None if over is None else over.mesh
     together = on is not None and on.is_multi_process
     _refuse_clock(checkpoint, together)
+    calls = Calls(callbacks, together)
     trainer = Trainer(
         loss,
         optimiser,
@@ -244,9 +249,11 @@ def fit(
             checkpoints=checkpoint,
             configuration=configuration,
             reporter=reporter,
+            calls=calls,
         )
-        _run(loop, state, ensemble)
-    return _finished(ensemble, loop.state, stopping, on_divergence)
+        with calls.ending(ensemble, lambda: loop.state):
+            _run(loop, state, ensemble)
+            return _finished(ensemble, loop.state, stopping, on_divergence)
 
 
 def _run(loop: Loop, state: TrainState, ensemble: Ensemble) -> None:
@@ -256,7 +263,7 @@ def _run(loop: Loop, state: TrainState, ensemble: Ensemble) -> None:
     except BaseException:
         # An interruption can fall where a step has taken the arrays and not yet given others.
         with contextlib.suppress(DonatedArrayError):
-            ensemble._arrays = _copied(loop.state.ensemble._arrays)
+            ensemble._arrays = copied(loop.state.ensemble._arrays)
         raise
 
 
@@ -313,18 +320,9 @@ def _finished(
     result = state.best if best else state.ensemble
     diverged = divergences(state)
     stopped = {m: int(s) for m, s in enumerate(state.each("stopped")) if s >= 0}
-    ensemble._arrays = _copied(result._arrays)
+    ensemble._arrays = copied(result._arrays)
     if state.layout.over is not None:
         ensemble._arrays = state.layout.over.put_groups(state.layout.groups, ensemble._arrays)
     if on_divergence == "drop" and diverged:
         ensemble.drop(sorted(diverged))
     return Fitted(ensemble, dict(state.history), stopped, diverged, state)
-
-
-_COPY = jit(lambda arrays: arrays)
-
-
-def _copied(arrays: Tree) -> Tree:
-    """The same values in arrays of their own, since the state's may be donated later."""
-    with config(recompilation_warning=0):  # one program for each ensemble is meant
-        return _COPY(arrays)
