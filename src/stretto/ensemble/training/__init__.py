@@ -2,8 +2,8 @@
 
 ``order``: which examples, when · ``state``: all that training has reached · ``losses step
 trainer``: one compiled step · ``evaluation stopping divergence history`` · ``configuration
-checkpoints`` · ``progress`` · ``callbacks
-loggers`` · ``examples planning whole loop fit fitted``.
+checkpoints`` · ``notebook progress`` · ``callbacks loggers`` · ``examples planning whole loop fit
+fitted``.
 """
 
 from stretto.ensemble.training.callbacks import Callback as Callback

@@ -131,8 +131,8 @@ def fit(
             skipped for the one before it, with a warning. The result has the same bits as that of a
             run that was never interrupted. An iterable of batches is iterated over again up to
             that place.
-        progress: ``True`` shows a bar, and, where there is no terminal, a line for each entry;
-            ``None`` the bar only; ``False`` nothing.
+        progress: ``True`` shows a bar, and, where there is neither a terminal nor a notebook, a
+            line for each entry; ``None`` the bar only; ``False`` nothing.
         callbacks: functions of an ``Event``, which are called after each entry of the history; or
             objects such as a ``Callback``, with any of ``on_start``, ``on_entry`` and ``on_end``.
             ``CSVLogger`` and other loggers are such. They do not change the training, but can end
