@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from stretto.ensemble.optional import first_of
+from stretto.ensemble.optional import axes_of, first_of
 
 
 def test_the_first_that_is_there():
@@ -15,3 +15,8 @@ def test_none_is_there():
     words = "f needs no_such_package or neither: pip install 'stretto\\[plots\\]'"
     with pytest.raises(ModuleNotFoundError, match=words):
         first_of(("no_such_package.inner", "neither"), "f", "'stretto[plots]'")
+
+
+def test_axes_that_are_given_need_nothing():
+    ax = object()
+    assert axes_of(ax, "f") is ax

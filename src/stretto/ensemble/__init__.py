@@ -3,13 +3,14 @@
 ``ensemble`` holds and runs members. ``combination`` of predictions and ``selection`` of members and
 weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``,
 ``calibration_error``, ``regression`` and ``detection``: what predictions are worth;
-``calibration``, ``binning`` and ``conformal``: how to make their probabilities true.
+``calibration``, ``binning`` and ``conformal``: how to make their probabilities true. ``plots``
+draws members, reliability and uncertainty.
 """
 
 from stretto._engine.core.lazy import imports_on_demand
 
 with imports_on_demand(__name__):
-    from stretto.ensemble import layers as layers
+    from stretto.ensemble import layers as layers, plots as plots
     from stretto.ensemble.averaging import AverageState as AverageState, EMA as EMA, SWA as SWA
     from stretto.ensemble.batch_statistics import update_batch_norm as update_batch_norm
     from stretto.ensemble.binning import (

@@ -109,7 +109,7 @@ class TerminalBar:
         self, completed: int, description: str | None = None, losses: str | None = None
     ) -> None:
         """Show more."""
-        fields = {} if losses is None else {"losses": losses}
+        fields: dict[str, Any] = {} if losses is None else {"losses": losses}
         self._progress.update(self._task, completed=completed, description=description, **fields)
 
     def stop(self) -> None:
