@@ -72,6 +72,7 @@ NOT_MADE_BY_USERS = {
     "stretto.custom_derivatives.CustomVJPPrimal": "the fwd of a custom_vjp with symbolic zeros",
     "stretto.ensemble.AverageState": "SWA.init",
     "stretto.ensemble.ConformalSets": "fit_conformal",
+    "stretto.ensemble.Event": "fit(callbacks=[...])",
     "stretto.ensemble.Fitted": "fit",
     "stretto.ensemble.HistogramBinning": "fit_histogram_binning",
     "stretto.ensemble.Isotonic": "fit_isotonic",

@@ -218,3 +218,19 @@ def test_ragged_arguments_that_do_not_fit():
     over = ensemble.shard(st.sharding.Mesh(np.array(st.devices()[:1]), ("members",)))
     with pytest.raises(NotImplementedError, match="put the arrays into a rectangle"):
         over.each(st.ragged([snp.ones((2, 3)), snp.ones((1, 3))]))
+
+
+class Table:
+    """As a DataFrame is: not an array, but it makes one."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones((4, 2), np.float32)
+
+
+def test_tables_are_refused_in_words():
+    ensemble = st.Ensemble(lambda p, x: p * x, [2.0, 3.0])
+    for call in (ensemble, ensemble.each):
+        with pytest.raises(TypeError, match=r"Ensemble: an argument is a Table; .*np.asarray\(x\)"):
+            call(Table())
+    cast = st.Ensemble(lambda p, x, dtype: (p * x).astype(dtype), [2.0, 3.0])
+    assert cast(1, np.float32).dtype == np.float32  # a dtype is a setting

@@ -3,13 +3,14 @@
 ``ensemble`` holds and runs members. ``combination`` of predictions and ``selection`` of members and
 weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``,
 ``calibration_error``, ``regression`` and ``detection``: what predictions are worth;
-``calibration``, ``binning`` and ``conformal``: how to make their probabilities true.
+``calibration``, ``binning`` and ``conformal``: how to make their probabilities true. ``plots``
+draws members, reliability and uncertainty.
 """
 
 from stretto._engine.core.lazy import imports_on_demand
 
 with imports_on_demand(__name__):
-    from stretto.ensemble import layers as layers
+    from stretto.ensemble import layers as layers, plots as plots
     from stretto.ensemble.averaging import AverageState as AverageState, EMA as EMA, SWA as SWA
     from stretto.ensemble.batch_statistics import update_batch_norm as update_batch_norm
     from stretto.ensemble.binning import (
@@ -112,14 +113,21 @@ with imports_on_demand(__name__):
     )
     from stretto.ensemble.swag import SWAG as SWAG, SWAGState as SWAGState
     from stretto.ensemble.training import (
+        Callback as Callback,
         Checkpoints as Checkpoints,
+        ConsoleLogger as ConsoleLogger,
+        CSVLogger as CSVLogger,
         DataOrder as DataOrder,
         Divergence as Divergence,
         DivergenceError as DivergenceError,
         DivergenceWarning as DivergenceWarning,
         EarlyStopping as EarlyStopping,
         Evaluator as Evaluator,
+        Event as Event,
         Fitted as Fitted,
+        Logger as Logger,
+        TensorBoardLogger as TensorBoardLogger,
+        TrackingLogger as TrackingLogger,
         TrainState as TrainState,
         Trainer as Trainer,
         divergences as divergences,

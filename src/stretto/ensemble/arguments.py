@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 
@@ -16,6 +16,7 @@ __all__ = [
     "at_least_float32",
     "check_binning",
     "concrete",
+    "is_table",
     "labeled",
     "of_members",
     "with_targets",
@@ -31,6 +32,12 @@ def at_least_float32(x: ArrayLike, caller: str, argument: str) -> Array:
 def concrete(x: Array) -> np.ndarray | None:
     """The values, or ``None`` while they are traced."""
     return None if isinstance(x, Tracer) else np.asarray(x)
+
+
+def is_table(x: object) -> bool:
+    """Whether it is a table, such as a DataFrame, or another library's array."""
+    made = hasattr(x, "__array__") or hasattr(x, "__dataframe__")
+    return made and not isinstance(x, (type, Value, np.ndarray, np.generic))
 
 
 def at_least(least: int, value: int, caller: str, what: str) -> None:

@@ -20,6 +20,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.ops.shape import concatenate
+from stretto.ensemble.arguments import is_table
 from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh, mapped
 from stretto.nn.state import stateful_call
@@ -114,6 +115,16 @@ def _refuse_other_rows(group: Group, column: Sequence[Any]) -> None:
                 f"Ensemble: {name} has shape {shape}, expected {group.size} along axis 0, the "
                 f"members. A vmap, or a function of trees, that takes an ensemble apart goes by "
                 f"its arrays: ensemble.vmap(f) runs f on each member, ensemble[places] takes some"
+            )
+
+
+def _refuse_tables(static: Sequence[object]) -> None:
+    """Raise ``TypeError`` for a table, which would be taken for a setting."""
+    for x in static:
+        if is_table(x):
+            raise TypeError(
+                f"Ensemble: an argument is a {type(x).__name__}; give its numbers as an array, "
+                f"np.asarray(x)"
             )
 
 
@@ -240,6 +251,7 @@ class Runner:
             leaves, spec = tree.flatten((args, kwargs))
             moving = tuple([_is_traced(x) for x in leaves])
             static = tuple([x for x, m in zip(leaves, moving, strict=True) if not m])
+            _refuse_tables(static)
             # 1, 1.0 and True are equal; as settings of a call they are not.
             name = (spec, moving, static, tuple(map(type, static)), *kind)
             try:

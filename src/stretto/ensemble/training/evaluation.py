@@ -21,7 +21,7 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.over_mesh import OverMesh, mapped
 from stretto.ensemble.training.examples import Own, rows_of
-from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
+from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, named_of, scalar
 from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import Pack, TrainState
 from stretto.ensemble.training.step import batch_at
@@ -39,7 +39,8 @@ class Evaluator:
 
     Args:
         loss: ``loss(member, *batch)``, a scalar, or a scalar and a dictionary of scalar metrics.
-        metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch.
+        metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch;
+            one whose signature has names of ``per_member`` gets these values, too.
 
     Raises:
         TypeError: a metric is not a function, or is called ``"loss"``.
@@ -68,7 +69,7 @@ class Evaluator:
     def __call__(self, state: TrainState, data: Tree, batch_size: int) -> dict[str, np.ndarray]:
         """By name, the means for all members in their order; NaN for those not trained any more."""
         own, over = isinstance(data, Own), state.layout.over
-        total: Any = np.asarray(data.counts) if own else len(tree.leaves(data, is_ragged)[0])
+        total = _sizes(data)
         scores: dict[str, np.ndarray] = {}
         for pack in state.packs:
             active = read(pack.rows.active)
@@ -91,6 +92,27 @@ class Evaluator:
                 scored = scores.setdefault(name, np.full(state.size, np.nan, np.float32))
                 scored[list(pack.group.places)] = np.where(active, x / here, np.nan)
         return scores
+
+    def names(self, state: TrainState, data: Tree, batch_size: int) -> list[str]:
+        """Trace the first evaluation, so that what is wrong with it is said before a training.
+
+        Args:
+            state: the state of a training.
+            data: the examples, as for a call.
+            batch_size: how many at a time.
+
+        Returns:
+            The names of what it measures.
+        """
+        names: dict[str, None] = {}
+        for pack in state.packs:
+            total = _sizes(data)
+            here = total[list(pack.group.places)] if isinstance(data, Own) else total
+            size, over = min(batch_size, int(np.max(here))), state.layout.over
+            with config(recompilation_warning=0, **dict(state.layout.options)):
+                shapes = self._part.eval_shape(pack, data, np.int32(0), state.key, size, over)
+            names |= dict.fromkeys(shapes)
+        return list(names)
 
     def _on_part(
         self,
@@ -116,12 +138,21 @@ class Evaluator:
             member = group.of([by_name[n] for n in group.names])
             for name, f in self._metrics.items():
                 caller = f"fit: metrics[{name!r}] ({name_of(f)})"
-                metrics[name] = scalar(f(member, *arguments_of(batch)), caller, "gives")
+                arguments = member, *arguments_of(batch)
+                named = named_of(f, extra, len(arguments))
+                metrics[name] = scalar(f(*arguments, **named), caller, "gives")
             return metrics
 
         rows = pack.rows
         run = mapped(of_one, (0, 0, 0, axis), 0, pack.group.size, None, over)
         return run({**rows.own, **rows.kept}, rows.number, rows.extra, parts)
+
+
+def _sizes(data: Tree) -> Tree:
+    """The number of examples, or that of each member."""
+    return (
+        np.asarray(data.counts) if isinstance(data, Own) else len(tree.leaves(data, is_ragged)[0])
+    )
 
 
 def _part_of(pack: Pack, data: Tree, start: Tree, size: int) -> tuple[Tree, int | None]:

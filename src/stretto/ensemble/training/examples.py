@@ -18,6 +18,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.layout import reshape
+from stretto.ensemble.arguments import is_table
 from stretto.ensemble.training.reading import read
 
 __all__ = [
@@ -56,7 +57,7 @@ def is_examples(data: Tree) -> bool:
 
 def refuse_table(data: Tree, argument: str) -> None:
     """Raise ``TypeError`` for a table such as a DataFrame, which gives the names of its columns."""
-    if not is_examples(data) and (hasattr(data, "__array__") or hasattr(data, "__dataframe__")):
+    if not is_examples(data) and is_table(data):
         raise TypeError(
             f"fit: {argument} is a {type(data).__name__}; give its numbers as an array, such as "
             f"{argument}.to_numpy(), or as a tuple or dictionary of arrays, one for each argument "

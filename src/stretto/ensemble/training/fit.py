@@ -6,83 +6,45 @@ It checks the arguments, and passes them to ``loop``.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import itertools
 import os
-import re
-import zlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
-from stretto._engine.api.graph import ShapeDtypeStruct
-from stretto._engine.api.jit import jit
-from stretto._engine.api.lengths import alike, unified
-from stretto._engine.api.ragged import Ragged, is_ragged
-from stretto._engine.core import integers, tree
-from stretto._engine.core.config import config
+from stretto._engine.core import integers
 from stretto._engine.core.errors import DonatedArrayError
-from stretto._engine.core.lazy import shown
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.runtime.device import process_index
-from stretto.ensemble.groups import M_co
 from stretto.ensemble.over_mesh import OverMesh
+from stretto.ensemble.training.arguments import answering, refuse_others_than_mappings
+from stretto.ensemble.training.callbacks import Callback, Calls, Event, copied
 from stretto.ensemble.training.checkpoints import Checkpoints
-from stretto.ensemble.training.divergence import Divergence, divergences
+from stretto.ensemble.training.configuration import configuration_of
+from stretto.ensemble.training.divergence import divergences
 from stretto.ensemble.training.evaluation import Evaluator
-from stretto.ensemble.training.examples import (
-    batches_of,
-    checksum,
-    examples_of,
-    is_examples,
-    own_examples_of,
-    refuse_list,
-    refuse_table,
-    with_rectangles,
-)
+from stretto.ensemble.training.examples import examples_of, own_examples_of
+from stretto.ensemble.training.fitted import Fitted
 from stretto.ensemble.training.loop import Loop
-from stretto.ensemble.training.order import ORDERS, DataOrder
-from stretto.ensemble.training.over_devices import check_examples, put_state
+from stretto.ensemble.training.over_devices import put_state
+from stretto.ensemble.training.planning import planned, types_of
 from stretto.ensemble.training.progress import Reporter
 from stretto.ensemble.training.reading import same_everywhere
 from stretto.ensemble.training.state import TrainState
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
-from stretto.random.keys import key_data
 
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
     from stretto.optim.base import GradientTransformation
 
-__all__ = ["Fitted", "fit"]
+__all__ = ["fit"]
 
 M = TypeVar("M")
 
-_USUAL_BATCH = 32
 _USUAL_PART = 256
 
 
-@shown("stretto.ensemble.training.showing", "card_of_fitted", "fitted_text")
-@dataclasses.dataclass(frozen=True)
-class Fitted(Generic[M_co]):
-    """The result of a training."""
-
-    ensemble: Ensemble[M_co]
-    """The ensemble that was trained."""
-    history: dict[str, np.ndarray]
-    """``step`` and ``epoch`` of each entry; ``loss``, metrics, ``validation_loss``, … of shape
-    (entries, members). Losses of training are means since the entry before; NaN for members that
-    no longer trained."""
-    stopped: dict[int, int]
-    """The step at which members were stopped early, by member."""
-    diverged: dict[int, Divergence]
-    """Members that diverged: step, and path of the parameter."""
-    state: TrainState[M_co]
-    """All that was reached, to go on from."""
-
-
+@answering
 def fit(
     ensemble: Ensemble[M],
     loss: Callable[..., Any],
@@ -109,6 +71,7 @@ def fit(
     checkpoint: Checkpoints | str | os.PathLike[str] | None = None,
     resume: bool | str = "auto",
     progress: bool | None = None,
+    callbacks: Sequence[Callback | Callable[[Event], object]] | None = None,
     mesh: Mesh | None = None,
 ) -> Fitted[M]:
     """Train all members, each with its own shuffle, optimiser state and random numbers.
@@ -153,7 +116,9 @@ def fit(
         shared_optimiser: for parts that members share; by default ``optimiser``. They get the mean
             of the gradients of the members that still train.
         validation: data as ``data``, to measure the loss and ``metrics`` on, in evaluation mode.
-        metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch.
+        metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch;
+            one whose signature has names of ``per_member`` gets these values, too. They, and the
+            loss, are tried on the shapes of the validation data before the training.
         evaluate_every: how many steps between entries of the history; by default an epoch.
         validation_batch_size: examples at a time; by default 256.
         early_stopping: an ``EarlyStopping``, or its patience.
@@ -166,8 +131,12 @@ def fit(
             skipped for the one before it, with a warning. The result has the same bits as that of a
             run that was never interrupted. An iterable of batches is iterated over again up to
             that place.
-        progress: ``True`` shows a bar, and, where there is no terminal, a line for each entry;
-            ``None`` the bar only; ``False`` nothing.
+        progress: ``True`` shows a bar, and, where there is neither a terminal nor a notebook, a
+            line for each entry; ``None`` the bar only; ``False`` nothing.
+        callbacks: functions of an ``Event``, which are called after each entry of the history; or
+            objects such as a ``Callback``, with any of ``on_start``, ``on_entry`` and ``on_end``.
+            ``CSVLogger`` and other loggers are such. They do not change the training, but can end
+            it: ``event.stop()``. A resumed training does not repeat entries.
         mesh: devices to train on: its axis "members" splits the members, as ``Ensemble.shard``
             does; its axis "data" the examples of each batch, of which every device computes its
             part: the loss must be a mean over the examples, as losses and gradients of the parts
@@ -183,7 +152,8 @@ def fit(
     Raises:
         ValueError: data do not match, a batch is larger than the data, the loss is not a scalar, an
             argument is out of range, or a checkpoint is of another configuration.
-        TypeError: ``optimiser`` is not an optimiser, or ``data`` is of none of the kinds named.
+        TypeError: an argument is unknown, ``optimiser`` is not an optimiser, or ``data`` is of none
+            of the kinds named.
         DivergenceError: see ``on_divergence``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -196,6 +166,7 @@ def fit(
     >>> ensemble(1.0).round(3)
     Array([2., 2.], dtype=float32)
     """
+    refuse_others_than_mappings(hyperparams=hyperparams, per_member=per_member, metrics=metrics)
     if epochs is None and steps is None:
         raise ValueError("fit: give epochs= or steps=, how long to train")
     _check_counts(0, epochs=epochs, steps=steps)
@@ -205,23 +176,15 @@ def fit(
         evaluate_every=evaluate_every,
         validation_batch_size=validation_batch_size,
     )
-    if early_stopping is not None and not isinstance(early_stopping, EarlyStopping):
-        _check_counts(1, early_stopping=early_stopping)
-        early_stopping = EarlyStopping(early_stopping)
-    if early_stopping is not None and validation is None:
-        raise ValueError("fit: early_stopping watches validation data; give validation=(x, y)")
-    if metrics and validation is None:
-        raise ValueError("fit: metrics are measured on validation data; give validation=(x, y)")
+    stopping = _stopping(early_stopping)
+    _refuse_without(validation, early_stopping=stopping, metrics=metrics)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
         checkpoint = Checkpoints(checkpoint)
     over = _put_on(mesh, ensemble)
     on = None if over is None else over.mesh
     together = on is not None and on.is_multi_process
-    if together and isinstance(checkpoint, Checkpoints) and checkpoint.every_seconds:
-        raise ValueError(
-            "fit: every_seconds goes by the clock of each process, and several train together: "
-            "give Checkpoints every_steps or every_epochs"
-        )
+    _refuse_clock(checkpoint, together)
+    calls = Calls(callbacks, together)
     trainer = Trainer(
         loss,
         optimiser,
@@ -229,25 +192,29 @@ def fit(
         per_member=per_member,
         shared_optimiser=shared_optimiser,
         on_divergence=on_divergence,
-        early_stopping=early_stopping is not None,
+        early_stopping=stopping is not None,
     )
-    plan, first, data = _planned(
+    plan, first, data = planned(
         loss, data, order, batch_size, len(ensemble), fraction, drop_last, each, over
     )
-    own = each
-    each = order == "own" if plan is None else plan.each
-    part = validation_batch_size or _USUAL_PART
-    if validation is not None and own:
+    if validation is not None and each:
         validation = own_examples_of(validation, len(ensemble), "validation")
     elif validation is not None:
         validation, _ = examples_of(validation, "validation")
+    each = order == "own" if plan is None else plan.each
+    part = validation_batch_size or _USUAL_PART
     state = trainer.start(ensemble, key)
-    examples = [_types(first, p.group.size if each else None) for p in state.packs]
+    examples = [types_of(first, p.group.size if each else None) for p in state.packs]
     sums = [trainer.no_sums(p, x, each) for p, x in zip(state.packs, examples, strict=True)]
     state = state.replace(sums=tuple(sums))
+    evaluator = None if validation is None else Evaluator(loss, metrics)
+    if evaluator is not None:
+        names = evaluator.names(state, validation, part)
+        if stopping is not None:
+            stopping.check(names)
     configuration: dict[str, str] = {}
     if checkpoint is not None:
-        configuration = _configuration(
+        configuration = configuration_of(
             trainer,
             state,
             examples,
@@ -257,7 +224,7 @@ def fit(
             order=plan or f"batches, {order or 'same'}",
             evaluate_every=evaluate_every,
             validation_batch_size=part,
-            early_stopping=early_stopping,
+            early_stopping=stopping,
             metrics=sorted(metrics or {}),
         )
         state = checkpoint.resume(state, configuration, resume)
@@ -274,23 +241,57 @@ def fit(
             each=each,
             epochs=epochs,
             steps=steps,
-            evaluator=Evaluator(loss, metrics) if validation is not None else None,
+            evaluator=evaluator,
             validation=validation,
             evaluate_every=evaluate_every,
             validation_batch_size=part,
-            early_stopping=early_stopping,
+            early_stopping=stopping,
             checkpoints=checkpoint,
             configuration=configuration,
             reporter=reporter,
+            calls=calls,
         )
-        try:
-            state = loop.run(put_state(state))
-        except BaseException:
-            # An interruption can fall where a step has taken the arrays and not yet given others.
-            with contextlib.suppress(DonatedArrayError):
-                ensemble._arrays = _copied(loop.state.ensemble._arrays)
-            raise
-    return _finished(ensemble, state, early_stopping, on_divergence)
+        with calls.ending(ensemble, lambda: loop.state):
+            _run(loop, state, ensemble)
+            return _finished(ensemble, loop.state, stopping, on_divergence)
+
+
+def _run(loop: Loop, state: TrainState, ensemble: Ensemble) -> None:
+    """Train; where that ends by an error, leave the ensemble with what was reached."""
+    try:
+        loop.run(put_state(state))
+    except BaseException:
+        # An interruption can fall where a step has taken the arrays and not yet given others.
+        with contextlib.suppress(DonatedArrayError):
+            ensemble._arrays = copied(loop.state.ensemble._arrays)
+        raise
+
+
+def _stopping(early_stopping: EarlyStopping | int | None) -> EarlyStopping | None:
+    """What stops members: from its patience, where that is what was given."""
+    if early_stopping is None or isinstance(early_stopping, EarlyStopping):
+        return early_stopping
+    _check_counts(1, early_stopping=early_stopping)
+    return EarlyStopping(early_stopping)
+
+
+def _refuse_without(validation: Tree, early_stopping: object, metrics: object) -> None:
+    """Raise ``ValueError`` where there are no data for what is measured on them."""
+    if validation is not None:
+        return
+    if early_stopping is not None:
+        raise ValueError("fit: early_stopping watches validation data; give validation=(x, y)")
+    if metrics:
+        raise ValueError("fit: metrics are measured on validation data; give validation=(x, y)")
+
+
+def _refuse_clock(checkpoint: Checkpoints | None, together: bool) -> None:
+    """Raise ``ValueError`` where several processes would write at different steps."""
+    if together and checkpoint is not None and checkpoint.every_seconds:
+        raise ValueError(
+            "fit: every_seconds goes by the clock of each process, and several train together: "
+            "give Checkpoints every_steps or every_epochs"
+        )
 
 
 def _put_on(mesh: Mesh | None, ensemble: Ensemble) -> OverMesh | None:
@@ -319,195 +320,9 @@ def _finished(
     result = state.best if best else state.ensemble
     diverged = divergences(state)
     stopped = {m: int(s) for m, s in enumerate(state.each("stopped")) if s >= 0}
-    ensemble._arrays = _copied(result._arrays)
+    ensemble._arrays = copied(result._arrays)
     if state.layout.over is not None:
         ensemble._arrays = state.layout.over.put_groups(state.layout.groups, ensemble._arrays)
     if on_divergence == "drop" and diverged:
         ensemble.drop(sorted(diverged))
     return Fitted(ensemble, dict(state.history), stopped, diverged, state)
-
-
-def _planned(
-    loss: Callable[..., Any],
-    data: Tree,
-    order: str | None,
-    batch_size: int | None,
-    members: int,
-    fraction: float,
-    drop_last: bool | None,
-    each: bool,
-    over: OverMesh | None,
-) -> tuple[DataOrder | None, Tree, Tree]:
-    """The order of examples, if it is ours; the types of a member's batch; and the data."""
-    if is_examples(data):
-        if each:
-            data = own_examples_of(data, members, "data")
-            count: Any = data.counts
-        else:
-            data, count = examples_of(data, "data")
-        if drop_last is None:
-            drop_last = not (each and len(set(count)) > 1)
-        plan = _order(count, batch_size, order or "own", members, fraction, drop_last)
-        for step in (0, plan.steps - 1):
-            check_examples(over, plan.batch_size_of(step), "fit")
-        if plan.uneven:
-            _refuse_starved(plan)
-            _refuse_parts(over, plan)
-        return plan, _batch_of(plan, data.data if each else data), data
-    if each:
-        raise ValueError(
-            f"fit: each=True is for arrays with the members along axis 0, or ragged ones; for an "
-            f"iterable whose batches have them say order='own'; got {type(data).__name__}"
-        )
-    first, data = _first(_iterable(loss, data, order, batch_size))
-    if order == "own":
-        first = with_rectangles(first)
-        _refuse_others_than_members(first, members)
-        first = tree.map(lambda x: x[0], first)
-    if over is not None:
-        check_examples(over, min([x.shape[0] if x.ndim else 1 for x in tree.leaves(first)]), "fit")
-    return None, first, data
-
-
-def _batch_of(plan: DataOrder, data: Tree) -> Tree:
-    """The types of a member's batch."""
-    size, of = plan.batch_size, ShapeDtypeStruct
-    left = of((), np.int32)
-
-    def one(x: Tree) -> Tree:
-        if is_ragged(x):
-            wide = of((size, x._most, *x._inner), x.dtype)
-            return Ragged._of(wide, of((size,), x.lengths.dtype), x._most, True)
-        rows = of((size, *x.shape[1:]), x.dtype)
-        return Ragged._of(rows, left, size, True) if plan.uneven else rows
-
-    leaves, structure = tree.flatten(data)
-    types = tree.map(one, data, is_leaf=is_ragged)
-    return tree.unflatten(
-        tree.structure(types), unified(tree.leaves(types), alike(structure, leaves))
-    )
-
-
-def _refuse_starved(plan: DataOrder) -> None:
-    """Raise ``ValueError`` where a member would never have a whole batch."""
-    for member, n in enumerate(plan.counts):
-        if not n:
-            raise ValueError(
-                f"fit: member {member} has {plan.sizes[member]} examples, which do not fill a "
-                f"batch of {plan.batch_size}, and drop_last=True: give drop_last=False, or a "
-                f"batch_size of at most {min(plan.sizes)}"
-            )
-
-
-def _refuse_parts(over: OverMesh | None, plan: DataOrder) -> None:
-    """Raise ``NotImplementedError`` where devices would have parts of batches that differ."""
-    if over is not None and over.data is not None:
-        raise NotImplementedError(
-            f"fit: members have different numbers of examples, {plan.sizes}, whose batches the "
-            f"axis {over.data!r} of {over.mesh} cannot split evenly: leave the axis out, and split "
-            f"the members alone"
-        )
-
-
-def _order(
-    count: int | tuple[int, ...],
-    batch_size: int | None,
-    order: str,
-    members: int,
-    fraction: float,
-    drop_last: bool,
-) -> DataOrder:
-    try:
-        plan = DataOrder(count, 1, order, members, fraction, drop_last)
-        size = min(_USUAL_BATCH, plan.size) if batch_size is None else batch_size
-        return dataclasses.replace(plan, batch_size=size)
-    except ValueError as error:
-        raise ValueError(str(error).replace("DataOrder", "fit", 1)) from None
-
-
-def _iterable(
-    loss: Callable[..., Any], data: Tree, order: str | None, batch_size: int | None
-) -> Iterable[Any]:
-    refuse_table(data, "data")
-    if not isinstance(data, Iterable):
-        raise TypeError(
-            f"fit: data must be an array, a tuple or dictionary of arrays, or an iterable of "
-            f"batches; got {type(data).__name__}"
-        )
-    if order not in (None, "same", "own"):
-        raise ValueError(
-            f"fit: an iterable of batches has its own order: order must be 'same' or 'own', got "
-            f"{order!r} (of {ORDERS})"
-        )
-    if batch_size is not None:
-        raise ValueError("fit: an iterable of batches has its own sizes; leave out batch_size")
-    refuse_list(loss, data)
-    return data
-
-
-def _first(data: Tree) -> tuple[Any, Any]:
-    """The first batch, and the data with that still in it."""
-    batches = iter(data)
-    for batch, _ in batches_of(itertools.islice(batches, 1), 0):
-        return batch, itertools.chain([batch], batches) if batches is data else data
-    raise ValueError("fit: data has no batches")
-
-
-def _types(batch: Tree, each: int | None) -> Tree:
-    """The types of a batch; with ``each``, where the members are to be put along axis 0."""
-    front = () if each is None else (each,)
-    leaves, structure = tree.flatten(batch)
-    types = [ShapeDtypeStruct((*front, *x.shape), x.dtype) for x in leaves]
-    return tree.unflatten(structure, unified(types, alike(structure, leaves)))
-
-
-def _refuse_others_than_members(batch: Tree, members: int) -> None:
-    for path, x in zip(tree.paths(batch, "batch"), tree.leaves(batch), strict=True):
-        if not x.ndim or x.shape[0] != members:
-            raise ValueError(
-                f"fit: with order='own' the arrays of a batch have the {members} members along "
-                f"axis 0; got {path}: {x.type}"
-            )
-
-
-def _configuration(
-    trainer: Trainer,
-    state: TrainState,
-    examples: list[Any],
-    each: bool,
-    data: Tree,
-    validation: Tree,
-    **settings: Any,
-) -> dict[str, str]:
-    """What must be equal for a training to be resumed, in words.
-
-    The program of a step stands for the loss, the optimiser and the members.
-    """
-    texts = {n: str(x) for n, x in settings.items()}
-    texts["key"] = str(np.asarray(key_data(state.key)).tolist())
-    texts["on_divergence"] = trainer.on_divergence
-    texts["enable_x64"] = str(config.enable_x64)
-    texts["threefry_partitionable"] = str(config.threefry_partitionable)
-    for name, x in (("data", data), ("validation", validation)):
-        if x is not None:
-            texts[name] = f"{', '.join(str(v.type) for v in tree.leaves(x))}, CRC {checksum(x):08x}"
-    for g, (pack, sums, example) in enumerate(zip(state.packs, state.sums, examples, strict=True)):
-        texts[f"architecture {g}"] = f"{pack.group.size} members at {list(pack.group.places)}"
-        for name, x in zip(pack.group.names, pack.arrays(), strict=True):
-            texts[f"architecture {g}, {name}"] = str(x.type)
-        text = trainer.program(pack, sums, example, each)
-        digest = zlib.crc32(_ADDRESS.sub("", text).encode())
-        texts[f"architecture {g}, program of a step (loss, optimiser, model)"] = f"{digest:08x}"
-        own = (pack.rows.extra, getattr(pack.rows.optimiser, "hyperparams", None))
-        texts[f"architecture {g}, hyperparameters"] = f"CRC {checksum(own):08x}"
-    return texts
-
-
-_ADDRESS = re.compile("0x[0-9a-f]+")
-_COPY = jit(lambda arrays: arrays)
-
-
-def _copied(arrays: Tree) -> Tree:
-    """The same values in arrays of their own, since the state's may be donated later."""
-    with config(recompilation_warning=0):  # one program for each ensemble is meant
-        return _COPY(arrays)

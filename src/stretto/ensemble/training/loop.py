@@ -17,6 +17,7 @@ import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.typing import Array, Tree
+from stretto.ensemble.training.callbacks import Calls
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, report_new
 from stretto.ensemble.training.evaluation import Evaluator
@@ -56,6 +57,7 @@ class Loop:
         checkpoints: Checkpoints | None,
         configuration: dict[str, str],
         reporter: Reporter,
+        calls: Calls,
     ) -> None:
         self._trainer, self._data, self._order, self._each = trainer, data, order, each
         self._epochs, self._steps = epochs, steps
@@ -63,7 +65,7 @@ class Loop:
         self._every, self._part = evaluate_every, validation_batch_size
         self._stopping = early_stopping
         self._checkpoints, self._configuration = checkpoints, configuration
-        self._reporter = reporter
+        self._reporter, self._calls = reporter, calls
         self._known: dict[int, Divergence] = {}
         self._looked = self._saved = time.monotonic()
         self._saved_step = -1
@@ -79,6 +81,7 @@ class Loop:
             self._validation = self._put(self._validation)
             self._together = state.layout.over.mesh.is_multi_process
         self._saved_step = state.step if state.step else -1
+        self._calls.start(self.state)
         while not self._done():
             first = self.state.step
             for _ in self._epoch():
@@ -101,7 +104,8 @@ class Loop:
     def _done(self) -> bool:
         state = self.state
         return (
-            (self._epochs is not None and state.epoch >= self._epochs)
+            self._calls.stopping
+            or (self._epochs is not None and state.epoch >= self._epochs)
             or (self._steps is not None and state.step >= self._steps)
             or not any(state.going)
         )
@@ -214,6 +218,7 @@ class Loop:
         history = with_entry(state.history, state.step, state.epoch, entry, state.size)
         self.state = settled(state.replace(history=history))
         self._reporter.entry(self.state)
+        self._calls.entry(self.state)
         self._look()
 
     def _observe(self, stopping: EarlyStopping, measured: dict[str, np.ndarray]) -> None:

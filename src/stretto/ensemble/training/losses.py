@@ -5,6 +5,7 @@ Next, read ``step``.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from stretto.nn.module import Module
 from stretto.nn.updating import updates_of
 from stretto.random.streams import keys
 
-__all__ = ["COUNT", "arguments_of", "in_mode", "loss_of", "modes_of", "scalar"]
+__all__ = ["COUNT", "arguments_of", "in_mode", "loss_of", "modes_of", "named_of", "scalar"]
 
 COUNT = "number of steps"
 """What sums of metrics call their number."""
@@ -27,6 +28,25 @@ COUNT = "number of steps"
 def arguments_of(batch: Tree) -> tuple[Any, ...]:
     """What a batch gives to the loss: the parts of a tuple or list one by one, else itself."""
     return tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+
+
+def named_of(f: Callable[..., Any], extra: Mapping[str, Any], arguments: int) -> dict[str, Any]:
+    """Those of the members' own values that a metric takes by name, beside so many arguments.
+
+    A loss gets all; a metric may be anybody's function, and gets what its signature names.
+    """
+    if not extra:
+        return {}
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        return {}
+    placed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    taken = {p.name for p in placed[:arguments]}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return {n: x for n, x in extra.items() if n not in taken}
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return {n: x for n, x in extra.items() if n in named - taken}
 
 
 def loss_of(

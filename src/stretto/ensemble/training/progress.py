@@ -1,6 +1,6 @@
 """A bar that shows how far training is, and the loss of each member.
 
-On a terminal a bar, elsewhere a line for each entry of the history.
+In a terminal or a notebook a bar, elsewhere a line for each entry of the history.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rich.progress import (
 )
 
 from stretto.ensemble.training.losses import COUNT
+from stretto.ensemble.training.notebook import NotebookBar, in_notebook
 from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import TrainState
 
@@ -34,9 +35,9 @@ _FEW = 6
 class Reporter(AbstractContextManager["Reporter"]):
     """What ``fit`` shows its user while it runs.
 
-    ``show`` says whether it does; ``None`` shows the bar on a terminal only. Together with other
-    processes, whose devices have to be read at the same steps, the bar has the losses of the last
-    entry.
+    ``show`` says whether it does; ``None`` shows the bar in a terminal or a notebook only. Together
+    with other processes, whose devices have to be read at the same steps, the bar has the losses of
+    the last entry.
     """
 
     def __init__(
@@ -48,20 +49,12 @@ class Reporter(AbstractContextManager["Reporter"]):
     ) -> None:
         self._together = together
         self._console = console or Console(stderr=True, highlight=False)
-        on_terminal = self._console.is_terminal
-        self._lines = bool(show) and not on_terminal
-        self._bar: Progress | None = None
-        if on_terminal and show is not False:
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=20),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[losses]}"),
-                console=self._console,
-            )
-            self._task = self._bar.add_task("training", total=total, losses="")
+        self._bar: TerminalBar | NotebookBar | None = None
+        if show is not False and in_notebook():
+            self._bar = NotebookBar(total)
+        elif show is not False and self._console.is_terminal:
+            self._bar = TerminalBar(total, self._console)
+        self._lines = bool(show) and self._bar is None
         self._shown = time.monotonic()
 
     def __enter__(self) -> Reporter:
@@ -79,24 +72,49 @@ class Reporter(AbstractContextManager["Reporter"]):
         if self._bar is None or now - self._shown < _SECONDS:
             return
         self._shown = now
-        if self._together:
-            self._bar.update(self._task, completed=state.step)
-            return
-        losses = means(state).get("loss", np.empty(0))
-        self._bar.update(self._task, completed=state.step, losses=described(losses))
+        losses = None
+        if not self._together:
+            losses = described(means(state).get("loss", np.empty(0)))
+        self._bar.update(state.step, losses=losses)
 
     def entry(self, state: TrainState) -> None:
         """An entry of the history was made."""
         last = {n: x[-1] for n, x in state.history.items()}
         if self._bar is not None:
-            self._bar.update(
-                self._task,
-                completed=state.step,
-                description=f"epoch {int(last['epoch'])}",
-                losses=described(last["loss"]),
-            )
+            self._bar.update(state.step, f"epoch {int(last['epoch'])}", described(last["loss"]))
         elif self._lines:
             self._console.print(entry_text(last), soft_wrap=True)
+
+
+class TerminalBar:
+    """How much is done, of how much, for how long, and what else there is to say."""
+
+    def __init__(self, total: int | None, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[losses]}"),
+            console=console,
+        )
+        self._task = self._progress.add_task("training", total=total, losses="")
+
+    def start(self) -> None:
+        """Show it."""
+        self._progress.start()
+
+    def update(
+        self, completed: int, description: str | None = None, losses: str | None = None
+    ) -> None:
+        """Show more."""
+        fields: dict[str, Any] = {} if losses is None else {"losses": losses}
+        self._progress.update(self._task, completed=completed, description=description, **fields)
+
+    def stop(self) -> None:
+        """Show the last."""
+        self._progress.stop()
 
 
 def entry_text(last: Mapping[str, Any]) -> str:

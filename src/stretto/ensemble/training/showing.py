@@ -18,7 +18,7 @@ from stretto._engine.core.showing.words import counted, ends, number
 from stretto.ensemble import showing
 
 if TYPE_CHECKING:  # they name this module
-    from stretto.ensemble.training.fit import Fitted
+    from stretto.ensemble.training.fitted import Fitted
     from stretto.ensemble.training.state import TrainState
 
 __all__ = ["card_of_fitted", "card_of_state", "fitted_text", "state_text"]

@@ -6,6 +6,7 @@ Next, read ``divergence``.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -57,6 +58,22 @@ class EarlyStopping:
         if self.mode not in ("min", "max"):
             raise ValueError(f"EarlyStopping: mode must be 'min' or 'max', got {self.mode!r}")
 
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse to watch what is not evaluated.
+
+        Args:
+            names: those of what is.
+
+        Raises:
+            ValueError: ``monitor`` is not among them.
+        """
+        names = list(names)
+        if self.monitor not in names:
+            raise ValueError(
+                f"EarlyStopping: monitor={self.monitor!r} is not among what is evaluated: "
+                f"{', '.join(names)}"
+            )
+
     def score(self, found: dict[str, np.ndarray]) -> np.ndarray:
         """Pick what is watched from an evaluation's results; the smaller the better.
 
@@ -69,11 +86,7 @@ class EarlyStopping:
         Raises:
             ValueError: ``monitor`` is not among the results.
         """
-        if self.monitor not in found:
-            raise ValueError(
-                f"EarlyStopping: monitor={self.monitor!r} is not among what is evaluated: "
-                f"{', '.join(found)}"
-            )
+        self.check(found)
         return found[self.monitor] if self.mode == "min" else -found[self.monitor]
 
     def observe(self, state: TrainState, score: ArrayLike) -> TrainState:

@@ -1,0 +1,40 @@
+"""Packages that need not be installed, imported when their turn comes; and matplotlib's axes.
+
+Used by ``plots``, and by ``training/fitted`` and ``training/loggers``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["axes_of", "first_of"]
+
+
+def first_of(modules: tuple[str, ...], caller: str, install: str) -> ModuleType:
+    """The first of these modules that is installed.
+
+    Raises ``ModuleNotFoundError``, which says what to install, where none is.
+    """
+    for name in modules:
+        try:
+            return import_module(name)
+        except ModuleNotFoundError:
+            continue
+    names = " or ".join(dict.fromkeys(name.partition(".")[0] for name in modules))
+    raise ModuleNotFoundError(f"{caller} needs {names}: pip install {install}")
+
+
+def axes_of(ax: Axes | None, caller: str) -> Axes:
+    """The axes given, or those of a new figure.
+
+    Raises ``ModuleNotFoundError`` where matplotlib is not installed.
+    """
+    if ax is not None:
+        return ax
+    pyplot: Any = first_of(("matplotlib.pyplot",), caller, "'stretto[plots]'")
+    return pyplot.subplots(layout="constrained")[1]

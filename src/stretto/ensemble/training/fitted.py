@@ -1,0 +1,137 @@
+"""``Fitted``: what ``fit`` gives, and its history as a table and as a picture.
+
+Next, read ``fit``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+
+from stretto._engine.core.lazy import LazyModule, shown
+from stretto._engine.core.spelling import meant
+from stretto.ensemble.groups import M_co
+from stretto.ensemble.optional import axes_of, first_of
+from stretto.ensemble.training.divergence import Divergence
+from stretto.ensemble.training.history import columns_of
+from stretto.ensemble.training.state import TrainState
+
+if TYPE_CHECKING:  # the ensemble is above, and trains by this
+    from matplotlib.axes import Axes
+
+    from stretto.ensemble import plots
+    from stretto.ensemble.ensemble import Ensemble
+else:
+    plots = LazyModule("stretto.ensemble.plots")
+
+__all__ = ["Fitted"]
+
+
+@shown("stretto.ensemble.training.showing", "card_of_fitted", "fitted_text")
+@dataclasses.dataclass(frozen=True)
+class Fitted(Generic[M_co]):
+    """The result of a training."""
+
+    ensemble: Ensemble[M_co]
+    """The ensemble that was trained."""
+    history: dict[str, np.ndarray]
+    """``step`` and ``epoch`` of each entry; ``loss``, metrics, ``validation_loss``, … of shape
+    (entries, members). Losses of training are means since the entry before; NaN for members that
+    no longer trained."""
+    stopped: dict[int, int]
+    """The step at which members were stopped early, by member."""
+    diverged: dict[int, Divergence]
+    """Members that diverged: step, and path of the parameter."""
+    state: TrainState[M_co]
+    """All that was reached, to go on from."""
+
+    def to_frame(self, form: str = "long", library: str | None = None) -> Any:  # noqa: ANN401
+        """Return the history as a DataFrame of pandas or polars.
+
+        Args:
+            form: ``"long"``: a row for each member of each entry, with the columns ``step``,
+                ``epoch``, ``member``, and one for each of what was measured; ``"wide"``: a row for
+                each entry, with columns such as ``loss/0`` for the loss of member 0.
+            library: ``"pandas"`` or ``"polars"``; by default the first that is installed.
+
+        Returns:
+            The DataFrame.
+
+        Raises:
+            ValueError: ``form`` or ``library`` is neither.
+            ModuleNotFoundError: the library is not installed.
+
+        >>> import stretto as st, stretto.numpy as snp
+        >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 0.0}, {"w": 4.0}])
+        >>> loss = lambda member, x: ((member(x) - x) ** 2).mean()
+        >>> fitted = ensemble.fit(loss, snp.ones(8), st.optim.sgd(0.1), epochs=3)
+        >>> fitted.to_frame().groupby("member")["loss"].min()  # doctest: +SKIP
+        """
+        libraries = ("pandas", "polars")
+        if library not in (None, *libraries):
+            raise ValueError(
+                f"Fitted.to_frame: library must be 'pandas' or 'polars', got {library!r}"
+            )
+        columns = columns_of(self.history, form, "Fitted.to_frame")
+        wanted = libraries if library is None else (library,)
+        module: Any = first_of(wanted, "Fitted.to_frame", wanted[0])
+        return module.DataFrame(columns)
+
+    def plot(self, name: str = "loss", *, ax: Axes | None = None) -> Axes:
+        """Draw what was measured against the number of steps, in training and in validation.
+
+        Of each, a thin line for each member, their mean, and a band of a standard deviation; what
+        is measured in one alone is drawn alone. Where a member was stopped early there is a dot,
+        and where one diverged a cross. It needs matplotlib: ``pip install 'stretto[plots]'``.
+
+        Args:
+            name: of what was measured: ``"loss"``, or a metric.
+            ax: where to draw; by default in a new figure.
+
+        Returns:
+            The axes. The picture is not shown.
+
+        Raises:
+            ValueError: nothing was measured by this name.
+            ModuleNotFoundError: matplotlib is not installed.
+
+        >>> import stretto as st, stretto.numpy as snp
+        >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 0.0}, {"w": 4.0}])
+        >>> loss = lambda member, x: ((member(x) - x) ** 2).mean()
+        >>> fitted = ensemble.fit(loss, snp.ones(8), st.optim.sgd(0.1), epochs=3)
+        >>> ax = fitted.plot()
+        >>> ax.get_xlabel(), ax.get_ylabel()
+        ('step', 'loss')
+        """
+        kinds = {"training": name, "validation": f"validation_{name}"}
+        kinds = {kind: n for kind, n in kinds.items() if n in self.history}
+        if not kinds or name in ("step", "epoch"):
+            names = {n.removeprefix("validation_"): None for n in self.history}
+            known = [n for n in names if n not in ("step", "epoch")]
+            guess = meant(name, known)
+            raise ValueError(
+                f"Fitted.plot: nothing was measured by the name {name!r}"
+                f"{f' (did you mean {guess!r}?)' if guess else ''}; there is "
+                f"{', '.join(known) or 'no entry'}"
+            )
+        ax = axes_of(ax, "Fitted.plot")
+        steps = self.history["step"]
+        for kind, n in kinds.items():
+            plots.member_curves(steps, self.history[n], label=kind, ax=ax)
+        # Where a member ended, at the last that is known of it, or else at the bottom.
+        last = self.history[list(kinds.values())[-1]]
+        ends = {"stopped": self.stopped, "diverged": {m: d.step for m, d in self.diverged.items()}}
+        for (what, by_member), marker in zip(ends.items(), "ox", strict=True):
+            label: str | None = what
+            for member, step in by_member.items():
+                known = last[np.isfinite(last[:, member]), member]
+                style: dict[str, Any] = {"color": "black", "marker": marker, "zorder": 3}
+                if not len(known):
+                    style |= {"transform": ax.get_xaxis_transform(), "clip_on": False}
+                ax.plot([step], [*known[-1:], 0][:1], label=label, linestyle="", **style)
+                label = None
+        ax.set(xlabel="step", ylabel=name)
+        ax.legend()
+        return ax
