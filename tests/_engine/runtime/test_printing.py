@@ -42,6 +42,23 @@ def test_both_ends_are_shown():
     assert repr(deep) == expected
 
 
+@pytest.mark.parametrize("shape", [(1001,), (7, 999), (8, 1, 200), (2, 2, 3000), (30, 40)])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
+def test_large_arrays_are_numpys(shape, dtype):
+    host = np.random.default_rng(0).normal(0, 100, shape).astype(dtype)
+    expected = np.array2string(host, separator=", ", prefix="Array(")
+    assert repr(snp.array(host)) == f"Array({expected}, shape={shape}, dtype={dtype})"
+
+
+@pytest.mark.devices
+def test_large_arrays_on_devices_are_not_put_together():
+    host = np.arange(800 * 640, dtype=np.float32).reshape(800, 640)
+    mesh = st.make_mesh((2, 4), ("x", "y"))
+    for spec in (st.P("x", "y"), st.P("y"), st.P()):
+        x = st.device_put(host, st.NamedSharding(mesh, spec))
+        assert repr(x) == repr(snp.array(host)) and x._host is None
+
+
 def test_str_and_settings_show_all():
     x = snp.arange(100)[:, None]
     assert str(x) == str(np.arange(100)[:, None]) and str(x).count("\n") == 99

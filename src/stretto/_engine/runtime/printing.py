@@ -11,6 +11,7 @@ import numpy as np
 from stretto._engine.core.showing.words import MOST_LINES
 from stretto._engine.core.types import ArrayType
 from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.samples import taken
 
 __all__ = ["brief_text", "gone", "text_of"]
 
@@ -47,21 +48,26 @@ def _dtype(type: ArrayType) -> str:
 
 def brief_text(x: Array) -> str:
     """The ``repr`` of an array, in few lines, unless NumPy's settings of printing were changed."""
-    host, settings = x.to_host(), np.get_printoptions()
+    settings = np.get_printoptions()
     if any([settings[name] != usual for name, usual in _USUAL.items()]):
-        return text_of(host, x.type)
-    for edge in (None, 3, 2, 1):
+        return text_of(x.to_host(), x.type)
+    is_large = x.type.size > _USUAL["threshold"]
+    host = _corners(x) if is_large else x.to_host()
+    for edge in (3, 2, 1) if is_large else (None, 3, 2, 1):
         if _rows(x.type.shape, edge or 3) <= MOST_LINES:
             text = text_of(host, x.type, edge=edge)
             if text.count("\n") < MOST_LINES:
                 return text
-    first, last = [np.array2string(part, separator=", ")[1:-1] for part in _ends(host)]
+    ends = host.flat[:3], host.flat[-3:]
+    first, last = [np.array2string(part, separator=", ")[1:-1] for part in ends]
     return f"Array({first}, ..., {last}, shape={x.type.shape}, {_dtype(x.type)})"
 
 
-def _ends(host: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first three elements and the last ones."""
-    return host.flat[:3], host.flat[-3:]
+def _corners(x: Array) -> np.ndarray:
+    """Three elements at both ends of each axis, and one between: what NumPy prints of it."""
+    places = [np.r_[0:3, n // 2, n - 3 : n] if n > 7 else np.arange(n) for n in x.type.shape]
+    found = taken(x, places)
+    return x.to_host() if found is None else found[0]
 
 
 def _rows(shape: tuple[int, ...], edge: int) -> int:

@@ -1,11 +1,11 @@
-"""A few of an array's elements, to draw it by: evenly spread, and without a copy of all.
+"""A few of an array's elements, to draw or print it by, without a copy of all.
 
 Layer 6 (runtime). On the CPU the parts of an array are read where they lie. Next, read ``showing``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from stretto._engine.core.types import bytes_of
 from stretto._engine.runtime import sharded
 from stretto._engine.runtime.array import Array
 
-__all__ = ["Sample", "sample_of"]
+__all__ = ["Sample", "sample_of", "taken"]
 
 _MOST = 4096
 """The most elements of a sample."""
@@ -36,19 +36,30 @@ class Sample(NamedTuple):
 
 def sample_of(x: Array) -> Sample | None:
     """A sample of an array that was not donated; None where it would have to be fetched."""
-    shape = x.type.shape
-    places = _places(shape)
-    values = np.full([len(p) for p in places], np.nan)
+    found = taken(x, _places(x.type.shape))
+    if found is None:
+        return None
+    values, known = found
+    return Sample(_as_float(values), known, values.size == x.type.size and bool(known.all()))
+
+
+def taken(x: Array, places: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    """The elements at these places along each axis, and which of them are in this process.
+
+    None where too much would have to be fetched from another device.
+    """
+    values = np.zeros([len(p) for p in places], x.type.dtype)
     known = np.zeros(values.shape, bool)
     parts = _parts(x)
     if parts is None:
         return None
     for part, index in parts:
-        inside = [_within(p, bounds, n) for p, bounds, n in zip(places, index, shape, strict=True)]
+        bounds = zip(places, index, x.type.shape, strict=True)
+        inside = [_within(p, one, n) for p, one, n in bounds]
         at = np.ix_(*[np.flatnonzero(here) for here, _ in inside])
-        values[at] = _as_float(part[np.ix_(*[where for _, where in inside])])
+        values[at] = part[np.ix_(*[where for _, where in inside])]
         known[at] = True
-    return Sample(values, known, values.size == x.type.size and bool(known.all()))
+    return values, known
 
 
 def _places(shape: tuple[int, ...]) -> list[np.ndarray]:
