@@ -98,6 +98,14 @@ def test_arrays_at_rest_need_no_compiler():
     assert not ({"jaxlib", "scipy"} | engine) & loaded
 
 
+def test_to_show_an_array_needs_no_compiler():
+    loaded = loaded_by(
+        "import stretto.numpy as snp\nx = snp.ones((50, 50))\nx._repr_html_(), repr(x)"
+    )
+    engine = {f"stretto._engine.{part}" for part in ("api.jit", "runtime.sharded")}
+    assert not ({"jaxlib", "rich", "scipy"} | engine) & loaded
+
+
 def test_an_ensemble_needs_no_training():
     loaded = loaded_by(
         "import stretto as st\n"

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core.types import bytes_of
-from stretto._engine.runtime import sharded
-from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.array import SHARDED, Array
 
-__all__ = ["Sample", "sample_of", "taken"]
+__all__ = ["Sample", "sample_of", "sharding_if_any", "taken"]
 
 _MOST = 4096
 """The most elements of a sample."""
@@ -82,9 +81,17 @@ def _within(places: np.ndarray, bounds: slice, size: int) -> tuple[np.ndarray, n
     return here, places[here] - start
 
 
+def sharding_if_any(x: Any) -> Any:
+    """The sharding of an array, if it has one of its own.
+
+    As ``sharded`` says, which takes some time to load, and is loaded once there is such an array.
+    """
+    return x._sharding if x.__class__ in SHARDED else None
+
+
 def _parts(x: Array) -> Iterator[tuple[np.ndarray, Any]] | None:
     """The parts in this process, and which part of the whole each is, a slice for each axis."""
-    sharding, everything = sharded.sharding_if_any(x), (slice(None),) * x.type.ndim
+    sharding, everything = sharding_if_any(x), (slice(None),) * x.type.ndim
     if sharding is None or x._host is not None:
         return iter([(x.to_host(), everything)])
     is_far = any([d.platform != "cpu" for d in sharding.device_list])

@@ -13,8 +13,7 @@ from stretto._engine.core.showing.words import number, size
 from stretto._engine.core.types import bytes_of
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.printing import brief_text, gone
-from stretto._engine.runtime.samples import Sample, sample_of
-from stretto._engine.runtime.sharded import sharding_if_any
+from stretto._engine.runtime.samples import Sample, sample_of, sharding_if_any
 
 __all__ = ["card_of"]
 
