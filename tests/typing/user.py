@@ -15,7 +15,7 @@ import numpy as np
 import stretto as st
 import stretto.numpy as snp
 from stretto import func, lax, nn, optim, random, special, tree
-from stretto.ensemble import Fitted
+from stretto.ensemble import Callback, Event, Fitted
 from stretto.nn import functional as F
 from stretto.scipy import linalg, optimize, signal, sparse, stats
 from stretto.typing import Array, ArrayLike, DType, Key, Shape
@@ -375,6 +375,12 @@ def of_func(net: Net, params: Params, x: Array) -> None:
     assert_type(func.stack_module_state([net]), tuple[dict[str, Array], dict[str, Array]])
 
 
+class Note(Callback):
+    def on_entry(self, event: Event) -> None:
+        assert_type(event.entry["loss"].shape, tuple[Any, ...])
+        assert_type(event.step, int)
+
+
 def ensembles(params: Params, x: Array, y: Array, key: Key) -> None:
     nets = [make(k) for k in random.split(key, 3)]
     ensemble = st.Ensemble(nets, shared="first", chunk_size="auto")
@@ -397,6 +403,9 @@ def ensembles(params: Params, x: Array, y: Array, key: Key) -> None:
     assert_type(st.Ensemble.load("ensemble.safetensors", like=ensemble), st.Ensemble[Net])
     fitted = ensemble.fit(squares, (x, y), optim.adam(1e-3), epochs=2)
     assert_type(fitted, Fitted[Net])
+    ensemble.fit(
+        squares, (x, y), optim.sgd(0.1), steps=1, callbacks=[Note(), lambda event: event.stop()]
+    )
     assert_type(fitted.ensemble[0], Net)
     assert_type(fitted.state.best, st.Ensemble[Net])
     assert_type(fitted.history["loss"].shape, tuple[Any, ...])
