@@ -11,6 +11,7 @@ from stretto.ensemble import Callback, Checkpoints, DivergenceError, Event
 from stretto.ensemble.training import callbacks as module
 from stretto.ensemble.training.callbacks import Calls
 from stretto.ensemble.training.trainer import Trainer
+from tests.processes import together
 
 X = np.linspace(-1, 1, 10, dtype=np.float32)
 KEY = st.random.key(3)
@@ -238,3 +239,48 @@ def test_which_process_logs(monkeypatch):
         monkeypatch.setattr(module, "process_index", lambda process=process: process)
         assert Event(state(), lambda: None, together=True).is_first_process is first
         assert Event(state(), lambda: None).is_first_process
+
+
+SCRIPT = """
+import os
+from stretto import optim
+from stretto.ensemble import CSVLogger
+st.distributed.initialize()
+process = st.process_index()
+
+def fit(callbacks):
+    ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": np.float32(i)} for i in range(4)])
+    loss = lambda member, x, y: ((member(x) - y) ** 2).mean()
+    x = np.linspace(-1, 1, 10, dtype=np.float32)
+    return ensemble.fit(
+        loss, (x, 3 * x), optim.adam(0.1), epochs=4, batch_size=5, key=st.random.key(3),
+        progress=False, mesh=st.make_mesh((2,), ("members",)), callbacks=callbacks,
+    )
+
+def stop(event):
+    event.ensemble(1.0)
+    if event.epoch == 2 and process == 1:
+        event.stop()
+
+def fail(event):
+    if process == 1:
+        raise RuntimeError("here")
+
+fitted = fit([stop, CSVLogger(f"{os.environ['DIRECTORY']}/{process}.csv")])
+print("stopped at", fitted.state.epoch)
+print("alone", fit([lambda event: event.stop()] if process == 0 else None).state.epoch)
+try:
+    fit([fail])
+except RuntimeError as error:
+    print("error:", error)
+"""
+
+
+def test_two_processes(tmp_path):
+    outputs = together(SCRIPT, DIRECTORY=str(tmp_path))
+    for output in outputs:
+        assert "stopped at 2" in output and "alone 1" in output
+    assert "error: fit: a callback of process 1 raised an error" in outputs[0]
+    assert "error: here" in outputs[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["0.csv"]
+    assert len((tmp_path / "0.csv").read_text().splitlines()) == 1 + 2 * 4
