@@ -229,7 +229,7 @@ class Table:
 
 def test_tables_are_refused_in_words():
     ensemble = st.Ensemble(lambda p, x: p * x, [2.0, 3.0])
-    for call in (ensemble, ensemble.each):
+    for call in (ensemble, ensemble.each, ensemble.vmap(lambda member, x: member(x))):
         with pytest.raises(TypeError, match=r"Ensemble: an argument is a Table; .*np.asarray\(x\)"):
             call(Table())
     cast = st.Ensemble(lambda p, x, dtype: (p * x).astype(dtype), [2.0, 3.0])

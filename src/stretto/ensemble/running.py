@@ -80,6 +80,7 @@ def over_members(
             f"use a mask; or call the ensemble before shard()"
         )
     traced = [i for i, x in enumerate(leaves) if _is_traced(x) or is_ragged(x)]
+    _refuse_tables([x for i, x in enumerate(leaves) if i not in traced])
     outs = []
     for group, column in zip(groups, arrays, strict=True):
         _refuse_other_rows(group, column)
