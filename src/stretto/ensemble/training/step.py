@@ -123,7 +123,8 @@ def advanced(
         finite, first = _finite(pack, running, losses, (grads, own), (shared_grads, shared), over)
         moves = snp.logical_and(running, finite)
         diverged = snp.logical_and(running, snp.logical_not(finite))
-        active = snp.logical_and(active, snp.logical_not(diverged))
+        # Who does not move has diverged, or rests.
+        active = moves if some is None else snp.logical_and(active, snp.logical_not(diverged))
         failed = snp.where(diverged, pack.step, failed)
         fault = snp.where(diverged, first, fault)
     if pack.shared:
