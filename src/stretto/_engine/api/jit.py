@@ -256,6 +256,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             arguments += [f"{place}={value}" for place, value in key.static]
             return ", ".join(arguments)
 
+        if not self._entries:
+            recompilation.note_traced(self._fun)
         start = time.perf_counter()
         program, out_structure, captured = record(flat, key.types, names, self._name)
         return Entry(
