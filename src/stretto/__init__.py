@@ -103,6 +103,7 @@ with imports_on_demand(
         vjp as vjp,
     )
     from stretto._engine.api.explaining.explain import explain as explain
+    from stretto._engine.api.explaining.profile import profile as profile
     from stretto._engine.api.explaining.recompilations import (
         explain_recompilation as explain_recompilation,
     )
