@@ -109,3 +109,35 @@ def test_state_of_modules_and_random_numbers_work_as_at_rest():
         norm = st.nn.BatchNorm1d(2)
         norm(snp.ones((3, 2)))
         st.random.normal(st.random.PRNGKey(0), (2,))
+
+
+def test_threads_that_are_there_already_follow():
+    steps, results = [threading.Event() for _ in range(4)], []
+
+    def work():
+        st.vmap(snp.log)(snp.ones(2))  # the thread has had an interpreter of its own
+        steps[0].set()
+        steps[1].wait()
+        for f in (st.jit(snp.log), snp.log):
+            try:
+                f(NEGATIVE)
+            except st.errors.NonFiniteError:
+                results.append("found")
+        steps[2].set()
+        steps[3].wait()
+        results.append(np.isnan(np.asarray(snp.log(NEGATIVE))).any())
+        results.append(np.isnan(np.asarray(st.jit(snp.log)(NEGATIVE))).any())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        steps[0].wait()
+        st.config.debug_nans = True
+        steps[1].set()
+        steps[2].wait()
+    finally:
+        st.config.debug_nans = False
+        steps[1].set()
+        steps[3].set()
+    thread.join()
+    assert results == ["found", "found", True, True]

@@ -145,6 +145,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(recompilation.Signature(*key), args, kwargs)
+        if key[3].debugged and state.interpreter is EAGER:
+            checked.follow(False)  # another thread has changed the setting of all
         if traced or entry.has_tracers or state.interpreter is not EAGER:
             return self._within(entry, leaves, traced)
         known = entry.settled
@@ -176,7 +178,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             return self._checked(entry, leaves, result) if settings.key.debugged else result
         if not (traced or entry.has_tracers) and here.at_rest:
             self._settle(entry)
-            return self._checked(entry, leaves, entry.run(leaves))
+            result = entry.run(leaves)
+            return self._checked(entry, leaves, result) if settings.key.debugged else result
         if self._options:
             raise ValueError(
                 f"{self._name} has compiler_options, and was called inside another transformation: "

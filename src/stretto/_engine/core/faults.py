@@ -26,7 +26,7 @@ _OF = re.compile(r"jvp\((\w+)\)")
 
 def wrong(array: np.ndarray, type: ArrayType, nans: bool, infs: bool) -> np.ndarray | None:
     """Which elements are what is looked for; None where none is."""
-    if type.kind not in _INEXACT or not array.size:
+    if type.kind not in _INEXACT or not array.size or not (nans or infs):
         return None
     if nans and infs:
         marks = ~np.isfinite(array)

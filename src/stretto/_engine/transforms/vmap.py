@@ -129,7 +129,7 @@ class Vectorizer(Interpreter):
             state.interpreter = outer
         if primitive.multiple:
             return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
-        if settings.key.debugged and self.recorder is not None and axis is not None:
+        if self.recorder is not None and axis is not None and settings.key.debugged:
             out = self._marked(primitive, out, axis)
         return self.wrap(out, axis)
 
