@@ -103,6 +103,10 @@ with imports_on_demand(
         vjp as vjp,
     )
     from stretto._engine.api.explaining.explain import explain as explain
+    from stretto._engine.api.explaining.profile import profile as profile
+    from stretto._engine.api.explaining.recompilations import (
+        explain_recompilation as explain_recompilation,
+    )
     from stretto._engine.api.explaining.shapes import explain_shapes as explain_shapes
     from stretto._engine.api.forward_backward import fwd_and_bwd as fwd_and_bwd
     from stretto._engine.api.graph import (

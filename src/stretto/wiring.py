@@ -5,7 +5,9 @@ Layer 8. The one place where layers meet; nothing else may import from a higher 
 
 from __future__ import annotations
 
-from stretto._engine.core.config import of_process
+import sys
+
+from stretto._engine.core.config import of_process, settings, watch
 from stretto._engine.core.interpreter import Value, install_eager
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.plan import measured
@@ -17,6 +19,19 @@ from stretto.numpy import methods
 install_eager(EAGER)
 methods.attach(Value)
 measured.clock.seconds_of = seconds_of
+
+_CHECKED = "stretto._engine.runtime.checked"  # nor for this
+_checked = LazyModule(_CHECKED)
+
+
+def _follow(everywhere: bool) -> None:
+    """Look for NaN where settings ask for it, and no longer where they do not."""
+    if settings.key.debugged or type(settings).key.debugged or _CHECKED in sys.modules:
+        _checked.follow(everywhere)
+
+
+watch.follow = _follow
+_follow(True)
 
 of_process("num_cpu_devices", check_device_count)
 _malloc = LazyModule("stretto._engine.runtime.malloc")  # few programs ask for it

@@ -39,7 +39,7 @@ def check(module: Tree, name: str) -> None:
             f"{caller}, and functional_call loses the update. Pass return_buffers=True to get "
             f"(output, buffers), or put the module in evaluation mode with .eval()"
         )
-    if state.interpreter is state.eager:
+    if state.interpreter.at_rest:
         return
     if id(module) not in _open.kept:
         raise RuntimeError(

@@ -106,7 +106,7 @@ def manual_seed(seed: ArrayLike) -> None:
     >>> bool((st.random.next_key("an example") == first).all())
     True
     """
-    if state.interpreter is not state.eager or isinstance(seed, Tracer):
+    if not state.interpreter.at_rest or isinstance(seed, Tracer):
         raise RuntimeError(
             "manual_seed: the default stream cannot be started inside a transformation; open a "
             "stream of its own there: with nn.keys(key):"

@@ -145,3 +145,30 @@ def test_members_are_named_by_their_place_in_the_ensemble():
     )
     state, _ = trainer.step(trainer.start(e, KEY), X)
     assert st.ensemble.divergences(state) == {2: Divergence(0, "w")}
+
+
+@pytest.mark.parametrize("reaction", ["raise", "freeze", "ignore"])
+def test_while_debugging_the_operation_and_the_member_are_named(reaction):
+    def model(p, x):
+        return snp.sqrt(p["w"]) * x
+
+    ensemble = st.Ensemble(model, [{"w": 4.0}, {"w": -1.0}, {"w": 1.0}])
+    data = snp.ones((4, 1)), snp.ones((4, 1))
+    loss = lambda member, x, y: ((member(x) - y) ** 2).mean()
+    with st.config(debug_nans=True), pytest.raises(st.errors.NonFiniteError) as raised:
+        ensemble.fit(loss, data, st.optim.sgd(0.01), epochs=1, on_divergence=reaction)
+    fault = raised.value.fault
+    assert (fault.operation, fault.position.code.co_name) == ("sqrt", "model")
+    assert "fit: at step 0, of member 1" in str(raised.value)
+
+
+def test_while_debugging_a_sound_training_ends_as_usual():
+    data = snp.ones((4, 1)), snp.zeros((4, 1))
+    loss = lambda member, x, y: ((member(x) - y) ** 2).mean()
+    ends = []
+    for debugged in (False, True):
+        ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 1.0}, {"w": 2.0}])
+        with st.config(debug_nans=debugged, debug_infs=debugged):
+            ensemble.fit(loss, data, st.optim.adam(0.1), steps=3, key=st.random.PRNGKey(0))
+        ends.append(ensemble(1.0))
+    assert (ends[0] == ends[1]).all()

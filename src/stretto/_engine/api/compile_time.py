@@ -62,7 +62,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
     Array([2., 2., 2.], dtype=float32)
     """
     around = state.interpreter
-    if around is EAGER:
+    if around.at_rest:
         yield
         return
     state.interpreter = _AtOnce(around)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from stretto._engine.core.config import watch
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto._engine.runtime.device import Device, as_device
@@ -46,10 +47,11 @@ def default_device(device: Device | str | None) -> Iterator[None]:
     """
     wanted, first = as_device(device, "default_device"), as_device(None, "default_device")
     around = state.interpreter
-    if around is not EAGER and around.__class__ is not OnDevice:
+    if not around.at_rest:
         yield
         return
     state.interpreter = EAGER if wanted == first else OnDevice(SingleDeviceSharding(wanted))
+    watch.follow(False)
     try:
         yield
     finally:

@@ -51,7 +51,9 @@ from stretto._engine.transforms.evaluate import evaluate
 if TYPE_CHECKING:  # loaded when sizes vary
     from stretto._engine.api import resized
     from stretto._engine.api.buckets import Buckets
+    from stretto._engine.runtime import checked
 else:
+    checked = LazyModule("stretto._engine.runtime.checked")
     resized = LazyModule("stretto._engine.api.resized")
 
 __all__ = ["Jitted", "clear_caches", "jit"]
@@ -144,6 +146,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(recompilation.Signature(*key), args, kwargs)
+        if key[3].debugged and state.interpreter is EAGER:
+            checked.follow(False)  # another thread has changed the setting of all
         if traced or entry.has_tracers or state.interpreter is not EAGER:
             return self._within(entry, leaves, traced)
         known = entry.settled
@@ -169,8 +173,14 @@ class Jitted(Dispatcher, Generic[P, R_co]):
 
     def _within(self, entry: Entry, leaves: Any, traced: bool) -> Any:
         """The results inside another transformation, which compiles the whole if at all."""
-        if not traced and state.interpreter.__class__ is OnDevice:
-            return entry.run_on(state.interpreter, leaves)
+        here = state.interpreter
+        if not traced and here.__class__ is OnDevice:
+            result = entry.run_on(here, leaves)
+            return self._checked(entry, leaves, result) if settings.key.debugged else result
+        if not (traced or entry.has_tracers) and here.at_rest:
+            self._settle(entry)
+            result = entry.run(leaves)
+            return self._checked(entry, leaves, result) if settings.key.debugged else result
         if self._options:
             raise ValueError(
                 f"{self._name} has compiler_options, and was called inside another transformation: "
@@ -179,6 +189,14 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         values = [*leaves, *entry.captured]
         outs = evaluate(entry.program, values) if self._inline else Call(entry.program)(*values)
         return tree.unflatten(entry.out_structure, outs)
+
+    def _checked(self, entry: Entry, leaves: Any, result: Any) -> Any:
+        """The result, unless it has NaN or infinity that the settings do not allow."""
+        results = [result] if entry.single else tree.leaves(result)
+        names = [f"the argument {n}" for n in entry.names]
+        names += ["a captured array"] * len(entry.captured)
+        checked.check_results(entry.program, [*leaves, *entry.captured], names, results)
+        return result
 
     def _remember_call(self, entry: Entry, dynamic: Any, named: bool, settings_key: Any) -> None:
         """Let the next call like this one take the fast path, if it can.
@@ -222,7 +240,9 @@ class Jitted(Dispatcher, Generic[P, R_co]):
     def _traced(self, key: recompilation.Signature, args: Any, kwargs: Any) -> Entry:
         fixed = dict(key.static)
         names = self._names_later(key, len(args), bool(kwargs))
-        donated = self._donated.leaves(args, kwargs, fixed) if self._donated else ()
+        # What is donated could not be looked at again.
+        gives = self._donated and not settings.key.debugged
+        donated = self._donated.leaves(args, kwargs, fixed) if gives else ()
 
         values = {place: static.value for place, static in key.static}
 
@@ -240,6 +260,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             arguments += [f"{place}={value}" for place, value in key.static]
             return ", ".join(arguments)
 
+        if not self._entries:
+            recompilation.note_traced(self._fun)
         start = time.perf_counter()
         program, out_structure, captured = record(flat, key.types, names, self._name)
         return Entry(

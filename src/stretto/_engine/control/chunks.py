@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from stretto._engine.control.family import captured_first, split
+from stretto._engine.core.config import settings
 from stretto._engine.core.effects import observable
 from stretto._engine.core.interpreter import Value, splat, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Literal, Program
-from stretto._engine.core.recorder import Recorder, Traced, record
+from stretto._engine.core.recorder import Recorder, Traced, record, standing
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.layout import move_to_front, reshape
@@ -68,6 +69,9 @@ class Examples(Recorder):
             self.one_by_one and observable(primitive.effects)
         ):
             return super().process(primitive, args)
+        if settings.key.debugged and self.parent.recorder is not None:  # it is found at its line
+            with standing(self.parent.recorder, self.locate()):
+                return self.parent.process(primitive, args)
         return self.parent.process(primitive, args)
 
 

@@ -126,7 +126,7 @@ class CustomFunction(Generic[P, R_co]):
         with boundary:
             self.check_rules()
             arguments, values = Arguments.of(self, self._by_position(args, kwargs))
-            if state.interpreter is state.eager:
+            if state.interpreter.at_rest:
                 out, structure = tree.flatten(self.fun(*arguments.every(values)))
                 return tree.unflatten(structure, self._outputs(out))
 

@@ -228,7 +228,7 @@ def with_transpose(fun: Callable[[Any], Any], fun_transpose: Callable[[Any], Any
 
     At rest nothing is transposed, and recording both ways would take longer than computing.
     """
-    if state.interpreter is state.eager or not is_inexact(x.dtype):
+    if state.interpreter.at_rest or not is_inexact(x.dtype):
         return fun(x)
     return linear_call(lambda _, x: fun(x), lambda _, ct: fun_transpose(ct), None, x)
 

@@ -12,9 +12,11 @@ from typing import Any
 from stretto._engine.control.family import parting
 from stretto._engine.control.symbolic_zeros import SymbolicZero
 from stretto._engine.core import tree
+from stretto._engine.core.config import settings
 from stretto._engine.core.errors import EscapedTracerError
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, as_value, state
+from stretto._engine.core.position import place
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact, kind_of
 from stretto._engine.ops.convert import convert
 
@@ -53,6 +55,10 @@ def user_rule(
     it must apply to whatever the rule returns, since that may be a captured tracer.
     """
     values = {id(c): v for c, v in zip(captured, now, strict=True) if c is not None and c is not v}
+    recorder = state.interpreter.recorder
+    if settings.key.debugged and recorder is not None and recorder.locate is not place:
+        again = user_rule, caller, captured, now, call
+        return holding(recorder, "locate", place, *again)  # at the lines of the rule
     try:
         if not values:
             return call(lambda x: x)

@@ -40,16 +40,18 @@ R = TypeVar("R")
 _RANKS = "numpy_rank_promotion"
 _SHAPING = tuple(name for name, setting in SETTINGS.items() if setting.shapes_programs)
 _PRECISION = _SHAPING.index("default_matmul_precision")
+_DEBUGGED = _SHAPING.index("debug_nans"), _SHAPING.index("debug_infs")
 
 
 class _Key:
     """Stands for one combination of the settings that shape programs; compared as an object."""
 
-    __slots__ = ("precision", "settings")
+    __slots__ = ("debugged", "precision", "settings")
 
     def __init__(self, settings: tuple[Any, ...]) -> None:
         self.settings = settings
         self.precision: str | None = settings[_PRECISION]
+        self.debugged = any([settings[i] for i in _DEBUGGED])
 
     def __repr__(self) -> str:
         return f"<settings {self.settings}>"
@@ -97,6 +99,8 @@ class _Watch:
     def __init__(self) -> None:
         self.places = 0
         self.forget: list[Callable[[], None]] = []
+        self.follow: Callable[[bool], None] = lambda everywhere: None
+        """Called where settings have changed, of all threads or of this one: ``wiring`` sets it."""
         self._lock = threading.RLock()
 
     def change(self, before: str, after: str) -> None:
@@ -167,6 +171,7 @@ class Config:
         self._values[name], _Thread.key, _Thread.ranks = value, key, after
         if own is not None:
             settings.key = own
+        watch.follow(True)
         if after == "allow":
             watch.change(before, after)
 
@@ -301,6 +306,7 @@ def _set_thread(values: Mapping[str, Any], axes: Mapping[Any, int], key: _Key | 
         settings.__dict__.pop("key", None)
     else:
         settings.key = key
+    watch.follow(False)
 
 
 def under(values: Mapping[str, Any], fun: Callable[..., Any], *args: Any) -> Any:

@@ -6,6 +6,8 @@ so that code that catches those works.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "BooleanIndexError",
     "ConfigError",
@@ -14,6 +16,7 @@ __all__ = [
     "ForkedProcessError",
     "LostProcessError",
     "MissingRuleError",
+    "NonFiniteError",
     "ProgramError",
     "RecompilationWarning",
     "SizeError",
@@ -74,6 +77,18 @@ class MissingRuleError(StrettoError, NotImplementedError):
 
 class ProgramError(StrettoError):
     """A program is not well formed: the checker found it, and the fault is in a pass."""
+
+
+class NonFiniteError(StrettoError, FloatingPointError):
+    """An operation made NaN or infinity, under ``config.debug_nans`` or ``config.debug_infs``.
+
+    Args:
+        fault: says which, and where; see ``core/faults``. It is an attribute, too.
+    """
+
+    def __init__(self, fault: Any) -> None:
+        super().__init__(fault)
+        self.fault = fault
 
 
 class RecompilationWarning(UserWarning):

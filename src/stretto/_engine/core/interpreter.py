@@ -90,6 +90,8 @@ class Interpreter:
 
     __slots__ = ("_began",)
 
+    at_rest: ClassVar[bool] = False
+    """Whether it runs operations: nothing is being traced."""
     recorder: Any = None
     """The recorder that the operations handed to this interpreter end up in, if there is one."""
 

@@ -112,6 +112,12 @@ SETTINGS: dict[str, Setting] = {
     "mesh": Setting(
         None, Mesh, True, "the mesh that a PartitionSpec alone is over, as stretto.set_mesh sets it"
     ),
+    "debug_nans": Setting(
+        False, _BOOL, True, "an operation that makes NaN raises, with its place and operands"
+    ),
+    "debug_infs": Setting(
+        False, _BOOL, True, "an operation that makes infinity raises, with its place and operands"
+    ),
     "disable_jit": Setting(False, _BOOL, True, "jit runs its function operation by operation"),
     "log_compiles": Setting(
         False, _BOOL, False, "each compilation is logged, as a warning of the logger 'stretto'"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.config import settings
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.position import Place, place
@@ -202,6 +203,10 @@ class standing:  # reads as a statement: `with standing(recorder, at):`
             at = self._at = self._outer()
         return None if at is None else (at[0], at[1], scope.path if scopes.entered else "")
 
+    def at(self, place: Place) -> standing:
+        """A block inside that has another place."""
+        return standing(self._recorder, place)
+
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Look for places again in a block inside, which may run a function of the user's."""
@@ -222,6 +227,8 @@ def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | No
         value = np.asarray(
             primitive.splat_reference(*[np.asarray(a.value, a.type.dtype) for a in inputs])
         )
+    if settings.key.debugged and value.dtype.kind in "fcV" and not np.isfinite(value).all():
+        return None  # a fault is found where it is computed
     return Literal(value.astype(out.dtype)[()], out)
 
 

@@ -45,6 +45,7 @@ class Eager(Interpreter):
     __slots__ = ()
 
     ended = False
+    at_rest = True
 
     def constant(self, host: np.ndarray, type: ArrayType) -> Array:
         """The array that holds this NumPy array, which must not be written to afterwards."""

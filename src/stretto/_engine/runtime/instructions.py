@@ -18,6 +18,7 @@ class Instruction(NamedTuple):
     """An instruction of XLA's optimised module."""
 
     number: int
+    name: str
     opcode: str
     shape: Any
     """A message."""
@@ -49,7 +50,8 @@ def instructions_of(executable: Executable) -> Iterator[Instruction]:
 
 
 def _instruction(value: Any, is_main: bool, frames: list[tuple[str, int]]) -> Instruction:
-    # HloInstructionProto: 2 opcode, 3 shape, 7 metadata, 9 parameter_number, 35 id, 36 operands
+    # HloInstructionProto: 1 name, 2 opcode, 3 shape, 7 metadata, 9 parameter_number, 35 id,
+    # 36 operands
     operands: list[int] = []
     single: dict[int, Any] = {}
     for number, part in fields(value):
@@ -66,6 +68,7 @@ def _instruction(value: Any, is_main: bool, frames: list[tuple[str, int]]) -> In
         file, line = "", 0
     return Instruction(
         single.get(35, 0),
+        _text(single.get(1, b"")),
         _text(single.get(2, b"")),
         single.get(3, b""),
         tuple(operands),

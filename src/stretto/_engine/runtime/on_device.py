@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from stretto._engine.core.config import settings
 from stretto._engine.core.effects import meshes
 from stretto._engine.core.interpreter import Interpreter, state
 from stretto._engine.core.lazy import LazyModule
@@ -17,8 +18,9 @@ from stretto._engine.runtime.eager import EAGER
 
 if TYPE_CHECKING:  # loaded when arrays are put on devices
     from stretto._engine.core.shardings import Sharding
-    from stretto._engine.runtime import sharded
+    from stretto._engine.runtime import checked, sharded
 else:
+    checked = LazyModule("stretto._engine.runtime.checked")
     sharded = LazyModule("stretto._engine.runtime.sharded")
 
 __all__ = ["OnDevice", "at_home", "default_sharding"]
@@ -30,17 +32,19 @@ class OnDevice(Interpreter):
     __slots__ = ("sharding",)
 
     ended = False
+    at_rest = True
 
     def __init__(self, sharding: Sharding) -> None:
         self.sharding = sharding
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Put the arrays on the device, unless one has a place already, and run it there."""
+        run = checked.CHECKED if settings.key.debugged else EAGER
         if meshes(primitive.effects):
-            return EAGER.process(primitive, args)
+            return run.process(primitive, args)
         if all([a.__class__ is Array for a in args]):
             args = [self.put(a) for a in args]
-        outs = EAGER.process(primitive, args)
+        outs = run.process(primitive, args)
         return tuple([self.put(out) for out in outs]) if primitive.multiple else self.put(outs)
 
     def put(self, x: Any) -> Any:

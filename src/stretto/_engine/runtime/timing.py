@@ -14,23 +14,28 @@ from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.cache import executable
 
-__all__ = ["seconds_of"]
+__all__ = ["seconds_of", "times_of"]
 
 _ROUNDS = 5
 
 
 def seconds_of(program: Program) -> float:
     """The median time of a run, in seconds, after one run to warm up."""
+    return float(np.median(times_of(program, _ROUNDS)))
+
+
+def times_of(program: Program, rounds: int) -> list[float]:
+    """The times of so many runs, in seconds, after one run to warm up."""
     run = executable(program)
     random = np.random.default_rng(0)
     buffers = [Array(_numbers(t, random), t).to_buffer() for t in program.in_types]
     times = []
-    for _ in range(_ROUNDS + 1):
+    for _ in range(rounds + 1):
         start = time.perf_counter()
         for out, type in zip(run(buffers), program.out_types, strict=True):
             Array(None, type, out).block_until_ready()
         times.append(time.perf_counter() - start)
-    return float(np.median(times[1:]))
+    return times[1:]
 
 
 def _numbers(type: ArrayType, random: np.random.Generator) -> np.ndarray:

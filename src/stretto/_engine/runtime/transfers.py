@@ -13,7 +13,7 @@ from stretto._engine.runtime.instructions import Instruction, instructions_of
 from stretto._engine.runtime.messages import fields, numbers
 from stretto._engine.runtime.pjrt import Executable
 
-__all__ = ["Transfer", "transfers_of"]
+__all__ = ["Transfer", "size_of", "transfers_of"]
 
 _KINDS = (
     "all-gather",
@@ -55,7 +55,7 @@ def transfers_of(executable: Executable) -> list[Transfer]:
     for instruction in by_number.values():
         kind = instruction.opcode.removesuffix("-start")
         if kind in _KINDS:
-            size = _size(instruction.shape, last=instruction.opcode != kind)
+            size = size_of(instruction.shape, last=instruction.opcode != kind)
             argument = _argument(instruction, by_number) if instruction.is_main else None
             place = _place(instruction, readers)
             found.append(Transfer(kind, size, place.file, place.line, argument))
@@ -92,7 +92,7 @@ def _argument(instruction: Instruction, by_number: dict[int, Instruction]) -> in
     return None
 
 
-def _size(shape: Any, last: bool) -> int:
+def size_of(shape: Any, last: bool = False) -> int:
     """The bytes of an array; of a tuple of arrays, or of the last of one."""
     kind, dimensions, parts = 0, [], []
     for number, value in fields(shape):  # ShapeProto: 2 element_type, 3 dimensions, 4 tuple_shapes
@@ -103,6 +103,6 @@ def _size(shape: Any, last: bool) -> int:
         elif number == 4:
             parts.append(value)
     if parts:
-        sizes = [_size(part, last) for part in parts]
+        sizes = [size_of(part, last) for part in parts]
         return sizes[-1] if last else sum(sizes)
     return _BYTES.get(kind, 1) * math.prod(dimensions)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.core.config import settings
 from stretto._engine.core.holding import holding
-from stretto._engine.core.interpreter import constant, splat
+from stretto._engine.core.interpreter import constant, splat, state
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import Recorder, standing
 from stretto._engine.core.scope import joined, scope
@@ -46,8 +47,11 @@ def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[An
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     """The program's outputs for these arguments.
 
-    Each operation runs in the named scope of its equation, inside that of the caller.
+    Each operation runs in the named scope of its equation, inside that of the caller. While faults
+    are looked for, what is recorded has the source places of the equations, too.
     """
+    if settings.key.debugged and state.interpreter.recorder is not None:
+        return replay(program, args, state.interpreter.recorder)
     known, (_, _, has_scopes) = _literals(program), _prepared(program)
     known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:

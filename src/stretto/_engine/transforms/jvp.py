@@ -7,14 +7,17 @@ wrapped, so the operations on it are handed on and done once. Next, read ``linea
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto._engine.core.config import settings
+from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
+from stretto._engine.core.scope import joined, scope
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
@@ -83,11 +86,16 @@ class Differentiator(Interpreter):
             # also call functions of the user's, so their equations do not share one place.
             if primitive.holds_programs:
                 out, tangent = getattr(primitive, self.rule)(primals, tangents)
-            elif self.recorder is None:
-                out, tangent = primitive.jvp(primals, tangents)
             else:
-                with standing(self.recorder):
-                    out, tangent = primitive.jvp(primals, tangents)
+                jvp = _scoped(primitive) if settings.key.debugged else primitive.jvp
+                if self.recorder is None:
+                    out, tangent = jvp(primals, tangents)
+                else:
+                    with standing(self.recorder):
+                        out, tangent = jvp(primals, tangents)
+        except NonFiniteError as error:
+            error.fault.within_rule(primitive.name)
+            raise
         finally:
             state.interpreter = outer
         if primitive.multiple:
@@ -120,6 +128,12 @@ class Differentiator(Interpreter):
         if type(value) is Dual and value.interpreter is self:
             return value.primal, value.tangent
         return value, None
+
+
+def _scoped(primitive: Any) -> Callable[..., Any]:
+    """The jvp rule, recorded in a scope of its name, for finding faults."""
+    path = joined(scope.path, f"jvp({primitive.name})")
+    return functools.partial(holding, scope, "path", path, primitive.jvp)
 
 
 def jvp_flat(

@@ -52,7 +52,12 @@ class _LinearRecorder(Recorder):
     def __init__(self, types: Sequence[ArrayType]) -> None:
         super().__init__(types)
         self.parent = state.interpreter
-        self.locate = _scope_alone
+        self.locate = self._place if settings.key.debugged else _scope_alone
+
+    def _place(self) -> Place | None:
+        """The place of what the operation is the derivative of, for finding faults."""
+        recorder = self.parent.recorder
+        return place() if recorder is None else recorder.locate()
 
     @property
     def recorder(self) -> Any:

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.config import settings
+from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Linear, splat, state
+from stretto._engine.core.position import Place
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.scope import joined, scope
@@ -62,11 +64,16 @@ def _backward(
         args = [ct]
         for a in equation.inputs:
             args.append(Linear(a.type) if a in varying else _read(values, a))
-        if place is not None and place[2]:
-            path = joined(scope.path, f"transpose({place[2]})")
-            back = holding(scope, "path", path, _run, primitive, primitive.transpose, args, here)
-        else:
-            back = _run(primitive, primitive.transpose, args, here)
+        try:
+            if place is not None and (place[2] or settings.key.debugged):
+                path = joined(scope.path, f"transpose({place[2]})")
+                rule = primitive.transpose
+                back = holding(scope, "path", path, _run, primitive, rule, args, here, place)
+            else:
+                back = _run(primitive, primitive.transpose, args, here, place)
+        except NonFiniteError as error:
+            error.fault.going_back(place)
+            raise
         _accumulate(sums, varying, equation.inputs, back)
     return [sums.get(v) for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
 
@@ -98,7 +105,7 @@ def _known(
         if varying.isdisjoint(equation.inputs):
             primitive = equation.primitive
             args = [_read(values, a) for a in equation.inputs]
-            result = _run(primitive, primitive, args, here)
+            result = _run(primitive, primitive, args, here, equation.place)
             outs = result if primitive.multiple else (result,)
             values.update(zip(equation.outputs, outs, strict=True))
         else:
@@ -115,12 +122,18 @@ def _read(values: dict[Any, Any], atom: Any) -> Any:
     return value
 
 
-def _run(primitive: Any, rule: Any, args: Sequence[Any], here: standing | None) -> Any:
+def _run(
+    primitive: Any, rule: Any, args: Sequence[Any], here: standing | None, place: Place | None
+) -> Any:
     """Apply a rule of the primitive.
 
-    Its equations share the place ``here``, unless the rule may run a function of the user's.
+    Its equations share the place ``here``, unless the rule may run a function of the user's; while
+    faults are looked for, that of the equation.
     """
     if here is None or not primitive.holds_programs:
+        if here is not None and place is not None and settings.key.debugged:
+            with here.at(place):
+                return rule(*args)
         return rule(*args)
     with here.apart():
         return rule(*args)

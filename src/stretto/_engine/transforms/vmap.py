@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from stretto._engine.core.config import over_axis, settings
 from stretto._engine.core.effects import names_axis
+from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.program import Program
@@ -20,6 +23,7 @@ from stretto._engine.core.recorder import standing
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.example import Example
 from stretto._engine.ops.layout import move_axis
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
@@ -86,7 +90,7 @@ class Vectorizer(Interpreter):
         self.name = size.name if isinstance(size, AxisSize) else None
         self.ended = False
 
-    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:  # noqa: PLR0912 (calls cost)
         """Apply the vmap rule if any argument is mapped; otherwise hand the operation on."""
         values, axes, mapped = [], [], False
         for a in args:
@@ -113,6 +117,9 @@ class Vectorizer(Interpreter):
             else:
                 with standing(self.recorder):
                     out, axis = rule(self.size, values, axes)
+        except NonFiniteError as error:
+            self._say_example(error, primitive, values, axes)
+            raise
         except Exception:
             problem = _problem_of_one(primitive, args)
             if problem is not None:
@@ -122,7 +129,30 @@ class Vectorizer(Interpreter):
             state.interpreter = outer
         if primitive.multiple:
             return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
+        if self.recorder is not None and axis is not None and settings.key.debugged:
+            out = self._marked(primitive, out, axis)
         return self.wrap(out, axis)
+
+    def _marked(self, primitive: Any, out: Any, axis: int) -> Any:
+        """The array, and in the program where its examples lie, for finding faults."""
+        if primitive.__class__ is Example or out.type.kind not in ("float", "complex"):
+            return out
+        return holding(state, "interpreter", self.parent, Example(axis), out)
+
+    def _say_example(
+        self, error: NonFiniteError, primitive: Any, values: Sequence[Any], axes: Sequence[Any]
+    ) -> None:
+        """Add to what was found at rest the example that it is in."""
+        outer = [v.primal if hasattr(v, "primal") else v for v in values]
+        if primitive.holds_programs or any([isinstance(v, Tracer) for v in outer]):
+            return
+        out, axis = holding(
+            state, "interpreter", state.eager, primitive.vmap, self.size, outer, axes
+        )
+        if axis is not None and not primitive.multiple:
+            marks = ~np.isfinite(out.to_host())
+            if marks.any():
+                error.fault.in_example(marks, axis)
 
     def run(
         self, fun: Callable[..., Any], args: Sequence[Any]

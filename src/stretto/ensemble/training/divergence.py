@@ -6,16 +6,26 @@ Next, read ``checkpoints``.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from stretto._engine.core.errors import StrettoError
+from stretto._engine.core.errors import NonFiniteError, StrettoError
 from stretto._engine.core.position import user_stack_level
 from stretto.ensemble.training.reading import read
-from stretto.ensemble.training.state import TrainState
+from stretto.ensemble.training.state import Pack, TrainState
 
-__all__ = ["Divergence", "DivergenceError", "DivergenceWarning", "divergences", "report_new"]
+__all__ = [
+    "Divergence",
+    "DivergenceError",
+    "DivergenceWarning",
+    "divergences",
+    "naming_member",
+    "report_new",
+]
+
+R = TypeVar("R")
 
 
 class DivergenceError(StrettoError, FloatingPointError):
@@ -71,6 +81,25 @@ def divergences(state: TrainState) -> dict[int, Divergence]:
                 int(failed[row]), names[int(faults[row])]
             )
     return dict(sorted(faults_by_member.items()))
+
+
+def naming_member(pack: Pack, run: Callable[..., R], *args: Any) -> R:
+    """Return ``run(*args)``, a step of these members; a fault in it names the step and the member.
+
+    Steps raise such a fault under ``config.debug_nans`` and ``debug_infs``, whatever
+    ``on_divergence`` says.
+    """
+    try:
+        return run(*args)
+    except NonFiniteError as error:
+        fault, places = error.fault, pack.group.places
+        words = f"fit: at step {int(read(pack.step))}"
+        if len(places) == 1:
+            words += f", of member {places[0]}"
+        elif fault.examples and not fault.steps and fault.examples[0] < len(places):
+            words += f", of member {places[fault.examples[0]]}"
+        fault.note = words
+        raise
 
 
 def report_new(

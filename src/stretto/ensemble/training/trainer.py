@@ -17,6 +17,7 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape
 from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
+from stretto._engine.core.config import settings
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.mesh import PartitionSpec
@@ -26,6 +27,7 @@ from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.by_member import in_places, is_row, of_each
+from stretto.ensemble.training.divergence import naming_member
 from stretto.ensemble.training.examples import with_rectangles
 from stretto.ensemble.training.losses import COUNT, modes_of
 from stretto.ensemble.training.over_devices import (
@@ -293,7 +295,8 @@ class Trainer:
                 own = tree.map(lambda x, places=places: snp.take(x, places, 0), batch)
             own = self.put_batch(own, each, "Trainer.step")
             with settings_of(self._options):
-                pack, metrics, _ = self._steps(pack).batch(pack, own, each, state.key)
+                run = self._steps(pack).batch
+                pack, metrics, _ = naming_member(pack, run, pack, own, each, state.key)
             packs.append(pack)
             results.append(metrics)
         state = state.replace(packs=tuple(packs), step=state.step + 1)
@@ -329,7 +332,8 @@ class Trainer:
             self._own(rows) if pack.rows.own else None,
             self._together() if pack.shared else None,
             self._chunk_size,
-            self.on_divergence != "ignore",
+            # While debugging, what is not finite stays in the results, where it is looked for.
+            self.on_divergence != "ignore" and not settings.key.debugged,
             self._over,
             shapes,
         )
@@ -435,7 +439,8 @@ class Trainer:
             The pack after it, and the sums.
         """
         with settings_of(self._options):
-            return self._steps(pack).batch_sums(pack, sums, batch, each, key)
+            run = self._steps(pack).batch_sums
+            return naming_member(pack, run, pack, sums, batch, each, key)
 
     def in_order(
         self,
@@ -464,7 +469,8 @@ class Trainer:
             The pack after it, and the sums.
         """
         with settings_of(self._options):
-            return self._steps(pack).order_sums(pack, sums, data, order, counts, first, key, *sizes)
+            run = self._steps(pack).order_sums
+            return naming_member(pack, run, pack, sums, data, order, counts, first, key, *sizes)
 
     def _sums(
         self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool, key: Key

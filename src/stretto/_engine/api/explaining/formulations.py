@@ -19,7 +19,14 @@ from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.plan.mapped import Mapped
 from stretto._engine.runtime.libraries import Libraries
 
-__all__ = ["Convolution", "Products", "convolutions_of", "formulation_lines", "products_of"]
+__all__ = [
+    "Convolution",
+    "Products",
+    "convolutions_of",
+    "formulation_lines",
+    "operations",
+    "products_of",
+]
 
 _MOST = 10
 """The most convolutions that are printed."""
@@ -50,7 +57,7 @@ class Products:
 def convolutions_of(program: Program) -> tuple[Convolution, ...]:
     """The convolutions of a prepared program, equal ones of a line together."""
     found: dict[Convolution, int] = {}
-    for equation, count in _operations(program, 1):
+    for equation, count in operations(program, 1):
         op: Any = equation.primitive
         if isinstance(op, ConvGeneralDilated):
             lhs, rhs = [a.type for a in equation.inputs]
@@ -68,7 +75,7 @@ def convolutions_of(program: Program) -> tuple[Convolution, ...]:
 
 def products_of(program: Program, chosen: Libraries) -> Products:
     """The products of a prepared program, for what the runtime chose for its text."""
-    count = sum(n for e, n in _operations(program, 1) if isinstance(e.primitive, DotGeneral))
+    count = sum(n for e, n in operations(program, 1) if isinstance(e.primitive, DotGeneral))
     return Products(count, "YNNPACK" if chosen.products else "Eigen", chosen.reason)
 
 
@@ -87,19 +94,19 @@ def formulation_lines(convolutions: tuple[Convolution, ...], products: Products)
     return lines
 
 
-def _operations(program: Program, count: int) -> Iterator[tuple[Equation, int]]:
+def operations(program: Program, count: int) -> Iterator[tuple[Equation, int]]:
     """The equations that are lowered, those inside others too, and how often each is run."""
     for equation in program.equations:
         primitive: Any = equation.primitive
         if not primitive.holds_programs:
             yield equation, count
         elif isinstance(primitive, Mapped):
-            yield from _operations(primitive.plan()[0], count)
+            yield from operations(primitive.plan()[0], count)
         else:
             steps = primitive.length if isinstance(primitive, Scan) else 1
             inlined = primitive.inlined()
             for inner in primitive.programs() if inlined is None else [inlined]:
-                yield from _operations(inner, count * steps)
+                yield from operations(inner, count * steps)
 
 
 def _geometry(op: Any, image: tuple[int, ...], kernel: tuple[int, ...]) -> str:

@@ -1,0 +1,53 @@
+"""A mark on values that ``vmap`` maps: along which axis the examples lie, for finding faults.
+
+Layer 2 (ops). ``transforms/vmap`` leaves them while ``config.debug_nans`` or ``debug_infs`` is set,
+and ``runtime/searching`` reads them. Next, read ``core/faults``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.primitive import CARRIED, Primitive
+from stretto._engine.core.types import ArrayType
+
+__all__ = ["Example"]
+
+
+class Example(Primitive):
+    """The operand, whose examples lie along this axis."""
+
+    padded = CARRIED
+
+    light = True
+    axis: int
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        return x
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """The operand."""
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """No operation: the operand itself."""
+        return x
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The tangent's examples lie there, too."""
+        (x,), (dx,) = primals, tangents
+        return self(x), self(dx)
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any]:
+        """And those of the cotangent."""
+        return (self(ct),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The axis is one further, if the new one is in front of it."""
+        (x,), (axis,) = args, axes
+        assert axis is not None
+        return Example(self.axis + (axis <= self.axis))(x), axis
