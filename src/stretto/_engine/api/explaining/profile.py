@@ -18,12 +18,13 @@ import numpy as np
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.explaining.formulations import operations
 from stretto._engine.api.explaining.memory import Memory, memory_of
-from stretto._engine.api.explaining.words import near, size
+from stretto._engine.api.explaining.words import near
 from stretto._engine.api.jit import Jitted, jit
 from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.showing.words import size
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
