@@ -241,7 +241,6 @@ def test_what_gives_back_the_array_itself_goes_with_it():
         list,
         np.asarray,
         np.sin,
-        repr,
         str,
         lambda x: f"{x}",
         lambda x: x.tolist(),
@@ -470,3 +469,9 @@ def test_threads_that_donate_one_array():
         for t in threads:
             t.join()
         assert won == [2.0] and len(lost) == 3
+
+
+def test_its_repr_says_what_became_of_it():
+    x = computed(16)
+    step(x, 1.0)
+    assert repr(x) == "<Array float32[16], donated to function>"
