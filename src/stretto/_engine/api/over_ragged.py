@@ -42,6 +42,7 @@ from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front
 from stretto._engine.ops.rows import cleared
 from stretto._engine.ops.shape import pad, slice_
 from stretto._engine.transforms.packed import variable_of_rows
+from stretto._engine.transforms.padded import variables_of
 
 __all__ = ["map_ragged", "scan_ragged", "vmap_ragged"]
 
@@ -89,8 +90,8 @@ class Batch:
         self.lengths = [x.lengths for x in self.sizes.values()]
         self.most = {v: x._most for v, x in self.sizes.items()}
         """What each size is at most, or less, where the program is only for less."""
-        self.as_rows = not mark and not any([is_ragged(x) and x._wide for x in self.values])
-        """Whether elements may lie one behind the other: not inside of other sizes that vary."""
+        self.as_rows = not any([is_ragged(x) and x._wide for x in self.values])
+        """Whether elements may lie one behind the other: not where other sizes vary, too."""
 
     def record(
         self, fun: Callable[..., Any], before: Sequence[ArrayType], name: str, known: bool = True
@@ -104,6 +105,8 @@ class Batch:
         for variable, x in self.sizes.items():
             limits = [guard.most(variable) for guard in guards]
             self.most[variable] = int(min([x._most, *limits]))
+        if any([v not in self.sizes for v in variables_of(program)]):
+            self.as_rows = False
         return program, captured
 
     def call(self, program: Program) -> SizedCall:
