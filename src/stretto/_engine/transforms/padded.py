@@ -111,7 +111,7 @@ class Padding(Bucket):
             types = [a.type for a in equation.inputs]
             outs = [v.type for v in equation.outputs]
             with standing(recorder, equation.place):
-                if equation.outputs[0] in below.differences:
+                if equation.outputs and equation.outputs[0] in below.differences:
                     axes = below.differences[equation.outputs[0]]
                     values[0] = self.filled(values[0], types[0], -np.inf, axes)
                 if asks_for_sizes(primitive) or _varies([*types, *outs]):
