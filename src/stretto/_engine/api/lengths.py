@@ -68,7 +68,7 @@ def refuse_split(structure: Any, specs: Sequence[Any], caller: str) -> None:
     """Raise ``NotImplementedError`` where a ragged array is to be taken apart like an array."""
     if not RAGGED:
         return
-    for place in _rows(structure):
+    for place in _places(structure, rectangles=False):
         if any([part is not None for part in (*specs[place - 1], *specs[place])]):
             raise NotImplementedError(
                 f"{caller}: a ragged array is one row of elements, whose parts are not its arrays: "
@@ -78,18 +78,9 @@ def refuse_split(structure: Any, specs: Sequence[Any], caller: str) -> None:
 
 
 @functools.lru_cache(512)
-def _rows(structure: Any) -> tuple[int, ...]:
-    """Which leaves of such a tree are lengths of ragged arrays that are no rectangles."""
+def _places(structure: Any, rectangles: bool = True) -> tuple[int, ...]:
+    """Which leaves of such a tree are lengths; if so wanted, not those of rectangles."""
     (kind,) = RAGGED
     numbered = tree.unflatten(structure, range(structure.num_leaves))
-    nodes = tree.leaves(numbered, lambda x: isinstance(x, kind))
-    return tuple([x._lengths for x in nodes if isinstance(x, kind) and not x._wide])
-
-
-@functools.lru_cache(512)
-def _places(structure: Any) -> tuple[int, ...]:
-    """Which leaves of such a tree are lengths."""
-    (kind,) = RAGGED
-    numbered = tree.unflatten(structure, range(structure.num_leaves))
-    nodes = tree.leaves(numbered, lambda x: isinstance(x, kind))
-    return tuple([x._lengths for x in nodes if isinstance(x, kind)])
+    nodes = [x for x in tree.leaves(numbered, lambda x: isinstance(x, kind)) if isinstance(x, kind)]
+    return tuple([x._lengths for x in nodes if rectangles or not x._wide])

@@ -22,14 +22,11 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index.gather_scatter import gather
-from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.rows import cleared, examples_of_rows, starts, to_rows
+from stretto._engine.ops.rows import cleared, examples_of_rows, rows_at, starts, to_rows
 from stretto._engine.ops.shape import pad
 
-__all__ = ["Ragged", "as_read", "is_ragged", "ragged", "room_for", "rows_at"]
+__all__ = ["Ragged", "as_read", "is_ragged", "ragged", "room_for"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -297,14 +294,6 @@ def _places(index: Any, count: int) -> np.ndarray:
 def is_ragged(x: Any) -> bool:
     """Whether it is a ragged array: the leaf, for functions of trees."""
     return x.__class__ is Ragged
-
-
-def rows_at(x: Any, index: Any, mode: str) -> Any:
-    """The elements along axis 0 at these places; those out of range by the gather's mode."""
-    outer = index.ndim
-    numbers = GatherDimensionNumbers(tuple(range(outer, outer + x.ndim - 1)), (0,), (0,))
-    places, sizes = reshape(index, (*index.shape, 1)), (1, *x.shape[1:])
-    return gather(x, places, numbers, sizes, mode=mode, fill_value=0 if mode == "fill" else None)
 
 
 def as_read(x: Ragged) -> Ragged:

@@ -23,7 +23,15 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.cumulative import cumsum
 
-__all__ = ["cleared", "examples_of_rows", "for_each_row", "starts", "to_rectangle", "to_rows"]
+__all__ = [
+    "cleared",
+    "examples_of_rows",
+    "for_each_row",
+    "rows_at",
+    "starts",
+    "to_rectangle",
+    "to_rows",
+]
 
 _INT32 = np.dtype(np.int32)
 _COMPARED = 1 << 20
@@ -64,7 +72,7 @@ def _ends(lengths: Any) -> Any:
 
 def for_each_row(x: Any, examples: Any) -> Any:
     """What an array has for each example, for each row."""
-    return _taken(x, examples)
+    return rows_at(x, examples)
 
 
 def to_rectangle(rows: Any, lengths: Any, longest: int) -> Any:
@@ -72,7 +80,7 @@ def to_rectangle(rows: Any, lengths: Any, longest: int) -> Any:
     shape = (lengths.shape[0], longest)
     place = broadcasted_iota(_INT32, shape, 1)
     first = broadcast_in_dim(starts(lengths), shape, (0,))
-    return _taken(rows, first + place)
+    return rows_at(rows, first + place)
 
 
 def to_rows(x: Any, lengths: Any, examples: Any) -> Any:
@@ -82,7 +90,7 @@ def to_rows(x: Any, lengths: Any, examples: Any) -> Any:
     shift = broadcasted_iota(_INT32, (count,), 0) * longest - starts(lengths)
     row = broadcasted_iota(_INT32, examples.shape, 0)
     index = row + for_each_row(shift, examples)
-    return _taken(reshape(x, (count * longest, *x.shape[2:])), index)
+    return rows_at(reshape(x, (count * longest, *x.shape[2:])), index)
 
 
 def cleared(rows: Any, lengths: Any) -> Any:
@@ -92,9 +100,9 @@ def cleared(rows: Any, lengths: Any) -> Any:
     return select(inside, rows, full(rows.shape, 0, rows.dtype, rows.type.weak_type))
 
 
-def _taken(x: Any, index: Any) -> Any:
-    """Elements along the first axis; those past the end are the last."""
+def rows_at(x: Any, index: Any, mode: str = "clip") -> Any:
+    """Elements along the first axis; those out of range by the mode of ``gather``."""
     batch = index.ndim
     numbers = GatherDimensionNumbers(tuple(range(batch, batch + x.ndim - 1)), (0,), (0,))
     places, sizes = reshape(index, (*index.shape, 1)), (1, *x.shape[1:])
-    return gather(x, places, numbers, sizes, mode="clip")
+    return gather(x, places, numbers, sizes, mode=mode, fill_value=0 if mode == "fill" else None)
