@@ -15,7 +15,7 @@ from typing import Any
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
-from tests.property import control, derivatives, elementwise, structural  # noqa: F401 (the table)
+from tests.property import chains  # noqa: F401 (fills the table)
 from tests.property.programs import namespace
 from tests.property.writer import draw_program
 

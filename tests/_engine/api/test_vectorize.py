@@ -71,6 +71,21 @@ def test_axis_size():
     assert st.vmap(f, axis_size=2)(np.ones(2)).shape == (2,)
 
 
+def test_axis_size_that_varies():
+    def f(x):
+        return st.vmap(lambda y: y * 2, axis_size=x.shape[0])(x), st.vmap(
+            lambda: snp.float32(1), axis_size=x.shape[0]
+        )().sum()
+
+    doubled, n = st.jit(f, dynamic_axes=[{0: "n"}])(np.ones(5, np.float32))
+    np.testing.assert_array_equal(doubled, np.full(5, 2))
+    assert float(n) == 5
+    with pytest.raises(ValueError, match="axis_size"):
+        st.jit(lambda x: st.vmap(lambda y: y, axis_size=x.shape[0] + 1)(x), dynamic_axes=[{0: "n"}])(
+            np.ones(5)
+        )
+
+
 def test_results_that_do_not_vary_are_repeated():
     out = st.vmap(lambda x: (3.0, snp.arange(2), x), out_axes=(0, 1, 0))(np.ones(4))
     assert [o.shape for o in out] == [(4,), (2, 4), (4,)]

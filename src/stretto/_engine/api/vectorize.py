@@ -28,6 +28,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_float0
 from stretto._engine.plan.mapped import map_members
 from stretto._engine.transforms.vmap import AxisSize, to_axis
@@ -203,6 +204,8 @@ def _check_name(name: Any, argument: str) -> None:
 
 
 def _natural(size: Any) -> int:
+    if is_size(size):
+        return size
     try:
         n = operator.index(size)
     except TypeError:
