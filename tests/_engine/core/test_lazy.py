@@ -179,3 +179,13 @@ def test_a_plain_module_says_what_to_write():
         stretto.nn.init.twos  # noqa: B018
     with pytest.raises(AttributeError, match=r"module 'builtins' has no attribute 'cat'$"):
         no_attribute("builtins")("cat")
+
+
+def test_a_missing_package_names_the_extra(tmp_path, monkeypatch):
+    (tmp_path / "needy.py").write_text("import absent_package\nx = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    words = r"this needs the package absent_package: pip install 'stretto\[absent_package\]'"
+    with pytest.raises(ModuleNotFoundError, match=words):
+        LazyModule("needy", extra="absent_package").x  # noqa: B018
+    with pytest.raises(ModuleNotFoundError, match="No module named 'absent_package'"):
+        LazyModule("needy", extra="another").x  # noqa: B018
