@@ -9,6 +9,7 @@ VENV ?= .venv
 BENCH_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
 BENCH_VENV ?= .venv-bench
 TORCH_VENV ?= .venv-torch
+WHEELS_VENV ?= .venv-wheels
 WORKERS ?= auto
 ARGS ?=
 
@@ -18,9 +19,10 @@ MADE := $(VENV)/.made-with-$(notdir $(PYTHON))
 INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(BENCH_VENV)/.installed
 TORCH_INSTALLED := $(TORCH_VENV)/.installed
+WHEELS_INSTALLED := $(WHEELS_VENV)/.installed
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
 	tests/test_examples.py docs/pytorch.md
-LINTED := $(wildcard src tests benchmarks examples docs)
+LINTED := $(wildcard src tests benchmarks examples docs release)
 
 # $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
 define make_venv
@@ -29,7 +31,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples accuracy wheels wheels-check clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -53,6 +55,8 @@ help:
 	@echo "make torch-models  whole PyTorch models, imported and trained, beside PyTorch"
 	@echo "make torch-samples  PyTorch's own samples of each operation, beside PyTorch"
 	@echo "make accuracy  hold functions to NumPy's and Boost's tables, and write docs/accuracy.md"
+	@echo "make wheels  the sdist, and a wheel for each supported Python of this machine"
+	@echo "make wheels-check  install each into a bare environment, and use it"
 	@echo "make clean  remove the environments and everything generated"
 
 demo: $(INSTALLED)
@@ -128,8 +132,15 @@ torch-samples: $(TORCH_INSTALLED)
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
+wheels: $(WHEELS_INSTALLED)
+	$(WHEELS_VENV)/bin/python -m release.build_wheels
+
+# What `make wheels` left in dist.
+wheels-check: $(WHEELS_INSTALLED)
+	$(WHEELS_VENV)/bin/python -m release.check_wheels
+
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) build dist src/stretto.egg-info src/stretto/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(WHEELS_VENV) build dist src/stretto.egg-info src/stretto/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -149,4 +160,9 @@ $(BENCH_INSTALLED): pyproject.toml
 $(TORCH_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
 	$(call make_venv,$(BENCH_PYTHON),$(TORCH_VENV))
 	$(TORCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group torch-models --editable '.[test]'
+	@touch $@
+
+$(WHEELS_INSTALLED): pyproject.toml
+	$(call make_venv,$(PYTHON),$(WHEELS_VENV))
+	$(WHEELS_VENV)/bin/python -m pip install $(PIP_FLAGS) --group wheels
 	@touch $@
