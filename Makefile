@@ -9,6 +9,9 @@ VENV ?= .venv
 BENCH_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
 BENCH_VENV ?= .venv-bench
 TORCH_VENV ?= .venv-torch
+WHEELS_VENV ?= .venv-wheels
+DOCS_VENV ?= .venv-docs
+DOCS ?= build/docs
 WORKERS ?= auto
 ARGS ?=
 
@@ -18,9 +21,12 @@ MADE := $(VENV)/.made-with-$(notdir $(PYTHON))
 INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(BENCH_VENV)/.installed
 TORCH_INSTALLED := $(TORCH_VENV)/.installed
+WHEELS_INSTALLED := $(WHEELS_VENV)/.installed
+DOCS_INSTALLED := $(DOCS_VENV)/.installed
+BROWSER := $(DOCS_VENV)/browser/node_modules
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
 	tests/test_examples.py docs/pytorch.md
-LINTED := $(wildcard src tests benchmarks examples docs)
+LINTED := $(wildcard src tests benchmarks examples docs release)
 
 # $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
 define make_venv
@@ -29,7 +35,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -53,6 +59,10 @@ help:
 	@echo "make torch-models  whole PyTorch models, imported and trained, beside PyTorch"
 	@echo "make torch-samples  PyTorch's own samples of each operation, beside PyTorch"
 	@echo "make accuracy  hold functions to NumPy's and Boost's tables, and write docs/accuracy.md"
+	@echo "make wheels  the sdist, and a wheel for each supported Python of this machine"
+	@echo "make wheels-check  install each into a bare environment, and use it"
+	@echo "make docs   the documentation as a site, in build/docs"
+	@echo "make docs-look  look at it in a headless browser, at two widths; needs Node.js and npm"
 	@echo "make clean  remove the environments and everything generated"
 
 demo: $(INSTALLED)
@@ -128,8 +138,24 @@ torch-samples: $(TORCH_INSTALLED)
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
+wheels: $(WHEELS_INSTALLED)
+	$(WHEELS_VENV)/bin/python -m release.build_wheels
+
+# What `make wheels` left in dist.
+wheels-check: $(WHEELS_INSTALLED)
+	$(WHEELS_VENV)/bin/python -m release.check_wheels
+
+docs: $(DOCS_INSTALLED)
+	$(DOCS_VENV)/bin/python -m sphinx --jobs auto --quiet --fail-on-warning --conf-dir docs/site \
+		--doctree-dir build/doctrees docs $(DOCS)
+	@echo "$(DOCS)/index.html"
+
+# The site that `make docs` left.
+docs-look: $(BROWSER)
+	node $(DOCS_VENV)/browser/look.mjs $(DOCS) build/look
+
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) build dist src/stretto.egg-info src/stretto/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(WHEELS_VENV) $(DOCS_VENV) build dist docs/reference src/stretto.egg-info src/stretto/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -149,4 +175,21 @@ $(BENCH_INSTALLED): pyproject.toml
 $(TORCH_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
 	$(call make_venv,$(BENCH_PYTHON),$(TORCH_VENV))
 	$(TORCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group torch-models --editable '.[test]'
+	@touch $@
+
+$(WHEELS_INSTALLED): pyproject.toml
+	$(call make_venv,$(PYTHON),$(WHEELS_VENV))
+	$(WHEELS_VENV)/bin/python -m pip install $(PIP_FLAGS) --group wheels
+	@touch $@
+
+$(DOCS_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+	$(call make_venv,$(PYTHON),$(DOCS_VENV))
+	$(DOCS_VENV)/bin/python -m pip install $(PIP_FLAGS) --group docs --editable .
+	@touch $@
+
+# Beside the environment, as Node.js looks for packages from where the script lies.
+$(BROWSER): docs/site/package.json docs/site/look.mjs $(DOCS_INSTALLED)
+	mkdir -p $(DOCS_VENV)/browser
+	cp docs/site/package.json docs/site/look.mjs $(DOCS_VENV)/browser
+	npm install --prefix $(DOCS_VENV)/browser --no-audit --no-fund --silent
 	@touch $@

@@ -12,13 +12,20 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the p
     os.environ["STRETTO_CACHE_DIR"] = tempfile.mkdtemp(prefix="stretto-tests-")
     atexit.register(shutil.rmtree, os.environ["STRETTO_CACHE_DIR"], ignore_errors=True)
 
+PACKAGES = {"pytorch.md": "torch", "from-scikit-learn.md": "sklearn"}
+"""Pages whose examples need a package that need not be there."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The page on devices needs several of them, like the tests so marked; that on PyTorch it."""
-    without_pytorch = importlib.util.find_spec("torch") is None
+    """The page on devices needs several of them, like the tests so marked; others a package."""
+    absent = {
+        page: pytest.mark.skip(reason=f"{package} is not installed")
+        for page, package in PACKAGES.items()
+        if importlib.util.find_spec(package) is None
+    }
     for item in items:
         if item.path.name == "devices.md":
             item.add_marker("devices")
-        if item.path.name == "pytorch.md" and without_pytorch:
-            item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
+        if item.path.name in absent:
+            item.add_marker(absent[item.path.name])

@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from examples import (
+    gallery,
     gauss_newton,
     hmc,
     implicit,
@@ -186,3 +187,9 @@ def test_gradients_of_samples_have_the_batchs_as_their_mean():
     same_trees(mean, st.grad(whole)(params), 1e-4)
     small = per_sample_gradients.clipped(gradients, 0.1)
     assert float(st.optim.global_norm(small)) <= 0.1 * (1 + 1e-5)
+
+
+def test_networks_disagree_where_there_was_no_data():
+    pytest.importorskip("matplotlib")
+    figure, spread = gallery.sine(60)
+    assert figure.axes and spread[0] > 2 * spread[100]  # far from the data, and among them

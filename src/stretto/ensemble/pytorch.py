@@ -35,7 +35,7 @@ def from_torch(
     programs form a group and run as one.
 
     Args:
-        modules: the PyTorch modules, or ``ExportedProgram``s.
+        modules: the PyTorch modules, or ``ExportedProgram`` objects.
         example_args: arguments that all of them take, as in ``stretto.from_torch``.
         example_kwargs: those by name.
         dynamic_batch: let axis 0 of arguments have any size, where a module allows it.

@@ -24,7 +24,7 @@ from stretto.torch.weights import is_torch
 if TYPE_CHECKING:  # this imports PyTorch
     from stretto.torch import hosting
 else:
-    hosting = LazyModule("stretto.torch.hosting")
+    hosting = LazyModule("stretto.torch.hosting", extra="torch")
 
 __all__ = ["Hosting", "to_torch"]
 

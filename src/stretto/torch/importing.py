@@ -17,9 +17,9 @@ from stretto.torch.weights import is_torch, warn_of_64_bits
 if TYPE_CHECKING:  # these import PyTorch
     from stretto.torch import capture, crossing, likeness
 else:
-    capture = LazyModule("stretto.torch.capture")
-    crossing = LazyModule("stretto.torch.crossing")
-    likeness = LazyModule("stretto.torch.likeness")
+    capture = LazyModule("stretto.torch.capture", extra="torch")
+    crossing = LazyModule("stretto.torch.crossing", extra="torch")
+    likeness = LazyModule("stretto.torch.likeness", extra="torch")
 
 __all__ = ["from_torch", "imported"]
 

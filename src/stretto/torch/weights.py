@@ -25,7 +25,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 if TYPE_CHECKING:  # it imports PyTorch
     from stretto.torch import crossing
 else:
-    crossing = LazyModule("stretto.torch.crossing")
+    crossing = LazyModule("stretto.torch.crossing", extra="torch")
 
 __all__ = ["from_state_dict", "is_torch", "to_state_dict", "warn_of_64_bits"]
 

@@ -201,3 +201,13 @@ def test_a_class_is_shown_by_a_card_of_another_module(package):
     assert repr(Drawing()) == "Drawing ring" and repr(Plain()).startswith("<")
     assert "&lt;ring&gt;" in Drawing()._repr_html_()
     assert Drawing().__rich__().label.plain == "<ring>"
+
+
+def test_a_missing_package_names_the_extra(tmp_path, monkeypatch):
+    (tmp_path / "needy.py").write_text("import absent_package\nx = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    words = r"this needs the package absent_package: pip install 'stretto\[absent_package\]'"
+    with pytest.raises(ModuleNotFoundError, match=words):
+        LazyModule("needy", extra="absent_package").x  # noqa: B018
+    with pytest.raises(ModuleNotFoundError, match="No module named 'absent_package'"):
+        LazyModule("needy", extra="another").x  # noqa: B018

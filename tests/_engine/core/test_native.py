@@ -48,6 +48,23 @@ def test_it_can_be_left_out():
     assert run("-c", code, STRETTO_NATIVE="0").stdout.strip() == "True"
 
 
+HIDDEN = "import sys; sys.modules['stretto._native'] = None; import stretto; "
+
+
+def test_a_package_without_it_says_so_once():
+    done = run("-c", HIDDEN + "stretto.print_environment_info()", STRETTO_NATIVE="1")
+    assert done.returncode == 0
+    assert done.stderr.count("RuntimeWarning: the extension in C of stretto is not used") == 1
+    assert "--no-cache-dir" in done.stderr
+    assert ", without its extension in C: it was not built for this Python\n" in done.stdout
+
+
+def test_where_it_is_turned_off_nothing_warns():
+    done = run("-c", HIDDEN + "stretto.print_environment_info()", STRETTO_NATIVE="0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ", without its extension in C: STRETTO_NATIVE=0 turns it off\n" in done.stdout
+
+
 @pytest.mark.skipif(native is None, reason="the extension was not built")
 def test_operators_are_those_of_c():
     assert type(st.Array.__dict__["__add__"]).__name__ == "Operator"
@@ -61,7 +78,9 @@ def test_another_revision_is_not_used(monkeypatch):
     from stretto._engine.core import native as module  # noqa: PLC0415
 
     monkeypatch.setattr(module, "_REVISION", -1)
-    assert module._load() is None
+    assert module._load() == (None, "it was built from another version of the package")
+    with pytest.warns(RuntimeWarning, match="small operations take about twice as long"):
+        module._warn("it was built from another version of the package")
 
 
 @pytest.mark.skipif(native is None, reason="the extension was not built")

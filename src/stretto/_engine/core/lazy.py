@@ -24,17 +24,30 @@ C = TypeVar("C", bound=type)
 class LazyModule:
     """Stands for a module; imports it when an attribute is first asked for.
 
+    One that imports a package which only an extra of Stretto brings says so by ``extra``, the name
+    of both; where the package is missing, the error then says how to install it.
+
     >>> LazyModule("math").pi > 3
     True
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, extra: str = "") -> None:
         self.__dict__["_name"] = name
+        self.__dict__["_extra"] = extra
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):  # what tools ask of any object
             raise AttributeError(attribute)
-        value = getattr(importlib.import_module(self._name), attribute)
+        try:
+            module = importlib.import_module(self._name)
+        except ModuleNotFoundError as error:
+            if not self._extra or error.name != self._extra:
+                raise
+            raise ModuleNotFoundError(
+                f"this needs the package {self._extra}: pip install 'stretto[{self._extra}]'",
+                name=self._extra,
+            ) from error
+        value = getattr(module, attribute)
         self.__dict__[attribute] = value
         return value
 

@@ -1,31 +1,56 @@
 """The C extension, where it was built: the hot paths of small calls.
 
 Layer 1 (core). ``native`` is the module ``stretto._native``, or None if it could not be built or
-``STRETTO_NATIVE=0`` turns it off. Everything that uses it has a Python twin that gives the same
-results, and the same tests run with both.
+``STRETTO_NATIVE=0`` turns it off; ``WITHOUT`` then says why. Everything that uses it has a Python
+twin that gives the same results, and the same tests run with both.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from typing import Any
 
-__all__ = ["native"]
+__all__ = ["WITHOUT", "native"]
 
 
 _REVISION = 6
 """The revision that this package calls; an extension built from another source is not used."""
 
+_REMEDY = (
+    "With a C compiler and Python's headers there, "
+    "pip install --force-reinstall --no-deps --no-cache-dir builds it; "
+    "STRETTO_NATIVE=0 goes without it silently"
+)
 
-def _load() -> Any:
+
+def _load() -> tuple[Any, str]:
+    """The module, and nothing more to say; or None, and why."""
     if os.environ.get("STRETTO_NATIVE") == "0":
-        return None
+        return None, "STRETTO_NATIVE=0 turns it off"
     try:
         module = importlib.import_module("stretto._native")
-    except ImportError:
-        return None
-    return module if module.REVISION == _REVISION else None
+    except ModuleNotFoundError:
+        return None, "it was not built for this Python"
+    except ImportError as error:
+        return None, f"it cannot be loaded ({error})"
+    if module.REVISION != _REVISION:
+        return None, "it was built from another version of the package"
+    return module, ""
 
 
-native: Any = _load()
+def _warn(why: str) -> None:
+    """Say it once, where it was not asked for: results are the same, and slower."""
+    warnings.warn(
+        f"the extension in C of stretto is not used, so small operations take about twice as long: "
+        f"{why}. {_REMEDY}.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+native, WITHOUT = _load()
+
+if native is None and os.environ.get("STRETTO_NATIVE") != "0":
+    _warn(WITHOUT)

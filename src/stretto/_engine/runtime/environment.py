@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core.config import changed
 from stretto._engine.core.machine import cache_directory
-from stretto._engine.core.native import native
+from stretto._engine.core.native import WITHOUT
 from stretto._engine.core.version import VERSION
 from stretto._engine.runtime.clients import TESTED, check_version
 from stretto._engine.runtime.device import devices
@@ -62,7 +62,7 @@ def _environment() -> dict[str, str]:
         if name.startswith(_PREFIXES) or name in _NAMES
     ]
     return {
-        "stretto": f"{VERSION}, {'with' if native else 'without'} its extension in C",
+        "stretto": f"{VERSION}, {_extension()}",
         "jaxlib": _jaxlib(),
         "numpy": np.__version__,
         "python": " ".join(sys.version.split()),
@@ -72,6 +72,10 @@ def _environment() -> dict[str, str]:
         "settings": _lines(settings or ["all as by default"]),
         "environment": _lines(variables or ["no variable that matters"]),
     }
+
+
+def _extension() -> str:
+    return f"without its extension in C: {WITHOUT}" if WITHOUT else "with its extension in C"
 
 
 def _lines(entries: list[str]) -> str:

@@ -221,9 +221,9 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
         lower: whether to read the lower triangle, instead of the upper.
 
     Returns:
-        ``(a, d, e, taus)``: the form and beyond it the vectors of the reflections ``1 - tau v
-            v^H``; its main diagonal, ``[..., n]``; the one below or above, ``[..., n - 1]``; and
-            the factors.
+        ``(a, d, e, taus)``: the form and beyond it the vectors of the reflections
+            ``1 - tau v v^H``; its main diagonal, ``[..., n]``; the one below or above,
+            ``[..., n - 1]``; and the factors.
 
     Raises:
         TypeError: the dtype is not float32, float64, complex64 or complex128.

@@ -1,0 +1,1 @@
+"""How the package is released: ``build_wheels``, ``check_wheels``, which use ``pythons``."""

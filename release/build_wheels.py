@@ -1,0 +1,61 @@
+"""Build the sdist, and of it a wheel for each Python: ``make wheels``, which puts them in ``dist``.
+
+Every wheel is made of the sdist, so what that lacks is missed here, and then repaired: auditwheel
+gives it the tag of the oldest Linux that its extension runs on, and refuses one without extension.
+Next, read ``check_wheels``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from release.pythons import ROOT, found, run
+
+__all__ = ["main"]
+
+DIST = ROOT / "dist"
+
+APART = (".gitignore", ".pre-commit-config.yaml")
+"""Files that only a checkout needs."""
+
+
+def main() -> None:
+    """Build, repair and check all of them."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", DIST, ROOT)
+    (sdist,) = DIST.glob("*.tar.gz")
+    complete(sdist)
+    with tempfile.TemporaryDirectory() as scratch:
+        for version, python in found().items():
+            raw = Path(scratch, version)
+            run(sys.executable, "-m", "pip", "--python", python, "wheel", "--quiet", "--no-deps",
+                "--no-cache-dir", "--wheel-dir", raw, sdist)  # fmt: skip
+            run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", DIST,
+                *raw.glob("*.whl"))  # fmt: skip
+    wheels = sorted(DIST.glob("*.whl"))
+    run(sys.executable, "-m", "twine", "check", "--strict", sdist, *wheels)
+    run("check-wheel-contents", *wheels)
+    for file in (sdist, *wheels):
+        print(f"{file.stat().st_size / 1e6:6.2f} MB  {file.relative_to(ROOT)}")
+
+
+def complete(sdist: Path) -> None:
+    """Stop if a file of the checkout is missing from the sdist; outside of one, say nothing."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+    missing = sorted(set(tracked) - inside - set(APART))
+    if missing:
+        sys.exit(f"the sdist lacks {len(missing)} files, such as {missing[:5]}: see MANIFEST.in")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Install each wheel of ``dist`` into a bare environment and use it: ``make wheels-check``.
+
+The package itself comes from ``dist`` alone (``--no-index``), so that no other project of its name
+can; only its dependencies come from the index. Then the sdist is installed where there is no
+compiler: it has to work, and to say what it lacks. Next, read ``smoke``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from release.build_wheels import DIST
+from release.pythons import dependencies, found, project, run
+
+__all__ = ["main"]
+
+SMOKE = Path(__file__).with_name("smoke.py")
+DEMO = ("demo", "--digits", "--members", "2", "--epochs", "1")
+
+
+def main() -> None:
+    """Check them all; the first that fails ends it."""
+    pythons = found()
+    for version, python in pythons.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            check(python, Path(scratch))
+            if version == next(iter(pythons)):
+                without_compiler(Path(scratch))
+    print(f"checked on Python {', '.join(pythons)}")
+
+
+def check(python: Path, scratch: Path) -> None:
+    """A wheel in a new environment: the smoke test, the command and the demo."""
+    ours = scratch / "venv" / "bin" / "python"
+    run(python, "-m", "venv", "--without-pip", scratch / "venv")
+    install(ours, "pip", *dependencies("demo"))
+    requirement = f"stretto[demo]=={project()['version']}"
+    install(ours, "--no-index", "--find-links", DIST, "--only-binary=stretto", requirement)
+    cache = {"STRETTO_CACHE_DIR": str(scratch / "cache")}
+    run(ours, "-I", "-W", "error", SMOKE, "with", **cache)
+    run(ours.with_name("stretto"), "info", **cache)
+    run(ours, "-I", "-m", "stretto", *DEMO, "--picture", scratch / "demo.png", **cache)
+
+
+def without_compiler(scratch: Path) -> None:
+    """The sdist in the same environment, built where the compiler fails."""
+    ours = scratch / "venv" / "bin" / "python"
+    (sdist,) = DIST.glob("*.tar.gz")
+    install(ours, "--no-deps", "--no-cache-dir", "--force-reinstall", sdist, CC="false")
+    run(ours, "-I", SMOKE, "without")
+
+
+def install(python: Path, *what: object, **environment: str) -> None:
+    """Pip's ``install`` for that environment."""
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
+    run(*pip, *what, **environment)
+
+
+if __name__ == "__main__":
+    main()
