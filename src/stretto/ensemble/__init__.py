@@ -3,7 +3,8 @@
 ``ensemble`` holds and runs members. ``combination`` of predictions and ``selection`` of members and
 weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``,
 ``calibration_error``, ``regression`` and ``detection``: what predictions are worth;
-``calibration``, ``binning`` and ``conformal``: how to make their probabilities true.
+``calibration``, ``binning`` and ``conformal``: how to make their probabilities true, and
+``intervals`` what is predicted of numbers.
 """
 
 from stretto._engine.core.lazy import imports_on_demand
@@ -72,6 +73,12 @@ with imports_on_demand(__name__):
         q_statistic as q_statistic,
     )
     from stretto.ensemble.ensemble import Ensemble as Ensemble
+    from stretto.ensemble.intervals import (
+        ConformalIntervals as ConformalIntervals,
+        VarianceScaling as VarianceScaling,
+        fit_conformal_intervals as fit_conformal_intervals,
+        fit_variance_scaling as fit_variance_scaling,
+    )
     from stretto.ensemble.merging import (
         add_task_vectors as add_task_vectors,
         dare as dare,
