@@ -4,7 +4,7 @@
 weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``,
 ``calibration_error``, ``regression`` and ``detection``: what predictions are worth;
 ``calibration``, ``binning`` and ``conformal``: how to make their probabilities true, and
-``intervals`` what is predicted of numbers.
+``intervals`` what is predicted of numbers. ``sweeping`` tries many configurations.
 """
 
 from stretto._engine.core.lazy import imports_on_demand
@@ -118,6 +118,7 @@ with imports_on_demand(__name__):
         uniform_soup as uniform_soup,
     )
     from stretto.ensemble.swag import SWAG as SWAG, SWAGState as SWAGState
+    from stretto.ensemble.sweeping import Sweep as Sweep, sweep as sweep
     from stretto.ensemble.training import (
         Checkpoints as Checkpoints,
         DataOrder as DataOrder,
