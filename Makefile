@@ -9,6 +9,7 @@ VENV ?= .venv
 BENCH_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
 BENCH_VENV ?= .venv-bench
 TORCH_VENV ?= .venv-torch
+TABLES_VENV ?= .venv-tables
 WORKERS ?= auto
 ARGS ?=
 
@@ -20,6 +21,8 @@ BENCH_INSTALLED := $(BENCH_VENV)/.installed
 TORCH_INSTALLED := $(TORCH_VENV)/.installed
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
 	tests/test_examples.py docs/pytorch.md
+TABLES_INSTALLED := $(TABLES_VENV)/.installed
+TABLE_TESTS := tests/ensemble/estimators tests/ensemble/sweeping docs/scikit-learn.md
 LINTED := $(wildcard src tests benchmarks examples docs)
 
 # $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
@@ -29,7 +32,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples table-tests accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -50,6 +53,7 @@ help:
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
 	@echo "make torch-tests  the tests that need PyTorch, which make test leaves out"
+	@echo "make table-tests  the tests of estimators and sweeps, with pandas and polars too"
 	@echo "make torch-models  whole PyTorch models, imported and trained, beside PyTorch"
 	@echo "make torch-samples  PyTorch's own samples of each operation, beside PyTorch"
 	@echo "make accuracy  hold functions to NumPy's and Boost's tables, and write docs/accuracy.md"
@@ -117,6 +121,9 @@ parity: $(INSTALLED) $(BENCH_INSTALLED)
 torch-tests: $(TORCH_INSTALLED)
 	$(TORCH_VENV)/bin/python -m pytest --numprocesses=$(WORKERS) $(TORCH_TESTS) $(ARGS)
 
+table-tests: $(TABLES_INSTALLED)
+	$(TABLES_VENV)/bin/python -m pytest --numprocesses=$(WORKERS) $(TABLE_TESTS) $(ARGS)
+
 torch-models: $(TORCH_INSTALLED)
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_models.published
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_models $(ARGS)
@@ -129,7 +136,7 @@ accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) build dist src/stretto.egg-info src/stretto/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) build dist src/stretto.egg-info src/stretto/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -149,4 +156,9 @@ $(BENCH_INSTALLED): pyproject.toml
 $(TORCH_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
 	$(call make_venv,$(BENCH_PYTHON),$(TORCH_VENV))
 	$(TORCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group torch-models --editable '.[test]'
+	@touch $@
+
+$(TABLES_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+	$(call make_venv,$(PYTHON),$(TABLES_VENV))
+	$(TABLES_VENV)/bin/python -m pip install $(PIP_FLAGS) --group tables --editable '.[demo,sklearn,test]'
 	@touch $@

@@ -4,7 +4,8 @@
 weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``,
 ``calibration_error``, ``regression`` and ``detection``: what predictions are worth;
 ``calibration``, ``binning`` and ``conformal``: how to make their probabilities true, and
-``intervals`` what is predicted of numbers. ``sweeping`` tries many configurations.
+``intervals`` what is predicted of numbers. ``estimators`` are scikit-learn's; ``sweeping`` tries
+many configurations.
 """
 
 from stretto._engine.core.lazy import imports_on_demand
@@ -73,6 +74,8 @@ with imports_on_demand(__name__):
         q_statistic as q_statistic,
     )
     from stretto.ensemble.ensemble import Ensemble as Ensemble
+    from stretto.ensemble.estimators.classifier import EnsembleClassifier as EnsembleClassifier
+    from stretto.ensemble.estimators.regressor import EnsembleRegressor as EnsembleRegressor
     from stretto.ensemble.intervals import (
         ConformalIntervals as ConformalIntervals,
         VarianceScaling as VarianceScaling,
