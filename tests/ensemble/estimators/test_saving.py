@@ -74,7 +74,13 @@ def test_other_files_are_refused(tmp_path):
         EnsembleRegressor.load(path)
     record = json.loads(st.load_header(path).metadata["stretto.estimator"])
     arrays = st.load(path)
-    for change in ({"version": 9}, {"params": {"n_member": 3}}, {"params": 3}, {"features": -1}):
+    for change in (
+        {"version": 9},
+        {"params": {"n_member": 3}},
+        {"params": 3},
+        {"features": -1},
+        {"members": 9},
+    ):
         st.save(path, arrays, {"stretto.estimator": json.dumps({**record, **change})})
         with pytest.raises(ValueError, match=r"EnsembleClassifier.load: .*model.safetensors"):
             EnsembleClassifier.load(path)

@@ -22,7 +22,11 @@ def test_wide_ranges_are_logarithmic():
     pytest.importorskip("matplotlib")
     found = swept()
     found.configurations[0]["rate"] = 0.001
-    assert found.plot().axes[0].get_xscale() == "log"
+    axes = found.plot().axes
+    assert [a.get_xscale() for a in axes] == ["log", "linear"]
+    assert axes[0].get_yscale() == "linear"
+    found.fitted.history["validation_loss"][:, 2:4] = 0.01
+    assert {a.get_yscale() for a in found.plot().axes} == {"log"}
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):

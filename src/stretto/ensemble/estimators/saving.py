@@ -112,8 +112,11 @@ def read(
         estimator._seed, estimator._steps = int(record["seed"]), int(record["steps"])
         if hasattr(cls, "_uncalibrated"):
             estimator._one = bool(record["one"])
-        like = estimator._made(random.key(0), int(record["members"]))
         members = [{n: snp.asarray(x) for n, x in g.items()} for g in arrays["members"]]
+        count = int(record["members"])
+        if any(x.shape[:1] != (count,) for g in members for x in g.values()):
+            raise ValueError(f"its arrays are not those of {count} members")
+        like = estimator._made(random.key(0), count)
         estimator.ensemble_ = like.replace(members).eval()
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{caller}: it does not describe an {kind}: {error}") from None

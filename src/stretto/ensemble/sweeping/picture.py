@@ -43,12 +43,18 @@ def drawn(sweep: Sweep) -> Figure:
         if not _numbers(values):
             labels = _labels(values)
             panel.set_xticks(range(len(labels)), labels)
-        elif values and min(values) > 0 and max(values) / min(values) > 100:
+        elif _wide(values):
             panel.set_xscale("log")
         panel.set_xlabel(name)
     panels[0].set_ylabel(sweep.monitor)
+    if _wide([row["score"] for row in rows]):
+        panels[0].set_yscale("log")  # of all, which share it
     panels[-1].legend(framealpha=0.8, edgecolor="none")
     return figure
+
+
+def _wide(numbers: list[float]) -> bool:
+    return bool(numbers) and min(numbers) > 0 and max(numbers) / min(numbers) > 100
 
 
 def _numbers(values: list[Any]) -> bool:

@@ -59,6 +59,9 @@ def sweep(
     groups of the ensemble, each with a program of its own, unless their modules have the same
     structure.
 
+    Where the loss itself depends on what is varied, as on the strength of a penalty, its values do
+    not compare: give a metric, and its name as ``monitor``.
+
     Args:
         make: ``make(key, **values)``, a module.
         loss: ``loss(member, *batch, **values)``, as in ``Ensemble.fit``.
