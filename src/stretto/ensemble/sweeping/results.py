@@ -8,15 +8,15 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.ensemble import Ensemble
+from stretto.ensemble.groups import M_co
 from stretto.ensemble.training.fit import Fitted
-from stretto.nn.module import Module
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ __all__ = ["Sweep"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Sweep:
+class Sweep(Generic[M_co]):
     """The result of ``sweep``.
 
     >>> import stretto as st
@@ -54,7 +54,7 @@ class Sweep:
 
     configurations: list[dict[str, Any]]
     """What was tried, in the order in which it was drawn."""
-    fitted: Fitted[Module]
+    fitted: Fitted[M_co]
     """What ``Ensemble.fit`` gave: all members, the history, and who was stopped or diverged."""
     members: tuple[int, ...]
     """For each member of the ensemble, the number of its configuration."""
@@ -64,7 +64,7 @@ class Sweep:
     """``"min"`` or ``"max"``."""
 
     @property
-    def ensemble(self) -> Ensemble[Module]:
+    def ensemble(self) -> Ensemble[M_co]:
         """All members, each as it was at its best evaluation."""
         return self.fitted.ensemble
 
@@ -94,11 +94,11 @@ class Sweep:
         return dict(self.configurations[self._ranked()[0]])
 
     @property
-    def best_ensemble(self) -> Ensemble[Module]:
+    def best_ensemble(self) -> Ensemble[M_co]:
         """The members of the best configuration, one for each seed."""
         return self.top(1)
 
-    def top(self, count: int) -> Ensemble[Module]:
+    def top(self, count: int) -> Ensemble[M_co]:
         """Take the members of the best configurations, as an ensemble.
 
         Args:

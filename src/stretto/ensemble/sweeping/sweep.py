@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,13 @@ from stretto.random.streams import next_key
 
 __all__ = ["sweep"]
 
+ModuleT = TypeVar("ModuleT", bound=Module)
+
 _NEVER = 2**31 - 1
 
 
 def sweep(
-    make: Callable[..., Module],
+    make: Callable[..., ModuleT],
     loss: Callable[..., Any],
     data: Tree,
     optimiser: GradientTransformation | Callable[..., GradientTransformation],
@@ -50,7 +52,7 @@ def sweep(
     chunk_size: int | None = None,
     key: Key | None = None,
     progress: bool | None = None,
-) -> Sweep:
+) -> Sweep[ModuleT]:
     """Train a network for each of many configurations, all of one architecture as one program.
 
     A name in ``space`` is an argument of ``make``, of ``optimiser`` or, by keyword, of ``loss``,
@@ -153,13 +155,13 @@ def sweep(
 
 
 def _made(
-    make: Callable[..., Module],
+    make: Callable[..., ModuleT],
     found: Sequence[Mapping[str, Any]],
     takes: Mapping[str, str],
     seeds: int,
     key: Key,
     chunk_size: int | None,
-) -> tuple[Ensemble[Module], list[int]]:
+) -> tuple[Ensemble[ModuleT], list[int]]:
     """Members for all configurations, architecture by architecture, and whose each is."""
     architectures: list[tuple[dict[str, Any], list[int]]] = []
     for number, configuration in enumerate(found):
@@ -170,7 +172,7 @@ def _made(
                 break
         else:
             architectures.append((values, [number]))
-    ensemble: Ensemble[Module] | None = None
+    ensemble: Ensemble[ModuleT] | None = None
     owners: list[int] = []
     for i, (values, numbers) in enumerate(architectures):
         init = lambda key, values=values: make(key, **values)
