@@ -12,6 +12,7 @@ TORCH_VENV ?= .venv-torch
 WHEELS_VENV ?= .venv-wheels
 DOCS_VENV ?= .venv-docs
 DOCS ?= build/docs
+TABLES_VENV ?= .venv-tables
 WORKERS ?= auto
 ARGS ?=
 
@@ -27,6 +28,8 @@ BROWSER := $(DOCS_VENV)/browser/node_modules
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
 	tests/test_examples.py docs/pytorch.md
 LINTED := $(wildcard src tests benchmarks examples docs release)
+TABLES_INSTALLED := $(TABLES_VENV)/.installed
+TABLE_TESTS := tests/ensemble/estimators tests/ensemble/sweeping docs/scikit-learn.md
 
 # $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
 define make_venv
@@ -35,7 +38,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples table-tests accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -56,6 +59,7 @@ help:
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
 	@echo "make torch-tests  the tests that need PyTorch, which make test leaves out"
+	@echo "make table-tests  the tests of estimators and sweeps, with pandas and polars too"
 	@echo "make torch-models  whole PyTorch models, imported and trained, beside PyTorch"
 	@echo "make torch-samples  PyTorch's own samples of each operation, beside PyTorch"
 	@echo "make accuracy  hold functions to NumPy's and Boost's tables, and write docs/accuracy.md"
@@ -127,6 +131,9 @@ parity: $(INSTALLED) $(BENCH_INSTALLED)
 torch-tests: $(TORCH_INSTALLED)
 	$(TORCH_VENV)/bin/python -m pytest --numprocesses=$(WORKERS) $(TORCH_TESTS) $(ARGS)
 
+table-tests: $(TABLES_INSTALLED)
+	$(TABLES_VENV)/bin/python -m pytest --numprocesses=$(WORKERS) $(TABLE_TESTS) $(ARGS)
+
 torch-models: $(TORCH_INSTALLED)
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_models.published
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_models $(ARGS)
@@ -155,7 +162,7 @@ docs-look: $(BROWSER)
 	node $(DOCS_VENV)/browser/look.mjs $(DOCS) build/look
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(WHEELS_VENV) $(DOCS_VENV) build dist docs/reference src/stretto.egg-info src/stretto/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) build dist docs/reference src/stretto.egg-info src/stretto/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -192,4 +199,9 @@ $(BROWSER): docs/site/package.json docs/site/look.mjs $(DOCS_INSTALLED)
 	mkdir -p $(DOCS_VENV)/browser
 	cp docs/site/package.json docs/site/look.mjs $(DOCS_VENV)/browser
 	npm install --prefix $(DOCS_VENV)/browser --no-audit --no-fund --silent
+	@touch $@
+
+$(TABLES_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+	$(call make_venv,$(PYTHON),$(TABLES_VENV))
+	$(TABLES_VENV)/bin/python -m pip install $(PIP_FLAGS) --group tables --editable '.[demo,sklearn,test]'
 	@touch $@

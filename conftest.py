@@ -12,7 +12,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the p
     os.environ["STRETTO_CACHE_DIR"] = tempfile.mkdtemp(prefix="stretto-tests-")
     atexit.register(shutil.rmtree, os.environ["STRETTO_CACHE_DIR"], ignore_errors=True)
 
-PACKAGES = {"pytorch.md": "torch", "from-scikit-learn.md": "sklearn"}
+PACKAGES = {"pytorch.md": "torch", "from-scikit-learn.md": "sklearn", "scikit-learn.md": "sklearn"}
 """Pages whose examples need a package that need not be there."""
 
 
@@ -29,3 +29,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker("devices")
         if item.path.name in absent:
             item.add_marker(absent[item.path.name])
+        estimators = item.path.match("ensemble/estimators/*.py") and "src" in item.path.parts
+        if estimators and "scikit-learn.md" in absent:
+            item.add_marker(absent["scikit-learn.md"])

@@ -399,6 +399,18 @@ def ensembles(params: Params, x: Array, y: Array, key: Key) -> None:
     assert_type(ensemble.stateful_call(x), tuple[Any, st.Ensemble[Net]])
     assert_type(ensemble.replace(ensemble.state_dict()), st.Ensemble[Net])
     assert_type(st.Ensemble.init(make, key, 3, frozen=["scale"]), st.Ensemble[Net])
+    swept = st.ensemble.sweep(
+        make, squares, (x, y), st.optim.adam, {"learning_rate": [0.1]}, validation=(x, y), epochs=2
+    )
+    assert_type(swept.best_ensemble[0], Net)
+    assert_type(swept.table(), list[dict[str, Any]])
+    regressor = st.ensemble.EnsembleRegressor(3, hidden=(8,)).fit(x, y)
+    assert_type(regressor, st.ensemble.EnsembleRegressor)
+    assert_type(regressor.predict(x), np.ndarray)
+    assert_type(regressor.predict(x, return_std=True), tuple[np.ndarray, np.ndarray])
+    assert_type(
+        regressor.predict(x, return_interval=0.9), tuple[np.ndarray, np.ndarray, np.ndarray]
+    )
     assert_type(st.Ensemble(st.stack(nets)), st.Ensemble[Net])
     assert_type(st.Ensemble.load("ensemble.safetensors", like=ensemble), st.Ensemble[Net])
     fitted = ensemble.fit(squares, (x, y), optim.adam(1e-3), epochs=2)

@@ -3,8 +3,9 @@
 ``ensemble`` holds and runs members. ``combination`` of predictions and ``selection`` of members and
 weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``,
 ``calibration_error``, ``regression`` and ``detection``: what predictions are worth;
-``calibration``, ``binning`` and ``conformal``: how to make their probabilities true. ``plots``
-draws members, reliability and uncertainty.
+``calibration``, ``binning`` and ``conformal``: how to make their probabilities true, and
+``intervals`` what is predicted of numbers. ``plots`` draws members, reliability and uncertainty.
+``estimators`` are scikit-learn's; ``sweeping`` tries many configurations.
 """
 
 from stretto._engine.core.lazy import imports_on_demand
@@ -73,6 +74,14 @@ with imports_on_demand(__name__):
         q_statistic as q_statistic,
     )
     from stretto.ensemble.ensemble import Ensemble as Ensemble
+    from stretto.ensemble.estimators.classifier import EnsembleClassifier as EnsembleClassifier
+    from stretto.ensemble.estimators.regressor import EnsembleRegressor as EnsembleRegressor
+    from stretto.ensemble.intervals import (
+        ConformalIntervals as ConformalIntervals,
+        VarianceScaling as VarianceScaling,
+        fit_conformal_intervals as fit_conformal_intervals,
+        fit_variance_scaling as fit_variance_scaling,
+    )
     from stretto.ensemble.merging import (
         add_task_vectors as add_task_vectors,
         dare as dare,
@@ -112,6 +121,7 @@ with imports_on_demand(__name__):
         uniform_soup as uniform_soup,
     )
     from stretto.ensemble.swag import SWAG as SWAG, SWAGState as SWAGState
+    from stretto.ensemble.sweeping import Sweep as Sweep, sweep as sweep
     from stretto.ensemble.training import (
         Callback as Callback,
         Checkpoints as Checkpoints,

@@ -225,3 +225,16 @@ def test_a_shared_buffer_cannot_be_updated():
     trainer = Trainer(lambda member, x: member(x).mean(), optim.sgd(0.1))
     with pytest.raises(ValueError, match="updates seen, which the members share"):
         trainer.step(trainer.start(e, KEY), X)
+
+
+def test_losses_of_64_bits_are_summed_in_64():
+    with st.config(enable_x64=True):
+        members = [{"w": np.float64(i), "b": np.float64(0)} for i in range(3)]
+        e = st.Ensemble(times, members)
+        x = X.astype(np.float64)
+        # A sum of 32 bits would warn that its memory cannot be donated.
+        fitted = e.fit(squares, (x, 3 * x), optim.sgd(0.1), epochs=2, batch_size=4, key=KEY)
+        assert {n: s.dtype for n, s in fitted.state.sums[0].items() if n == "loss"} == {
+            "loss": np.float64
+        }
+    assert fitted.history["loss"].shape == (2, 3)

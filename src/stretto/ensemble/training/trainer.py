@@ -402,7 +402,8 @@ class Trainer:
         """
         key = PRNGKey(0)
         shapes = eval_shape(lambda p, b: self._batch_step(p, b, each, key)[1], pack, batch)
-        zeros = {n: snp.zeros(x.shape, np.float32) for n, x in shapes.items()}
+        kind = lambda x: np.float64 if x.dtype == np.float64 else np.float32
+        zeros = {n: snp.zeros(x.shape, kind(x)) for n, x in shapes.items()}
         return {**zeros, COUNT: snp.zeros(pack.group.size, np.int32)}
 
     def program(self, pack: Pack, sums: dict[str, Array], batch: Tree, each: bool) -> str:

@@ -1,0 +1,12 @@
+"""Ensembles of networks for tables, as estimators of scikit-learn.
+
+``classifier`` and ``regressor`` are what users meet · ``estimator``: what they have in common ·
+``bases``: scikit-learn's classes, or stand-ins where it is not installed · ``examples``: the rows
+of a table, weighted and standardised · ``networks``: the members, and their losses · ``saving``:
+files.
+"""
+
+from stretto.ensemble.estimators.classifier import EnsembleClassifier
+from stretto.ensemble.estimators.regressor import EnsembleRegressor
+
+__all__ = ["EnsembleClassifier", "EnsembleRegressor"]

@@ -1,0 +1,327 @@
+"""``EnsembleEstimator``: what the classifier and the regressor have in common.
+
+A table becomes ``examples``, members are made and trained as one program, and run on whatever is to
+be predicted. Next, read ``classifier`` and ``regressor``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto import optim, random
+from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape
+from stretto._engine.core import integers, tree
+from stretto._engine.core.config import config
+from stretto._engine.core.spelling import meant
+from stretto._engine.core.typing import ArrayLike, Key, Tree
+from stretto.ensemble.ensemble import Ensemble
+from stretto.ensemble.estimators import saving
+from stretto.ensemble.estimators.bases import BaseEstimator, validation
+from stretto.ensemble.estimators.examples import (
+    Examples,
+    Scale,
+    counted,
+    halves,
+    merged,
+    scale_of,
+)
+from stretto.ensemble.estimators.networks import perceptron
+from stretto.ensemble.training.stopping import EarlyStopping
+from stretto.ensemble.training.trainer import Trainer
+from stretto.nn.module import Module
+
+__all__ = ["EnsembleEstimator"]
+
+_PART = 256  # rows predicted at a time, always, so that a row's bits depend on nothing beside it
+_ORDERS = ("own", "bootstrap")
+
+
+class EnsembleEstimator(BaseEstimator):
+    """The parameters, and the fit of whatever the members predict."""
+
+    _kept: ClassVar[tuple[str, ...]] = ("x_scale_", "y_scale_")
+    """The fitted arrays beside the members, as files have them."""
+
+    ensemble_: Ensemble[Module]
+    history_: dict[str, np.ndarray]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    x_scale_: Scale
+    y_scale_: Scale
+    _seed: int
+    _steps: int
+
+    def __init__(
+        self,
+        n_members: int = 10,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        activation: str = "relu",
+        dropout: float = 0.0,
+        model: Callable[[Key, int, int], Module] | None = None,
+        optimiser: str | Callable[..., Any] = "adamw",
+        learning_rate: float = 3e-3,
+        optimiser_options: Mapping[str, Any] | None = None,
+        epochs: int = 100,
+        batch_size: int = 64,
+        order: str = "own",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        standardise: bool = True,
+        chunk_size: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_members = n_members
+        self.hidden = hidden
+        self.activation = activation
+        self.dropout = dropout
+        self.model = model
+        self.optimiser = optimiser
+        self.learning_rate = learning_rate
+        self.optimiser_options = optimiser_options
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.order = order
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.standardise = standardise
+        self.chunk_size = chunk_size
+        self.random_state = random_state
+
+    # What the two kinds fill in
+
+    def _loss(self) -> Callable[..., Any]:
+        """The loss of a member on a batch."""
+        raise NotImplementedError
+
+    def _outputs(self) -> int:
+        """How many numbers a member gives for an example."""
+        raise NotImplementedError
+
+    def _targets(self, y: np.ndarray) -> np.ndarray:
+        """The targets as the loss takes them."""
+        raise NotImplementedError
+
+    # Making
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _check(self) -> None:
+        """Raise for parameters of no use, all of them before anything is computed."""
+        for name in ("n_members", "epochs", "batch_size", "patience"):
+            integers.count(getattr(self, name), self._name, name, 1)
+        for i, width in enumerate(self.hidden):
+            integers.count(width, self._name, f"hidden[{i}]", 1)
+        if self.order not in _ORDERS:
+            raise ValueError(
+                f"{self._name}: order must be 'own', each member the examples in an order of its "
+                f"own, or 'bootstrap', each a sample of its own; got {self.order!r}"
+            )
+
+    def _made(self, key: Key, members: int | None = None) -> Ensemble[Module]:
+        """New members."""
+        inputs, outputs = int(self.n_features_in_), self._outputs()
+
+        def init(key: Key) -> Module:
+            if self.model is not None:
+                return self.model(key, inputs, outputs)
+            return perceptron(
+                key, inputs, outputs, self.hidden, self.activation, self.dropout, self._name
+            )
+
+        made = Ensemble.init(init, key, members or self.n_members, chunk_size=self.chunk_size)
+        rows = ShapeDtypeStruct((_PART, inputs), np.dtype(np.float32))
+        shape = eval_shape(lambda ensemble, x: ensemble(x), made.eval(), rows).shape[1:]
+        if shape != (_PART, outputs):
+            raise ValueError(
+                f"{self._name}: model= must make a module that gives {outputs} numbers for a row; "
+                f"of {_PART} rows it makes an array of shape {shape}"
+            )
+        return made
+
+    def _optimiser(self) -> Any:  # noqa: ANN401 (any of optim's transformations)
+        """The optimiser that the parameters name."""
+        make: Any = self.optimiser
+        if isinstance(make, str):
+            make = getattr(optim, make, None)
+            if not inspect.isfunction(make):
+                guess = meant(str(self.optimiser), ("adamw", "adam", "sgd", "lion", "rmsprop"))
+                raise ValueError(
+                    f"{self._name}: optimiser must name a function of stretto.optim, such as "
+                    f"'adamw', or be one; got {self.optimiser!r}"
+                    f"{'' if guess is None else f' (did you mean {guess!r}?)'}"
+                )
+        return make(self.learning_rate, **(self.optimiser_options or {}))
+
+    # Fitting
+
+    def _weights(self, sample_weight: ArrayLike | None, x: np.ndarray) -> np.ndarray | None:
+        """The weights of rows as an array; ``None`` for equal ones."""
+        if sample_weight is None:
+            return None
+        weights = validation._check_sample_weight(
+            sample_weight, x, dtype=np.float64, ensure_non_negative=True
+        )
+        if not weights.any():  # older versions of scikit-learn let this pass
+            raise ValueError(f"{self._name}: all of sample_weight are 0; one must not be")
+        return weights
+
+    def _begin(self, found: Examples) -> Key:
+        """Forget what was fitted, and learn the scales; the key that all else comes from."""
+        self._check()
+        self.__dict__.pop("_training", None)
+        self._seed = int(validation.check_random_state(self.random_state).randint(2**31 - 1))
+        self._steps = 0
+        self.x_scale_ = scale_of(found.x, found.weights, self.standardise)
+        self.y_scale_ = self._scale_of_targets(found)
+        return random.key(self._seed)
+
+    def _scale_of_targets(self, found: Examples) -> Scale:
+        """What targets are standardised by; by default nothing."""
+        return scale_of(found.y, found.weights, False)
+
+    def _train(self, found: Examples) -> None:
+        """Make members and train them on these examples."""
+        key = self._begin(found)
+        rng = np.random.default_rng(self._seed)
+        made, shuffled = random.split(key)
+        ensemble = self._made(made).train()
+        held: Examples | None = None
+        if self.early_stopping:
+            inside, outside = halves(len(found.x), self.validation_fraction, rng, self._name)
+            found, held = found.at(inside), found.at(outside)
+        data, own = self._data(found), None
+        if self.order == "bootstrap":
+            own = counted(found.weights, self.n_members, rng)
+            own = {"weights": (own / own.mean(axis=1, keepdims=True)).astype(np.float32)}
+            del data["w"]
+            data["i"] = np.arange(len(found.x), dtype=np.int32)
+        with config(recompilation_warning=0):  # a program for each fit is meant
+            fitted = ensemble.fit(
+                self._loss(),
+                data,
+                self._optimiser(),
+                epochs=self.epochs,
+                batch_size=min(self.batch_size, len(found.x)),
+                per_member=own,
+                key=shuffled,
+                validation=None if held is None else self._data(held),
+                early_stopping=None if held is None else EarlyStopping(self.patience),
+                progress=False,
+            )
+        self.ensemble_ = fitted.ensemble.eval()
+        self.history_ = fitted.history
+
+    def _data(self, found: Examples) -> dict[str, np.ndarray]:
+        """What the loss takes, with weights whose mean is 1."""
+        return {
+            "x": self.x_scale_(found.x),
+            "y": self._targets(found.y),
+            "w": (found.weights / found.weights.mean()).astype(np.float32),
+        }
+
+    def _train_more(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> None:
+        """Go through more examples once; make members first where there are none."""
+        weights = np.ones(len(x)) if weights is None else weights
+        found = Examples(x, y.reshape(len(y), -1), weights)
+        if not hasattr(self, "ensemble_"):
+            seen = merged(x, y, weights)
+            self.ensemble_ = self._made(random.split(self._begin(seen))[0])
+        trainer, state = self.__dict__.pop("_training", None) or self._resumed()
+        rng = np.random.default_rng([self._seed, self._steps])
+        places = rng.permutation(len(x))
+        size, members = self.batch_size, len(self.ensemble_)
+        each = self.order == "bootstrap"
+        with config(recompilation_warning=0):
+            for start in range(0, len(x), size):
+                here = places[start : start + size]
+                data = self._data(found.at(here))
+                data["w"] = found.weights[here].astype(np.float32)
+                data = {n: _filled(v, size) for n, v in data.items()}
+                data["w"] = data["w"] * np.float32(size / len(here))
+                if each:  # Oza and Russell, "Online bagging and boosting", 2001
+                    data = {n: np.broadcast_to(v, (members, *v.shape)) for n, v in data.items()}
+                    often = rng.poisson(1.0, data["w"].shape).astype(np.float32)
+                    data["w"] = data["w"] * often
+                state, _ = trainer.step(state, data, each=each)
+                self._steps += 1
+        self._training = trainer, state
+        copied = tree.map(lambda x: snp.asarray(np.array(x)), state.ensemble)  # steps donate theirs
+        self.ensemble_ = copied.eval()
+
+    def _resumed(self) -> tuple[Trainer, Any]:
+        """A trainer, and its state before the next step."""
+        trainer = Trainer(self._loss(), self._optimiser(), on_divergence="freeze")
+        key = random.fold_in(random.key(self._seed), self._steps)
+        ensemble = tree.map(lambda x: x, self.ensemble_)  # a copy, so that its mode can change
+        return trainer, trainer.start(ensemble.train(), key)
+
+    # Predicting
+
+    def _raw(self, X: Tree) -> np.ndarray:
+        """What each member gives for each row: (members, rows, outputs), float64."""
+        validation.check_is_fitted(self, "ensemble_")
+        x = validation.validate_data(self, X, reset=False, dtype=np.float64)
+        x = self.x_scale_(x)
+        parts = []
+        with config(recompilation_warning=0):
+            for start in range(0, len(x), _PART):
+                here = x[start : start + _PART]
+                outs = np.asarray(self.ensemble_(_filled(here, _PART)))
+                parts.append(outs[:, : len(here)])
+        return np.concatenate(parts, axis=1).astype(np.float64)
+
+    # Files and pickles
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the compiled steps and the states of the optimiser, which begin anew."""
+        state: dict[str, Any] = dict(super().__getstate__())  # pyright: ignore
+        state.pop("_training", None)
+        return state
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one safetensors file, whole or not at all.
+
+        Args:
+            path: the file, replaced if it exists.
+
+        Raises:
+            ValueError: the classes are objects other than strings.
+            OSError: it cannot be written.
+
+        Functions given as ``model`` or ``optimiser`` are not saved, nor the optimiser's state.
+        """
+        validation.check_is_fitted(self, "ensemble_")
+        saving.write(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **params: Any) -> Self:
+        """Read the estimator that ``save`` wrote; no code from the file is run.
+
+        Args:
+            path: the file.
+            **params: parameters to have other values than in the file; those that were functions
+                have to be given.
+
+        Returns:
+            The fitted estimator.
+
+        Raises:
+            ValueError: the file is damaged, of another estimator, or lacks a parameter.
+        """
+        return saving.read(cls, path, params)
+
+
+def _filled(x: np.ndarray, size: int) -> np.ndarray:
+    """The rows, and zeros behind them, up to ``size``."""
+    return np.concatenate([x, np.zeros((size - len(x), *x.shape[1:]), x.dtype)])

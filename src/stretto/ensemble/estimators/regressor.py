@@ -1,0 +1,368 @@
+"""``EnsembleRegressor``: an ensemble of networks as a regressor of scikit-learn.
+
+Before this, read ``estimator``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, overload
+
+import numpy as np
+from scipy import special
+
+import stretto.numpy as snp
+from stretto._engine.core.typing import ArrayLike, Key, Tree
+from stretto.ensemble.estimators import networks
+from stretto.ensemble.estimators.bases import RegressorMixin, utils, validation
+from stretto.ensemble.estimators.estimator import EnsembleEstimator
+from stretto.ensemble.estimators.examples import Examples, Scale, merged, scale_of
+from stretto.ensemble.intervals import (
+    ConformalIntervals,
+    fit_conformal_intervals,
+    fit_variance_scaling,
+)
+from stretto.nn.module import Module
+
+__all__ = ["EnsembleRegressor"]
+
+_LOSSES = ("gaussian_nll", "squared_error")
+
+
+class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
+    """An ensemble of networks that predict numbers, with their uncertainty, from rows of a table.
+
+    Columns and targets are standardised inside, and predictions are in the units of the targets.
+    With ``loss="gaussian_nll"`` each member predicts a mean and a variance (Nix and Weigend, 1994),
+    so that the noise may differ from row to row; the ensemble is the mixture of their Gaussians
+    (Lakshminarayanan et al., 2017): its mean is the mean of the means, its variance the mean of the
+    variances plus the variance of the means. With ``"squared_error"`` they predict means alone, and
+    the variance of the noise is the mean squared error on the rows that they were trained on, the
+    same for all: too little where members have learnt these by heart, which ``calibrate`` mends.
+
+    Args:
+        n_members: how many networks.
+        hidden: the widths of their hidden layers.
+        activation: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
+        dropout: the probability with which hidden units are dropped in training.
+        model: a function ``model(key, inputs, outputs)`` that makes a module, instead of
+            perceptrons; it maps (rows, inputs) to (rows, outputs): for each target a mean and, with
+            ``"gaussian_nll"``, after all means for each a number whose softplus is the variance.
+        loss: ``"gaussian_nll"`` or ``"squared_error"``.
+        optimiser: the name of a function of ``stretto.optim``, or one like it, which takes the
+            learning rate.
+        learning_rate: that of the optimiser.
+        optimiser_options: further arguments of it, such as ``{"weight_decay": 0.01}``.
+        epochs: how often to go through the rows, at most.
+        batch_size: rows of a member in a step.
+        order: ``"own"``, all rows for each member, in an order of its own; or ``"bootstrap"``, for
+            each a sample of its own, as large as the table, drawn with replacement.
+        early_stopping: hold out rows, stop a member when its loss on these gets no better, and
+            leave it as it was at its best.
+        validation_fraction: the share of rows that are held out for that.
+        patience: how many epochs without a better loss stop a member.
+        standardise: subtract the mean of each column and target, and divide by its standard
+            deviation.
+        chunk_size: members run at a time, which bounds memory; all by default.
+        random_state: a seed, for results that can be repeated.
+
+    Rows are weighted and merged as in ``EnsembleClassifier``. Fitted, it has ``n_features_in_``
+    and, of a table with names, ``feature_names_in_`` as all regressors; ``ensemble_``, the members
+    as a ``stretto.Ensemble``; ``history_``, their losses by epoch; and ``x_scale_`` and
+    ``y_scale_``.
+
+    >>> import numpy as np
+    >>> from stretto.ensemble import EnsembleRegressor
+    >>> x = np.linspace(-1, 1, 200)[:, None]
+    >>> y = 100 + 10 * x[:, 0] + np.random.default_rng(0).normal(size=200)
+    >>> model = EnsembleRegressor(4, hidden=(16,), random_state=0).fit(x, y)
+    >>> mean, std = model.predict([[0.5]], return_std=True)
+    >>> bool(abs(mean[0] - 105) < 1), bool(0.5 < std[0] < 2)
+    (True, True)
+    >>> mean, lower, upper = model.predict(x, return_interval=0.9)
+    >>> bool(0.8 < ((lower < y) & (y < upper)).mean() < 1)
+    True
+    """
+
+    _kept: ClassVar[tuple[str, ...]] = (
+        *EnsembleEstimator._kept,
+        "noise_",
+        "variance_factor_",
+        "scores_",
+    )
+
+    noise_: np.ndarray
+    variance_factor_: np.ndarray
+    scores_: np.ndarray
+    _one: bool
+
+    def __init__(
+        self,
+        n_members: int = 10,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        activation: str = "relu",
+        dropout: float = 0.0,
+        model: Callable[[Key, int, int], Module] | None = None,
+        loss: str = "gaussian_nll",
+        optimiser: str | Callable[..., Any] = "adamw",
+        learning_rate: float = 3e-3,
+        optimiser_options: Mapping[str, Any] | None = None,
+        epochs: int = 100,
+        batch_size: int = 64,
+        order: str = "own",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        standardise: bool = True,
+        chunk_size: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            n_members,
+            hidden=hidden,
+            activation=activation,
+            dropout=dropout,
+            model=model,
+            optimiser=optimiser,
+            learning_rate=learning_rate,
+            optimiser_options=optimiser_options,
+            epochs=epochs,
+            batch_size=batch_size,
+            order=order,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            patience=patience,
+            standardise=standardise,
+            chunk_size=chunk_size,
+            random_state=random_state,
+        )
+        self.loss = loss
+
+    def __sklearn_tags__(self) -> Tree:
+        """What scikit-learn's tools ask of an estimator: it takes several targets."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _check(self) -> None:
+        super()._check()
+        if self.loss not in _LOSSES:
+            raise ValueError(
+                f"EnsembleRegressor: loss must be 'gaussian_nll' or 'squared_error', got "
+                f"{self.loss!r}"
+            )
+
+    def _loss(self) -> Callable[..., Any]:
+        return networks.gaussian if self.loss == "gaussian_nll" else networks.squares
+
+    def _outputs(self) -> int:
+        return len(self.y_scale_.mean) * (2 if self.loss == "gaussian_nll" else 1)
+
+    def _targets(self, y: np.ndarray) -> np.ndarray:
+        return self.y_scale_(y)
+
+    def _scale_of_targets(self, found: Examples) -> Scale:
+        return scale_of(found.y, found.weights, self.standardise)
+
+    def fit(self, X: Tree, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train new members.
+
+        Args:
+            X: (rows, columns), an array or a table of pandas or polars, of finite numbers.
+            y: (rows,) or (rows, targets), finite numbers.
+            sample_weight: (rows,), at least 0; equal ones by default.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: shapes do not match, numbers are not finite, or a parameter is out of range.
+            DivergenceError: the loss of a member became infinite or NaN.
+        """
+        x, targets, weights = self._checked(X, y, sample_weight, True)
+        found = merged(x, targets, weights)
+        self._uncalibrated(targets)
+        self._train(found)
+        if self.loss == "squared_error":
+            errors = np.square(self._standard(found.x)[0].mean(axis=0) - self.y_scale_(found.y))
+            self.noise_ = np.average(errors, axis=0, weights=found.weights)
+        return self
+
+    def partial_fit(self, X: Tree, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Go through more rows once, with the members that there are; none is stopped early.
+
+        Args:
+            X: (rows, columns). The first call learns from them and from ``y`` what columns and
+                targets are standardised by.
+            y: (rows,) or (rows, targets).
+            sample_weight: (rows,), factors of the losses.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: as in ``fit``.
+        """
+        first = not hasattr(self, "ensemble_")
+        x, targets, weights = self._checked(X, y, sample_weight, first)
+        if first:
+            self._uncalibrated(targets)
+        self._train_more(x, targets, weights)
+        if self.loss == "squared_error":
+            errors = np.square(self._standard(x)[0].mean(axis=0) - self.y_scale_(_columns(targets)))
+            self.noise_ = np.average(errors, axis=0, weights=weights)
+        return self
+
+    def _checked(
+        self, X: Tree, y: ArrayLike, sample_weight: ArrayLike | None, reset: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        x, targets = validation.validate_data(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
+        )
+        return x, np.asarray(targets, np.float64), self._weights(sample_weight, x)
+
+    def _uncalibrated(self, targets: np.ndarray) -> None:
+        """As before ``calibrate``, for targets of this shape."""
+        self._one = targets.ndim == 1
+        outputs = _columns(targets).shape[1]
+        self.noise_ = np.zeros(outputs)
+        self.variance_factor_ = np.ones(outputs)
+        self.scores_ = np.zeros((0, outputs))
+
+    # Predicting
+
+    def _standard(self, X: Tree) -> tuple[np.ndarray, np.ndarray]:
+        """Means and variances of members, (members, rows, targets), of standardised targets."""
+        raw = self._raw(X)
+        if self.loss == "squared_error":
+            return raw, np.broadcast_to(self.noise_, raw.shape)
+        means, numbers = np.split(raw, 2, axis=-1)
+        return means, np.logaddexp(0, numbers) + networks.LEAST_VARIANCE
+
+    def _mixture(self, X: Tree) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the mixture, (rows, targets), of standardised targets."""
+        means, variances = self._standard(X)
+        return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
+
+    def _in_units(self, x: np.ndarray, *, shift: bool = True) -> np.ndarray:
+        """Standardised numbers (..., targets) in the units and the shape of the targets."""
+        x = x * self.y_scale_.scale + (self.y_scale_.mean if shift else 0)
+        return x[..., 0] if self._one else x
+
+    @overload
+    def predict_members(self, X: Tree, return_std: Literal[False] = False) -> np.ndarray: ...
+    @overload
+    def predict_members(
+        self, X: Tree, return_std: Literal[True]
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict_members(
+        self, X: Tree, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The means that each member predicts.
+
+        Args:
+            X: (rows, columns).
+            return_std: give the standard deviation of the noise that each predicts, too.
+
+        Returns:
+            (members, rows), or (members, rows, targets); with ``return_std`` a pair of these. They
+                are not changed by ``calibrate``.
+        """
+        means, variances = self._standard(X)
+        if return_std:
+            return self._in_units(means), self._in_units(np.sqrt(variances), shift=False)
+        return self._in_units(means)
+
+    @overload
+    def predict(
+        self, X: Tree, return_std: Literal[False] = False, return_interval: None = None
+    ) -> np.ndarray: ...
+    @overload
+    def predict(
+        self, X: Tree, return_std: Literal[True], return_interval: None = None
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    @overload
+    def predict(
+        self, X: Tree, return_std: Literal[False] = False, *, return_interval: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    def predict(
+        self, X: Tree, return_std: bool = False, return_interval: float | None = None
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
+        """The mean of the members' predictions, and how far to trust it.
+
+        Args:
+            X: (rows, columns).
+            return_std: give the standard deviation of the mixture, too: noise and what members
+                disagree on.
+            return_interval: the coverage of intervals to give, in (0, 1). After ``calibrate`` they
+                are conformal, and hold the target with at least that probability; before it, they
+                are those of the Gaussian with this mean and standard deviation.
+
+        Returns:
+            The mean, (rows,) or (rows, targets); with ``return_std`` (mean, deviation); with
+                ``return_interval`` (mean, lower, upper).
+
+        Raises:
+            ValueError: ``return_interval`` is out of range, or both are asked for.
+        """
+        if return_interval is None:
+            mean, variance = self._mixture(X)
+            deviation = np.sqrt(variance * self.variance_factor_)
+            if return_std:
+                return self._in_units(mean), self._in_units(deviation, shift=False)
+            return self._in_units(mean)
+        if return_std:
+            raise ValueError(
+                "EnsembleRegressor: predict gives return_std or return_interval, not both: call it "
+                "for each"
+            )
+        if not 0 < return_interval < 1:
+            raise ValueError(
+                f"EnsembleRegressor: return_interval is a coverage in (0, 1), such as 0.9; got "
+                f"{return_interval}"
+            )
+        mean, variance = self._mixture(X)
+        if len(self.scores_):
+            intervals = ConformalIntervals(snp.asarray(self.scores_))
+            lower, upper = intervals(mean, np.sqrt(variance), return_interval)
+        else:
+            reach = special.ndtri((1 + return_interval) / 2) * np.sqrt(variance)
+            lower, upper = mean - reach, mean + reach
+        return tuple(self._in_units(np.asarray(x, np.float64)) for x in (mean, lower, upper))
+
+    def calibrate(self, X: Tree, y: ArrayLike) -> Self:
+        """Fit intervals and variances on rows that the members were not trained on.
+
+        Intervals become conformal: ``stretto.ensemble.fit_conformal_intervals`` has their
+        guarantee. Variances are multiplied by the factor of ``fit_variance_scaling``.
+
+        Args:
+            X: (rows, columns).
+            y: (rows,) or (rows, targets).
+
+        Returns:
+            The estimator itself; ``predict`` gives other deviations and intervals.
+
+        Raises:
+            ValueError: shapes do not match, or numbers are not finite.
+        """
+        mean, variance = self._mixture(X)
+        targets = _columns(utils.check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        if targets.shape != mean.shape:
+            raise ValueError(
+                f"EnsembleRegressor: calibrate expects y with {mean.shape[1]} targets for each of "
+                f"{mean.shape[0]} rows, got an array of shape {np.shape(y)}"
+            )
+        errors = self.y_scale_(targets)
+        self.variance_factor_ = _plain(fit_variance_scaling(mean, variance, errors).factor)
+        self.scores_ = _plain(fit_conformal_intervals(mean, np.sqrt(variance), errors).scores)
+        return self
+
+
+def _columns(y: np.ndarray) -> np.ndarray:
+    return y.reshape(len(y), -1)
+
+
+def _plain(x: ArrayLike) -> np.ndarray:
+    return np.asarray(x, np.float64)

@@ -1,0 +1,10 @@
+"""Many configurations of hyperparameters and architectures, trained as one ensemble.
+
+``space``: which configurations, and who takes each of their values · ``halving`` drops those that
+are behind · ``sweep`` trains them · ``results``: the table, and what was best · ``picture``.
+"""
+
+from stretto.ensemble.sweeping.results import Sweep
+from stretto.ensemble.sweeping.sweep import sweep
+
+__all__ = ["Sweep", "sweep"]
