@@ -252,3 +252,48 @@ def test_elements_of_other_kinds():
     assert words.dtype == np.int32 and int(words[1][0]) == 4
     half = st.ragged([snp.ones(2, "bfloat16"), snp.ones(5, "bfloat16")])
     assert half.pad().dtype == snp.bfloat16 and half.pad().shape == (2, 5)
+
+
+def test_at_most_makes_one_program_for_batches_of_all_lengths():
+    traced = []
+
+    def f(r):
+        traced.append(1)
+        return st.vmap(lambda x: x[::2].sum())(r)
+
+    g = st.jit(f)
+    for lengths in ([3, 1], [20, 2], [40, 1]):
+        parts = [snp.arange(float(n)) for n in lengths]
+        r = st.ragged([*parts, snp.ones(41 - sum(lengths))] if sum(lengths) < 40 else parts)
+        r = st.ragged(parts).at_most(40)
+        np.testing.assert_allclose(g(r), [x[::2].sum() for x in parts])
+        np.testing.assert_array_equal(r.values, np.concatenate(parts))
+    assert len(traced) < 3 + 1
+    wide = st.vmap(lambda x: x[::2])(st.ragged([snp.arange(5.0), snp.ones(2)]))
+    assert [x.tolist() for x in wide.at_most(9).to_list()] == [[0.0, 2.0, 4.0], [1.0]]
+    traced_wide = st.jit(lambda r: st.vmap(lambda x: x[1:])(r).at_most(30))
+    got = traced_wide(st.ragged([snp.arange(5.0), snp.ones(2)]))
+    assert [x.tolist() for x in got.to_list()] == [[1.0, 2.0, 3.0, 4.0], [1.0]]
+
+
+def test_at_most_refuses_less_than_the_longest():
+    r = st.ragged([snp.ones(5), snp.ones(2)])
+    assert r.at_most(5).at_most(7).lengths.tolist() == [5, 2]
+    for n in (4, 0, -1):
+        with pytest.raises(ValueError, match="longest must be 5 or more"):
+            r.at_most(n)
+    with pytest.raises(ValueError, match="longest must be 8 or more"):
+        st.jit(lambda r: r.at_most(6))(r)
+    with pytest.raises(TypeError, match="longest"):
+        r.at_most(7.5)
+
+
+def test_tables_of_positions_for_traced_lengths():
+    table = snp.arange(20.0).reshape(10, 2)
+    f = lambda x: ((x + table[: x.shape[0]]) ** 2).sum()
+    parts = [snp.ones((n, 2)) for n in (9, 10, 1)]
+    with pytest.raises(st.errors.SizeError, match="at_most"):
+        st.jit(st.vmap(f))(st.ragged(parts))
+    slopes = st.jit(st.grad(lambda r: st.vmap(f)(r).sum()))(st.ragged(parts).at_most(10))
+    for got, x in zip(slopes.like(st.ragged(parts)).to_list(), parts, strict=True):
+        np.testing.assert_allclose(got, st.grad(f)(x), rtol=1e-6)

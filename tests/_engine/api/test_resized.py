@@ -8,6 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn, random
+from stretto._engine.core.native import native
 from tests import gpus
 
 gpu = gpus.gpu
@@ -259,3 +260,48 @@ def test_sizes_as_values_of_arrays_and_counts():
     )
     places, filled = f(np.array([1.0, 2.0, 0.0, 3.0], np.float32))
     assert places.tolist() == [1, 3, 0, 0] and filled.tolist() == [4.0] * 4
+
+
+def test_calls_are_remembered_by_their_sizes():
+    captured = snp.arange(6.0)
+
+    def f(tree, y, *, scale):
+        return {"out": tree["x"] * scale + y.sum(), "sum": captured[: y.shape[0]].sum()}
+
+    g = st.jit(f, dynamic_axes=({"x": {0: "n"}}, {0: "m"}))
+    general = []
+    called = g._called
+    g._called = lambda args, kwargs: (general.append(1), called(args, kwargs))[1]
+    for _ in range(5):
+        for n, m in ((3, 2), (5, 4), (3, 4)):
+            args = {"x": snp.arange(float(n))}, snp.ones(m)
+            got = g(*args, scale=snp.asarray(2.0))
+            want = f(*args, scale=2.0)
+            st.tree.map(np.testing.assert_array_equal, got, want)
+    assert len(general) == (6 if native else 15)  # its twin remembers no trees
+    g.clear_cache()
+    np.testing.assert_array_equal(g(*args, scale=snp.asarray(1.0))["out"], args[0]["x"] + 4)
+    assert len(general) == (7 if native else 16)
+
+
+def test_remembered_calls_follow_settings_and_transformations():
+    f = st.jit(lambda x: x.astype(float) / 3, dynamic_axes=({0: "n"},))
+    x = np.arange(3, dtype=np.int32)
+    for _ in range(4):
+        assert f(snp.asarray(x)).dtype == np.float32
+    with st.enable_x64():
+        assert f(snp.asarray(x)).dtype == np.float64
+    np.testing.assert_allclose(st.vmap(f)(snp.ones((2, 3))), np.full((2, 3), 1 / 3), rtol=1e-6)
+    slope = st.grad(lambda x: f(x).sum())(snp.ones(3))
+    np.testing.assert_allclose(slope, np.full(3, 1 / 3), rtol=1e-6)
+
+
+def test_donated_arguments_of_remembered_calls():
+    f = st.jit(lambda w, x: w + x.sum(), dynamic_axes=(None, {0: "n"}), donate_argnums=0)
+    w = snp.zeros(1000)
+    for _ in range(5):
+        before, w = w, f(w, snp.ones(3))
+        assert before.is_deleted()
+    np.testing.assert_array_equal(w, np.full(1000, 15))
+    with pytest.raises(st.errors.DonatedArrayError, match="donated to"):
+        f(before, snp.ones(3))

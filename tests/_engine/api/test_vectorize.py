@@ -80,10 +80,9 @@ def test_axis_size_that_varies():
     doubled, n = st.jit(f, dynamic_axes=[{0: "n"}])(np.ones(5, np.float32))
     np.testing.assert_array_equal(doubled, np.full(5, 2))
     assert float(n) == 5
+    longer = lambda x: st.vmap(lambda y: y, axis_size=x.shape[0] + 1)(x)
     with pytest.raises(ValueError, match="axis_size"):
-        st.jit(lambda x: st.vmap(lambda y: y, axis_size=x.shape[0] + 1)(x), dynamic_axes=[{0: "n"}])(
-            np.ones(5)
-        )
+        st.jit(longer, dynamic_axes=[{0: "n"}])(np.ones(5))
 
 
 def test_results_that_do_not_vary_are_repeated():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # loaded when a program is run on several devices
 else:
     sharded = LazyModule("stretto._engine.runtime.sharded")
 
-__all__ = ["Dispatcher", "record_of"]
+__all__ = ["Dispatcher", "record_by", "record_of"]
 
 Record = tuple[Any, ...]
 """Everything that a call needs.
@@ -107,9 +107,7 @@ def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Re
     """The record for calls like this one; None if they need the general path."""
     if entry.taken or entry.has_tracers or entry.quick or not entry.out_types:
         return None
-    names: list[str] = []
-    numbered = _numbered((args, kwargs) if kwargs else args, itertools.count(), names)
-    order, _ = tree.flatten(numbered)
+    order, names = _order(args, kwargs)
     kept = order if entry.kept is None else [order[i] for i in entry.kept]
     executable = entry.executable
     interpret, alive = entry.small, names
@@ -131,6 +129,31 @@ def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Re
         pjrt.tidy,
         tuple(alive),
     )
+
+
+def record_by(
+    interpret: Callable[[list[Any]], list[Any]], entry: Entry, args: Any, kwargs: Any
+) -> Record:
+    """The record for calls like this one, run by a function of all leaves and captured arrays."""
+    order, names = _order(args, kwargs)
+    return (
+        interpret,
+        None,
+        None,
+        struct.pack(f"{len(order)}n", *order),
+        tuple(entry.captured),
+        (),
+        None if entry.single else entry.out_structure.unflatten,
+        pjrt.tidy,
+        tuple(names),
+    )
+
+
+def _order(args: Any, kwargs: Any) -> tuple[list[int], list[str]]:
+    """For each leaf, when the walk meets it; and the names that the walk meets."""
+    names: list[str] = []
+    numbered = _numbered((args, kwargs) if kwargs else args, itertools.count(), names)
+    return tree.leaves(numbered), names
 
 
 def _numbered(node: Any, numbers: Any, names: list[str]) -> Any:

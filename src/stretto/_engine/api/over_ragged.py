@@ -292,7 +292,7 @@ def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged], mark: str) -> SizeVa
         if same_lengths(x._lengths, other._lengths):
             return variable
     name = "nmklpq"[len(sizes)] if len(sizes) < 6 else f"n{len(sizes)}"
-    variable = SizeVariable(name + mark)
+    variable = SizeVariable(name + mark, most=x._most)
     sizes[variable] = x
     return variable
 

@@ -15,6 +15,7 @@ from stretto._engine.api.columns import as_column, grouped
 from stretto._engine.api.lengths import RAGGED, same_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value, constant
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.types import is_float0, promote
@@ -127,6 +128,38 @@ class Ragged:
         if known and not same_lengths(self._lengths, other._lengths):
             raise ValueError(f"like: the lengths of {self} are not those of {other}")
         return Ragged._of(self._values, other._lengths, other._most, self._wide)
+
+    def at_most(self, longest: int) -> Ragged:
+        """Say how long an array can be: of this batch, and of others for the same program.
+
+        By default it is known of the longest array, rounded up, so that batches whose longest
+        arrays differ are compiled for apart. What is made for an array of another size, such as a
+        table of positions or a mask, needs no more than this.
+
+        Args:
+            longest: the greatest length, 1 or more; rectangles of all arrays are as long.
+
+        Returns:
+            The same arrays.
+
+        Raises:
+            TypeError: ``longest`` is not an integer.
+            ValueError: an array is longer; or the lengths are traced, and may be.
+
+        >>> import stretto as st, stretto.numpy as snp
+        >>> f = st.jit(st.vmap(snp.sum))
+        >>> [f(st.ragged([snp.ones(n)]).at_most(50)).tolist() for n in (3, 50)]
+        [[3.0], [50.0]]
+        """
+        n = integer(longest, "at_most", "longest")
+        most = self._most if _unknown(self._lengths) else int(np.asarray(self._lengths).max())
+        if n < max(most, 1):
+            raise ValueError(
+                f"at_most: longest must be {max(most, 1)} or more, the greatest length that "
+                f"{self} can have; got {n}"
+            )
+        values = self._rectangle(n) if self._wide else self._values
+        return Ragged._of(values, self._lengths, n, self._wide)
 
     def _known(self) -> np.ndarray:
         if is_float0(self._lengths):

@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.api import recompilation
 from stretto._engine.api.arguments import as_values
 from stretto._engine.api.buckets import Buckets, dynamic_size
+from stretto._engine.api.dispatch import record_by
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.jit import Jitted
 from stretto._engine.api.lengths import alike
@@ -41,6 +42,9 @@ from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Resized"]
 
+_RECORDS = 4096
+"""The most fingerprints that one function keeps: there is one for each length."""
+
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -65,15 +69,43 @@ class _Bucketed(NamedTuple):
     """The types of what the program returns."""
 
 
+class _Part(NamedTuple):
+    """The first elements of an array along each axis, which fill a smaller one."""
+
+    whole: ArrayType
+    first: ArrayType
+    places: tuple[slice, ...]
+
+
 class _Plan(NamedTuple):
-    """What a call does whose arguments have certain types; None stands for types that stay."""
+    """What a call does whose arguments have certain types; None stands for arrays that stay."""
 
     entry: Entry
     bucketed: _Bucketed
     sizes: list[Any]
-    carriers: list[ArrayType | None]
-    results: list[ArrayType | None]
-    """The true types of the results."""
+    carriers: list[_Part | None]
+    results: list[_Part | None]
+    known: list[bool]
+    """Whether a call took this plan before, as its one element."""
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """The results for all leaves and captured arrays, of a call at rest."""
+        return self._of(self.bucketed.run, values)
+
+    def within(self, values: Sequence[Any]) -> list[Any]:
+        """The results inside of a transformation."""
+        return self._of(self.bucketed.call, values)
+
+    def _of(self, function: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
+        carriers = [
+            x if part is None else _carrier(x, part)
+            for x, part in zip(values, self.carriers, strict=True)
+        ]
+        outs = function(*self.sizes, *carriers)
+        return [
+            x if part is None else _valid(x, part)
+            for x, part in zip(outs, self.results, strict=True)
+        ]
 
 
 class Resized(Jitted[P, R_co]):
@@ -98,6 +130,7 @@ class Resized(Jitted[P, R_co]):
         self._programs: dict[Any, _Bucketed] = {}
         self._plans: dict[Any, _Plan] = {}
         self._guards: dict[Any, list[tuple[Guard, ...]]] = {}
+        self._recorded = 0
 
     def _called(self, args: Any, kwargs: Any) -> Any:
         """Call with any arguments, under any interpreter."""
@@ -122,21 +155,28 @@ class Resized(Jitted[P, R_co]):
             plan = self._planned(key, args, kwargs)
             if not plan.entry.has_tracers:
                 room(self._plans)[key] = plan
-        entry, bucketed = plan.entry, plan.bucketed
+        entry = plan.entry
         values = [*leaves, *entry.captured] if entry.captured else leaves
-        carriers = [
-            x if type is None else _carrier(x, type)
-            for x, type in zip(values, plan.carriers, strict=True)
-        ]
         if state.interpreter is EAGER and not any([isinstance(x, Tracer) for x in values]):
-            outs = bucketed.run(*plan.sizes, *carriers)
+            self._remember_plan(plan, structure, leaves, key)
+            results = plan.run(values)
         else:
-            outs = bucketed.call(*plan.sizes, *carriers)
-        results = [
-            x if type is None else _valid(x, type)
-            for x, type in zip(outs, plan.results, strict=True)
-        ]
+            results = plan.within(values)
         return results[0] if entry.single else tree.unflatten(entry.out_structure, results)
+
+    def _remember_plan(self, plan: _Plan, structure: Any, leaves: Any, key: Any) -> None:
+        """Let the next call like this one, from the third on, take the fast path, if it can."""
+        if not plan.known:
+            plan.known.append(True)
+        elif not self._static and not plan.entry.has_tracers:
+            args, kwargs = tree.unflatten(structure, leaves)
+            if self._fingerprint(args, kwargs) is None:
+                return
+            record = record_by(plan.run, plan.entry, args, kwargs)
+            if settings.key == key[3] and self._recorded < _RECORDS:
+                self._recorded += 1
+                # Taken again, now that the record keeps the names in it alive.
+                self._remember(self._fingerprint(args, kwargs), record)
 
     def _planned(self, key: Any, args: Any, kwargs: Any) -> _Plan:
         """What is done for arguments of these types."""
@@ -157,14 +197,9 @@ class Resized(Jitted[P, R_co]):
             entry,
             bucketed,
             [constant(np.asarray(n, np.int32)) for n in sizes.values()],
-            [
-                None if own.shape == type.shape else type
-                for own, type in zip(have, bucketed.carriers, strict=True)
-            ],
-            [
-                None if type.shape == carrier.shape else type
-                for type, carrier in zip(known, bucketed.results, strict=True)
-            ],
+            [_part(whole, own) for own, whole in zip(have, bucketed.carriers, strict=True)],
+            [_part(whole, own) for own, whole in zip(known, bucketed.results, strict=True)],
+            [],
         )
 
     def _bucketed(
@@ -239,6 +274,7 @@ class Resized(Jitted[P, R_co]):
         """Forget what was traced and compiled."""
         super().clear_cache()
         self._programs, self._plans, self._guards = {}, {}, {}
+        self._recorded = 0
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """By name, as functions are, if the name leads back here; else by what it was made from."""
@@ -336,19 +372,26 @@ def _known(type: ArrayType, sizes: Mapping[SizeVariable, int]) -> ArrayType:
     return type.with_shape(tuple(shape))
 
 
-def _carrier(x: Any, type: ArrayType) -> Any:
+def _part(whole: ArrayType, first: ArrayType) -> _Part | None:
+    """The part of the first type's elements, or None if that is all."""
+    if whole.shape == first.shape:
+        return None
+    return _Part(whole, first, tuple([slice(n) for n in first.shape]))
+
+
+def _carrier(x: Any, part: _Part) -> Any:
     """The array in front of a larger one."""
+    whole = part.whole
     if x.__class__ is not Array:  # traced, or on devices of choice
-        config_ = [(0, n - m, 0) for n, m in zip(type.shape, x.shape, strict=True)]
+        config_ = [(0, n - m, 0) for n, m in zip(whole.shape, x.shape, strict=True)]
         return pad(x, full((), 0, x.dtype), config_)
-    host = np.zeros(type.shape, type.dtype)
-    host[tuple([slice(n) for n in x.type.shape])] = x.to_host()
-    return Array(host, type)
+    host = np.zeros(whole.shape, whole.dtype)
+    host[part.places] = x.to_host()
+    return Array(host, whole)
 
 
-def _valid(x: Any, type: ArrayType) -> Any:
+def _valid(x: Any, part: _Part) -> Any:
     """The first elements of an array along each axis."""
     if x.__class__ is not Array:
-        return slice_(x, (0,) * len(type.shape), type.shape)
-    part = x.to_host()[tuple([slice(n) for n in type.shape])]
-    return Array(np.ascontiguousarray(part), type)
+        return slice_(x, (0,) * len(part.places), part.first.shape)
+    return Array(np.ascontiguousarray(x.to_host()[part.places]), part.first)

@@ -475,7 +475,7 @@ def _refuse(condition: str) -> NoReturn:
     raise SizeError(
         f"whether {condition} depends on sizes that are known only while the program runs: use "
         f"stretto.numpy.where or stretto.lax.cond, with snp.asarray(size), or a size with a bound "
-        f"that decides it, such as {{0: stretto.dynamic_size('n', least=2)}}"
+        f"that decides it, such as {{0: stretto.dynamic_size('n', least=2)}} or ragged.at_most(100)"
     )
 
 
@@ -647,7 +647,8 @@ def lesser(one: Dimension, other: Dimension) -> Any:
 
 def slice_bounds(part: slice, n: Any) -> tuple[Any, Any, int]:
     """Start, number and step of the elements of a slice along an axis of this size."""
-    if not isinstance(n, Size):
+    bounds = part.start, part.stop
+    if not isinstance(n, Size) and not any(map(is_size, bounds)):
         start, stop, step = part.indices(n)
         return start, len(range(start, stop, step)), step
     step = 1 if part.step is None else part.step.__index__()
@@ -658,7 +659,10 @@ def slice_bounds(part: slice, n: Any) -> tuple[Any, Any, int]:
             return default
         at = at if isinstance(at, Size) else at.__index__()
         at = at + n if at < 0 else at
-        return lesser(greater(at, first), last)
+        if isinstance(n, Size) or not isinstance(at, Size):
+            return lesser(greater(at, first), last)
+        # Of an axis of fixed size one takes what is there: no size of a result is a lesser of two.
+        return first if at < first else at if at <= last else last
 
     start = within(part.start, first if step > 0 else last)
     stop = within(part.stop, last if step > 0 else first)

@@ -1,10 +1,10 @@
 """What is done to every program before it is lowered: unnecessary work is removed.
 
-Layer 5 (plan). Calls whose sizes vary are written in place, and dead work is dropped. Equal work is
-done once, products are gathered out of loops, what is cheap is computed again rather than kept,
-repeated code is rolled into loops, products that one kernel would repeat are kept apart, and values
-that several kernels read are stored; these can be switched off by settings. Next, read
-``lower/stablehlo``.
+Layer 5 (plan). Calls whose sizes vary are written in place, and dead work is dropped. Sums of
+products become products, equal work is done once, products are gathered out of loops, what is cheap
+is computed again rather than kept, repeated code is rolled into loops, products that one kernel
+would repeat are kept apart, and values that several kernels read are stored; these can be switched
+off by settings. Next, read ``lower/stablehlo``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from stretto._engine.transforms.simplify import holds_programs, live
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.core.shardings import Placement
     from stretto._engine.plan import (
+        contracted,
         expanded,
         gathered,
         recomputed,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
         together,
     )
 else:
+    contracted = LazyModule("stretto._engine.plan.contracted")
     expanded = LazyModule("stretto._engine.plan.expanded")
     gathered = LazyModule("stretto._engine.plan.gathered")
     recomputed = LazyModule("stretto._engine.plan.recomputed")
@@ -48,7 +50,8 @@ def prepare(program: Program) -> Program:
         program = expanded.expanded(program)
     program = live(program)
     if config.simplify:
-        program = recomputed.recomputed(gathered.gathered(simplified(program)))
+        program = simplified(contracted.contracted(program))
+        program = recomputed.recomputed(gathered.gathered(program))
     if config.roll_loops:
         program = roll(program)
     if config.simplify:

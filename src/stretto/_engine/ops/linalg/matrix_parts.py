@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _INT32 = np.dtype(np.int32)
+_FAR = 1 << 30
 
 
 def _places(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
@@ -50,7 +51,9 @@ def _near(k: Any, shape: tuple[int, ...]) -> Any:
     """A diagonal's number, perhaps traced, as int32, with those past a corner clamped to it."""
     rows, columns = shape
     if not isinstance(k, Value):
-        return min(max(integer(k, "a diagonal", "k"), -rows), columns)
+        number = integer(k, "a diagonal", "k")
+        rows, columns = (_FAR if is_size(n) else n for n in shape)  # past any corner
+        return min(max(number, -rows), columns)
     if k.type.dtype.itemsize < 4:
         k = convert(k, _INT32)
     if k.type.kind == "int":
