@@ -12,7 +12,14 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the p
     os.environ["STRETTO_CACHE_DIR"] = tempfile.mkdtemp(prefix="stretto-tests-")
     atexit.register(shutil.rmtree, os.environ["STRETTO_CACHE_DIR"], ignore_errors=True)
 
-PACKAGES = {"pytorch.md": "torch", "from-scikit-learn.md": "sklearn", "scikit-learn.md": "sklearn"}
+PACKAGES = {
+    "pytorch.md": "torch",
+    "from-scikit-learn.md": "sklearn",
+    "scikit-learn.md": "sklearn",
+    "tabular-regression.md": "sklearn",
+    "image-ensemble.md": "sklearn",
+    "sweep.md": "sklearn",
+}
 """Pages whose examples need a package that need not be there."""
 
 

@@ -32,9 +32,20 @@ def supported() -> list[str]:
 
 
 def dependencies(*extras: str) -> list[str]:
-    """What the package needs, and what these extras of it do."""
+    """What the package needs, and what these extras of it do, and the extras that these name."""
     about = project()
-    return [*about["dependencies"], *(x for e in extras for x in about["optional-dependencies"][e])]
+    own = re.compile(rf"{about['name']}\[(.*)\]")
+
+    def needed_by(extra: str) -> Iterator[str]:
+        for requirement in about["optional-dependencies"][extra]:
+            named = own.fullmatch(requirement)
+            if named:
+                for other in named[1].split(","):
+                    yield from needed_by(other)
+            else:
+                yield requirement
+
+    return [*about["dependencies"], *(x for extra in extras for x in needed_by(extra))]
 
 
 def found() -> dict[str, Path]:

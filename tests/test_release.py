@@ -16,6 +16,7 @@ def test_the_pythons_are_those_that_the_package_allows():
 def test_requirements_include_those_of_extras():
     needed = " ".join(pythons.dependencies("demo"))
     assert "jaxlib" in needed and "matplotlib" in needed
+    assert "stretto" not in needed
     assert "matplotlib" not in " ".join(pythons.dependencies())
 
 

@@ -261,6 +261,8 @@ def test_messages():
         F.cross_entropy(x, snp.zeros((2, 3), int))
     with pytest.raises(ValueError, match="label_smoothing must be from 0 to 1, got 2"):
         F.cross_entropy(x, t, label_smoothing=2)
+    with pytest.raises(ValueError, match="label_smoothing must be from 0 to 1"):
+        F.cross_entropy(x, t, label_smoothing=snp.array(-0.5))
     with pytest.raises(ValueError, match="weight to have one element for each of 3 classes, got"):
         F.cross_entropy(x, t, weight=snp.ones(2))
     with pytest.raises(ValueError, match="ignore_index is for targets that are classes"):
@@ -346,3 +348,15 @@ def test_losses_and_derivatives_by_all_arguments_are_those_of_the_definition(smo
         got, want = (st.jit(transform(f))(x, w) for f in (loss, plain))
         for g, v in zip(st.tree.leaves(got), st.tree.leaves(want)):
             np.testing.assert_allclose(g, v, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_label_smoothing_of_each_member(probabilities):
+    x = snp.array([[0.5, -1.0, 2.0], [0.1, 0.2, 0.3]])
+    t = snp.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]) if probabilities else snp.array([2, 0])
+    smoothing = snp.array([0.0, 0.1, 1.0])
+    loss = lambda s: F.cross_entropy(x, t, label_smoothing=s)
+    got = st.jit(st.vmap(loss))(smoothing)
+    np.testing.assert_allclose(got, [loss(float(s)) for s in smoothing], rtol=1e-6)
+    slope = st.grad(loss)(0.1)
+    np.testing.assert_allclose(slope, loss(1.0) - loss(0.0), rtol=1e-5)

@@ -98,6 +98,11 @@ def _exponentials(x: Array, counted: Array) -> Array:
 _exponentials.defjvps(lambda dx, out, x, counted: dx * snp.where(counted, out, 0.0), None)
 
 
+def _smooths(smoothing: Any) -> bool:
+    """Whether labels are smoothed: also by a number that is not known yet."""
+    return isinstance(smoothing, Array) or bool(smoothing)
+
+
 def _index_loss(
     caller: str,
     x: Array,
@@ -105,7 +110,7 @@ def _index_loss(
     weight: ArrayLike | None,
     ignore_index: int,
     reduction: str,
-    smoothing: float | None = None,
+    smoothing: Any = None,
 ) -> Array:
     """The negative logarithm at the target's class; NaN for a class out of range.
 
@@ -133,7 +138,7 @@ def _index_loss(
         total = snp.sum(_exponentials(shifted, expand_dims(counted, axis)), axis)
         log_total = snp.log(snp.where(counted, total, 1.0))
         loss = (log_total - (logs - squeeze(top, axis))) * of_target
-        if smoothing:
+        if _smooths(smoothing):
             # (1 - s) of the target's, and s of the mean over classes
             if weights is None:
                 every = snp.sum(shifted, axis) - count * log_total
@@ -194,7 +199,7 @@ def cross_entropy(
     *,
     ignore_index: int = -100,
     reduction: str = "mean",
-    label_smoothing: float = 0.0,
+    label_smoothing: ArrayLike = 0.0,
 ) -> Array:
     """Take ``-weight[t] * log_softmax(input)[t]``, or its mean over probabilities of classes.
 
@@ -207,7 +212,8 @@ def cross_entropy(
         weight: a factor for each class, (C,).
         ignore_index: the class whose targets do not count.
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-        label_smoothing: how much of a uniform distribution to mix into the targets.
+        label_smoothing: how much of a uniform distribution to mix into the targets; a number, or
+            a scalar, such as a hyperparameter of each member.
 
     Returns:
         A scalar, or each loss where ``reduction`` is ``"none"``.
@@ -228,8 +234,10 @@ def cross_entropy(
     Array(0.91, dtype=float32)
     """
     caller = "cross_entropy"
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"{caller}: label_smoothing must be from 0 to 1, got {label_smoothing!r}")
+    check_known(
+        snp.logical_and(snp.greater_equal(label_smoothing, 0), snp.less_equal(label_smoothing, 1)),
+        f"{caller}: label_smoothing must be from 0 to 1, got {label_smoothing!r}",
+    )
     x, t = as_float(input, caller), as_value(target, caller, "target")
     axis = _class_axis(caller, x)
     if t.shape != x.shape or not is_inexact(t.dtype):
@@ -240,7 +248,7 @@ def cross_entropy(
             f"{t.type}, got ignore_index={ignore_index}"
         )
     logs = functions.log_softmax(x, axis)
-    if label_smoothing:
+    if _smooths(label_smoothing):
         t = t * (1 - label_smoothing) + label_smoothing / x.shape[axis]
     weight = _weights(caller, x, weight, axis)
     loss = -snp.sum(logs * t if weight is None else logs * t * weight, axis)
