@@ -98,7 +98,7 @@ def _exponentials(x: Array, counted: Array) -> Array:
 _exponentials.defjvps(lambda dx, out, x, counted: dx * snp.where(counted, out, 0.0), None)
 
 
-def _smooths(smoothing: Any) -> bool:
+def _smooths(smoothing: ArrayLike) -> bool:
     """Whether labels are smoothed: also by a number that is not known yet."""
     return isinstance(smoothing, Array) or bool(smoothing)
 
@@ -110,7 +110,7 @@ def _index_loss(
     weight: ArrayLike | None,
     ignore_index: int,
     reduction: str,
-    smoothing: Any = None,
+    smoothing: ArrayLike | None = None,
 ) -> Array:
     """The negative logarithm at the target's class; NaN for a class out of range.
 
