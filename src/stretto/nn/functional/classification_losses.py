@@ -98,7 +98,7 @@ def _exponentials(x: Array, counted: Array) -> Array:
 _exponentials.defjvps(lambda dx, out, x, counted: dx * snp.where(counted, out, 0.0), None)
 
 
-def _smooths(smoothing: ArrayLike) -> bool:
+def _smooths(smoothing: float | Array) -> bool:
     """Whether labels are smoothed: also by a number that is not known yet."""
     return isinstance(smoothing, Array) or bool(smoothing)
 
@@ -110,7 +110,7 @@ def _index_loss(
     weight: ArrayLike | None,
     ignore_index: int,
     reduction: str,
-    smoothing: ArrayLike | None = None,
+    smoothing: float | Array | None = None,
 ) -> Array:
     """The negative logarithm at the target's class; NaN for a class out of range.
 
@@ -199,7 +199,7 @@ def cross_entropy(
     *,
     ignore_index: int = -100,
     reduction: str = "mean",
-    label_smoothing: ArrayLike = 0.0,
+    label_smoothing: float | Array = 0.0,
 ) -> Array:
     """Take ``-weight[t] * log_softmax(input)[t]``, or its mean over probabilities of classes.
 
