@@ -82,11 +82,11 @@ class Selection(NamedTuple):
     """What greedy selection chose."""
 
     weights: Array
-    """(members,): how often each was chosen until the score was best; adds up to 1."""
+    """How often each member was chosen until the score was best, (members,); adds up to 1."""
     order: Array
-    """(rounds,), int32: the member chosen in each round."""
+    """The member chosen in each round, (rounds,), int32."""
     scores: Array
-    """(rounds,): the score of the mean of all chosen until then."""
+    """The score of the mean of all chosen until then, (rounds,)."""
 
 
 def greedy_selection(
