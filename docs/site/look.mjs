@@ -13,7 +13,7 @@ import puppeteer from "puppeteer-core";
 const [site, pictures] = process.argv.slice(2);
 const PAGES = ["index", "start", "tutorials/ensembles", "tutorials/from-jax", "howto/saving",
   "gallery", "glossary", "performance", "reference/index", "reference/stretto.numpy",
-  "reference/stretto.optim", "reference/stretto.ensemble/fit"];
+  "reference/stretto.optim", "reference/stretto.ensemble/fitted"];
 const SEARCHES = { "early stopping": "early-stopping", mutual_information: "mutual_information" };
 const KINDS = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css",
   ".png": "image/png", ".svg": "image/svg+xml", ".json": "application/json",
