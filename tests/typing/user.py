@@ -140,7 +140,7 @@ def derivatives(params: Params, x: Array) -> None:
     assert_type(st.grad(loss)(params, x=x), Params)
     assert_type(st.value_and_grad(loss)(params, x), tuple[Array, Params])
     assert_type(st.jit(st.value_and_grad(loss))(params, x), tuple[Array, Params])
-    assert_type(st.grad(cubed)(2.0), Array)
+    assert_type(st.grad(cubed)(2.0), float)
     # mypy does not choose between overloads by an Any, and takes the result for untyped.
     assert_type(st.grad(tree)(params, x).w, Any)  # type: ignore[no-untyped-call]
     assert_type(st.grad(with_aux, has_aux=True)(params, x), tuple[Params, int])
@@ -352,7 +352,7 @@ def of_func(net: Net, params: Params, x: Array) -> None:
         return x**3
 
     assert_type(func.grad(loss)(params, x), Params)
-    assert_type(func.grad(cubed)(2.0), Array)
+    assert_type(func.grad(cubed)(2.0), float)
     assert_type(func.grad(with_aux, has_aux=True)(params, x), tuple[Params, int])
     assert_type(func.grad_and_value(loss)(params, x), tuple[Params, Array])
     assert_type(

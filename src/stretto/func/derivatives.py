@@ -40,7 +40,7 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
-X = TypeVar("X")
+X = TypeVar("X", bound=Any)
 
 
 def _conjugate(x: Tree) -> Tree:
@@ -56,18 +56,6 @@ def _is_complex(leaf: Tree) -> bool:
     return is_complex(as_value(leaf).dtype)
 
 
-@overload
-def grad_and_value(
-    func: Callable[Concatenate[object, P], Any],
-    argnums: Literal[0] = 0,
-    has_aux: bool = False,
-) -> Callable[Concatenate[Any, P], Any]: ...
-@overload
-def grad_and_value(
-    func: Callable[Concatenate[float, P], R],
-    argnums: Literal[0] = 0,
-    has_aux: Literal[False] = False,
-) -> Callable[Concatenate[ArrayLike, P], tuple[Array, R]]: ...
 @overload
 def grad_and_value(
     func: Callable[Concatenate[X, P], R],
@@ -120,18 +108,6 @@ def grad_and_value(
     return grad_and_value_func
 
 
-@overload
-def grad(
-    func: Callable[Concatenate[object, P], Any],
-    argnums: Literal[0] = 0,
-    has_aux: bool = False,
-) -> Callable[Concatenate[Any, P], Any]: ...
-@overload
-def grad(
-    func: Callable[Concatenate[float, P], Any],
-    argnums: Literal[0] = 0,
-    has_aux: Literal[False] = False,
-) -> Callable[Concatenate[ArrayLike, P], Array]: ...
 @overload
 def grad(
     func: Callable[Concatenate[X, P], Any],

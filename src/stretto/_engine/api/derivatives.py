@@ -36,7 +36,7 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
-X = TypeVar("X")
+X = TypeVar("X", bound=Any)
 
 
 @overload
@@ -232,22 +232,6 @@ def _both(
 
 @overload
 def value_and_grad(
-    fun: Callable[Concatenate[object, P], R],
-    argnums: Literal[0] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable[Concatenate[Any, P], tuple[R, Any]]: ...
-@overload
-def value_and_grad(
-    fun: Callable[Concatenate[float, P], R],
-    argnums: Literal[0] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable[Concatenate[ArrayLike, P], tuple[R, Array]]: ...
-@overload
-def value_and_grad(
     fun: Callable[Concatenate[X, P], R],
     argnums: Literal[0] = 0,
     has_aux: bool = False,
@@ -300,22 +284,6 @@ def value_and_grad(
     return wraps(fun, "value_and_grad")(_both(fun, argnums, has_aux, holomorphic, allow_int))
 
 
-@overload
-def grad(
-    fun: Callable[Concatenate[object, P], Any],
-    argnums: Literal[0] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable[Concatenate[Any, P], Any]: ...
-@overload
-def grad(
-    fun: Callable[Concatenate[float, P], Any],
-    argnums: Literal[0] = 0,
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable[Concatenate[ArrayLike, P], Array]: ...
 @overload
 def grad(
     fun: Callable[Concatenate[X, P], Any],
