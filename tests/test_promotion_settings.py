@@ -139,3 +139,31 @@ def test_functions_whose_own_types_differ_inside(name):
     ):
         assert one.type == other.type
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+NUMBERS_OF_STEPS = {
+    "MultiSteps": lambda: optim.MultiSteps(optim.sgd(0.1), 2),
+    "noisy_sgd": lambda: optim.noisy_sgd(0.1, key=random.key(0)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_OF_STEPS)
+def test_what_counts_steps(name):
+    params, gradients = {"w": snp.ones(2)}, {"w": snp.ones(2)}
+    with st.config(**STRICT):
+        tx = NUMBERS_OF_STEPS[name]()
+        state = tx.init(params)
+        for _ in range(2):
+            updates, state = tx.update(gradients, state, params)
+    assert np.isfinite(np.asarray(updates["w"])).all()
+
+
+def test_variances_and_detection():
+    with st.config(**STRICT):
+        swag = ensemble.SWAG(rank=2)
+        state = swag.init({"w": snp.ones(2)})
+        state = swag.update(state, {"w": snp.zeros(2)})
+        assert swag.variance(state)["w"].shape == (2,)
+        assert swag.sample(state, random.PRNGKey(0))["w"].shape == (2,)
+        rate = ensemble.fpr_at_tpr(snp.array([0.1, 0.9, 0.8]), snp.array([False, True, True]))
+        assert float(rate) == 0.0

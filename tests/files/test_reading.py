@@ -336,3 +336,13 @@ def test_descriptions_that_nobody_wrote(path, said):
     path.write_bytes(file_of({"__metadata__": words, "a": entry()}))
     with pytest.raises(ValueError, match=r"load: .*model\.safetensors: its description"):
         st.load(path)
+
+
+def test_python_numbers_come_back_in_full(path):
+    numbers = {"x": 1e-8, "y": 1 + 1e-15, "n": 7, "z": 1 + 1e-12j, "flag": True, "s": [0.1]}
+    st.save(path, numbers)
+    for found in (st.load(path), st.load(path, like=numbers)):
+        assert found == numbers
+        assert [type(v) for v in st.tree.leaves(found)] == [
+            type(v) for v in st.tree.leaves(numbers)
+        ]

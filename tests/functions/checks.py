@@ -330,7 +330,7 @@ def check_settings(entry: Entry) -> None:
     """
     for dtype, each, ours, _, arrays, _ in instances(entry):
         ranks = {a.ndim for a in arrays if a.ndim}
-        alike = len({a.dtype for a in arrays}) <= 1
+        alike = len({a.dtype for a in arrays}) <= 1 and not _of_higher_kind(each, arrays)
         chosen = {
             "numpy_dtype_promotion": "strict" if alike else "standard",
             "numpy_rank_promotion": "raise" if len(ranks) <= 1 else "allow",
@@ -347,6 +347,13 @@ def check_settings(entry: Entry) -> None:
             except Exception as error:
                 error.add_note(where)
                 raise
+
+
+def _of_higher_kind(each: Call, arrays: list) -> bool:
+    """Whether numbers are among the arguments whose kind is above that of all arrays."""
+    kinds = ["bool", "int", "float", "complex"]
+    most = max([kinds.index(kind_of(a.dtype).lstrip("u")) for a in arrays], default=3)
+    return any(kinds.index(type(v).__name__) > most for v in each.args if type(v) in (int, float))
 
 
 def _record_derivatives(entry: Entry, ours: Callable, values: list) -> None:

@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-import stretto.numpy as snp
 from stretto import random
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import kind_of
@@ -222,13 +221,9 @@ def public_functions(namespace: str) -> dict[str, Any]:
         value = getattr(module, name)
         if name.startswith("_") or inspect.ismodule(value) or inspect.isclass(value):
             continue
-        if callable(value) and not isinstance(value, Primitive) and not _is_dtype(value):
+        if callable(value) and not isinstance(value, Primitive):
             found[f"{namespace}.{name}"] = value
     return found
-
-
-def _is_dtype(value: Any) -> bool:
-    return isinstance(value, snp.ScalarType)
 
 
 @functools.cache

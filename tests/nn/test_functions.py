@@ -260,3 +260,19 @@ def test_a_message_names_the_function_that_was_called(function):
         function(x, 5)
     with pytest.raises(TypeError, match=f"^{name}: where must be boolean"):
         function(x, where=x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, st.jit], ids=["eager", "jit"])
+def test_a_row_without_elements_has_a_gradient_of_zero(wrap):
+    mask, x = snp.array([[True, False, True], [False] * 3]), snp.ones((2, 3))
+    weights = snp.array([1.0, 2.0, 4.0])
+    for f in (nn.softmax, nn.log_softmax):
+        one = lambda x, m, f=f: snp.where(m, weights * f(x, where=m), 0).sum()
+        both = lambda x, f=f: snp.where(mask, weights * f(x, axis=-1, where=mask), 0).sum()
+        slopes = wrap(st.vmap(st.grad(one)))(x, mask)
+        np.testing.assert_allclose(slopes, wrap(st.grad(both))(x), rtol=1e-6)
+        np.testing.assert_array_equal(slopes[1], 0)
+        assert np.isfinite(slopes).all() and (slopes[0, ::2] != 0).all()
+        assert (wrap(st.hessian(both))(x)[1] == 0).all()
+    total = lambda x: nn.logsumexp(x, axis=-1, where=mask).sum()
+    np.testing.assert_allclose(wrap(st.grad(total))(x), [[0.5, 0, 0.5], [0, 0, 0]], rtol=1e-6)

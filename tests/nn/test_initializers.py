@@ -41,6 +41,26 @@ def test_shapes_dtypes_and_defaults():
     np.testing.assert_allclose(q @ q.T, 4 * np.eye(3), atol=1e-5)
 
 
+INITIALIZERS = [
+    initializers.zeros,
+    initializers.ones,
+    initializers.constant(2.0),
+    initializers.normal(),
+    initializers.uniform(),
+    initializers.truncated_normal(),
+    initializers.glorot_normal(),
+    initializers.orthogonal(),
+]
+
+
+@pytest.mark.parametrize("init", INITIALIZERS)
+def test_sizes_may_be_arrays(init):
+    for shape in ((snp.array(2), np.int64(3)), np.array([2, 3]), snp.array([2, 3]), [2, 3]):
+        assert init(KEY, shape).shape == (2, 3)
+    with pytest.raises(TypeError, match="shape must be an integer, got the float"):
+        init(KEY, (2, 3.0))
+
+
 def test_messages():
     cases = [
         (lambda: initializers.orthogonal()(KEY, (3,)), "orthogonal: expected a shape of two axes"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
@@ -227,3 +228,14 @@ def test_texts_that_name_no_dtype_are_refused(text):
     ):
         with pytest.raises(TypeError, match=r"dtype|data type"):
             use()
+
+
+def test_a_dtype_is_a_class_that_makes_arrays():
+    for name in ("float32", "bool_", "int4", "bfloat16"):
+        dtype = getattr(snp, name)
+        assert isinstance(dtype, type) and isinstance(dtype, snp.ScalarType)
+        assert pickle.loads(pickle.dumps(dtype)) is copy.deepcopy(dtype) is dtype
+        assert np.dtype(dtype) == np.ones(1, dtype).dtype == snp.ones(1, dtype).dtype == dtype
+        made = dtype(1)
+        assert isinstance(made, snp.ndarray) and not isinstance(made, dtype)
+    assert repr(snp.float32) == "stretto.numpy.float32" and snp.float32.__name__ == "float32"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import stretto.numpy as snp
@@ -43,8 +44,8 @@ def test_ellipses_align_from_the_last_axis():
         (("ijk...", X), "for 3 or more axes"),
         (("ij,jk", X, X), "label 'j' has size 3, and size 2 in operand 1"),
         (("ii", X), r"operand 0, .* has the label 'i' twice"),
-        ((X, "ij"), "labels must be a list of integers"),
-        ((X, [0, 1], Y), "labels must be a list of integers"),
+        ((X, "ij"), "labels must be a list, of integers"),
+        ((X, [0, 1], Y), "labels must be a list, of integers"),
         ((X,), "a string of subscripts"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -52,3 +53,23 @@ def test_ellipses_align_from_the_last_axis():
 def test_refusals(arguments, words):
     with pytest.raises(ValueError, match=words):
         parse("einsum", arguments)
+
+
+@pytest.mark.parametrize(
+    "a, b, c", [(0, 1, 2), ("row", "k", "column"), ((0, 1), "k", 2), (object(), None, snp.ones)]
+)
+def test_labels_are_any_hashable_values(a, b, c):
+    out = snp.einsum(X, [a, b], snp.ones((3, 4)), [b, c], [c, a])
+    np.testing.assert_array_equal(out, np.full((4, 2), 3.0))
+    batched = snp.einsum(snp.ones((5, 2, 3)), [..., a, b], snp.ones((3, 4)), [b, c], [..., a, c])
+    assert batched.shape == (5, 2, 4)
+
+
+def test_labels_without_an_order_need_an_output():
+    a, b = object(), object()
+    assert float(snp.einsum(X, [a, b], [])) == X.size
+    with pytest.raises(TypeError, match="have none; give the labels of the result"):
+        snp.einsum(X, [a, b])
+    assert snp.einsum(X, ["z", "b"]).shape == (3, 2)  # in their order
+    with pytest.raises(TypeError, match="labels must be hashable"):
+        snp.einsum(X, [[], 0])

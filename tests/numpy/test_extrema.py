@@ -39,3 +39,14 @@ def test_extrema_with_an_initial_value_keep_nan(f):
     x = np.array([1.0, np.nan], np.float32)
     assert np.isnan(float(f(x, initial=0.0)))
     assert np.isnan(float(f(x[:1], initial=np.nan)))
+
+
+def test_complex_numbers_go_by_real_then_imaginary_parts(agree):
+    x = np.array([[1 + 2j, 1 + 3j, -5j], [2 - 1j, 1 + 9j, 2 - 2j]], np.complex64)
+    for name in ("max", "min"):
+        agree(name, x)
+        agree(name, x, axis=1)
+        agree(name, x, axis=0, initial=1 + 2.5j)
+    for name in ("maximum", "minimum"):
+        agree(name, x[0], x[1])
+        assert getattr(snp, name)(x[0], x[1])[0] == getattr(np, name)(x[0, 0], x[1, 0])

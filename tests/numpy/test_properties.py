@@ -41,6 +41,7 @@ def test_what_shape_says_of_lists_and_stand_ins():
         assert snp.size(like, 1) == 3
         assert snp.size(like, ()) == 1
     assert snp.ndim(3) == snp.ndim([]) - 1 == 0
+    assert snp.shape(None) == () and snp.ndim(None) == 0
     assert snp.iscomplexobj([1j])
     assert snp.iscomplexobj(stand_in)
     assert snp.isrealobj([[1.0]])

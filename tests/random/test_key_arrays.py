@@ -96,6 +96,19 @@ def test_compares():
     assert KEY != 3
     with pytest.raises(TypeError, match="== of keys of different types"):
         operator.eq(R.key(42, impl="rbg"), KEY)
+    for other in (1, None, "key", [1], snp.ones(2), R.key_data(KEY)):
+        assert (other == KEY) is False and (other != KEY) is True
+    with pytest.raises(ValueError, match="do not broadcast"):
+        operator.eq(KEYS, KEYS[:2])
+    assert (st.jit(operator.eq)(KEYS, KEY) == (KEYS == KEY)).all()
+    assert st.vmap(lambda k: k != KEYS[2])(KEYS).tolist() == (KEYS[2] != KEYS).tolist()
+
+
+def test_trees_of_this_structure_with_other_leaves_compare_plainly():
+    one, same, other = (st.tree.map(lambda _, n=n: n, KEY) for n in (0, 0, 1))  # such as axes
+    assert (one == same) is True and (one != same) is False
+    assert (one == other) is False and (one != other) is True
+    assert (one == st.tree.map(lambda _: None, KEY)) is False
 
 
 def test_copies():

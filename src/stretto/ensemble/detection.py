@@ -161,7 +161,7 @@ def _of_labels(caller: str, scores: ArrayLike, positive: ArrayLike) -> tuple[Arr
         raise TypeError(
             f"{caller}: expected positive of a boolean or integer dtype, got {flag.dtype}"
         )
-    return s, snp.broadcast_to(snp.not_equal(flag, 0).astype(np.int32), s.shape)
+    return s, snp.broadcast_to(flag.astype(bool).astype(np.int32), s.shape)
 
 
 def _of_two(caller: str, scores_in: ArrayLike, scores_out: ArrayLike) -> tuple[Array, Array]:
@@ -223,7 +223,7 @@ def _fpr(scores: Array, positive: Array, tpr: float, caller: str) -> Array:
         raise ValueError(f"{caller}: tpr must be in (0, 1], got {tpr}")
     true, false = _found(scores, positive)
     # The least count k with k / total ≥ tpr; rounding of tpr × total must not ask for one more.
-    enough = true >= snp.ceil(_total(true, scores) * tpr * (1 - 1e-6))
+    enough = true.astype(scores.dtype) >= snp.ceil(_total(true, scores) * tpr * (1 - 1e-6))
     rate = snp.where(enough, false.astype(scores.dtype) / _total(false, scores), 1)
     return _defined(snp.min(rate, axis=-1), scores, positive)
 

@@ -19,6 +19,7 @@ from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.ensemble.averaging import begun, in_dtypes, moved
+from stretto.numpy.arguments import weakly_inexact
 from stretto.random.distributions import normal
 from stretto.random.keys import split
 
@@ -151,7 +152,7 @@ class SWAG:
         Returns:
             A tree of arrays, in at least float32; 0 for leaves that are not floats.
         """
-        count = snp.maximum(state.count, 1)
+        count = weakly_inexact(snp.maximum(state.count, 1))
         squares = iter(state.squares)
         return trees.map(
             lambda x: next(squares) / count if is_inexact(x.dtype) else snp.zeros_like(x),
@@ -175,12 +176,14 @@ class SWAG:
         each, common = split(key)
         keys = split(each, max(len(state.squares), 1))
         columns = snp.minimum(state.count, self.rank)
-        weights = normal(common, (self.rank,)) / snp.sqrt(2.0 * snp.maximum(columns - 1, 1))
+        others = weakly_inexact(2 * snp.maximum(columns - 1, 1))
+        weights = normal(common, (self.rank,)) / snp.sqrt(others)
+        doubled = weakly_inexact(2 * snp.maximum(state.count, 1))
         root = snp.sqrt(scale)
         drawn, place = [], 0
         for x in flat:
             if is_inexact(x.dtype):
-                deviation = snp.sqrt(state.squares[place] / (2.0 * snp.maximum(state.count, 1)))
+                deviation = snp.sqrt(state.squares[place] / doubled)
                 diagonal = deviation * normal(keys[place], x.shape, x.dtype)
                 low_rank = snp.tensordot(weights.astype(x.dtype), state.deviations[place], 1)
                 x = x + root * (diagonal + low_rank)

@@ -7,7 +7,7 @@ complex numbers: a gradient here is the conjugate of JAX's, as in PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from stretto._engine.api import derivatives as api
 from stretto._engine.api import jacobians
@@ -22,9 +22,6 @@ from stretto._engine.ops.complex_parts import conj
 from stretto._engine.transforms.linearize import linearize_flat
 from stretto.random.streams import refusing
 from stretto.tree_util import Partial
-
-if TYPE_CHECKING:
-    from stretto._engine.core.typing import Array, ArrayLike
 
 __all__ = [
     "grad",

@@ -37,7 +37,7 @@ __all__ = [
 
 def shape_argument(shape: ShapeLike, caller: str) -> tuple[int, ...]:
     """The sizes that a shape has; a number is that of one axis."""
-    return sizes_of(shape if isinstance(shape, (tuple, list)) else (shape,), caller)
+    return sizes_of(shape, caller)
 
 
 def dtype(x: ArrayLike | DTypeLike) -> np.dtype:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShardingLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -82,6 +83,7 @@ def zeros(
         The array.
 
     Raises:
+        TypeError: a size is not an integer.
         ValueError: the result cannot be split as ``out_sharding`` says.
 
     As ``jax.nn.initializers.zeros``.
@@ -92,7 +94,7 @@ def zeros(
     """
     if out_sharding is not None:
         return laid_out(zeros(key, shape, dtype), out_sharding, "initializers.zeros")
-    return full(tuple(shape), 0, dtype_or(dtype))
+    return full(sizes_of(shape, "initializers.zeros"), 0, dtype_or(dtype))
 
 
 def ones(
@@ -114,6 +116,7 @@ def ones(
         The array.
 
     Raises:
+        TypeError: a size is not an integer.
         ValueError: the result cannot be split as ``out_sharding`` says.
 
     As ``jax.nn.initializers.ones``.
@@ -124,7 +127,7 @@ def ones(
     """
     if out_sharding is not None:
         return laid_out(ones(key, shape, dtype), out_sharding, "initializers.ones")
-    return full(tuple(shape), 1, dtype_or(dtype))
+    return full(sizes_of(shape, "initializers.ones"), 1, dtype_or(dtype))
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:

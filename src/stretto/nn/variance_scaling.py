@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from stretto._engine.core.integers import entries_of
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, DTypeLike, Key
 from stretto._engine.ops.complex_parts import complex_
@@ -43,8 +44,8 @@ _COMPLEX_CUT = 0.95311164380491208
 
 
 def _size(shape: tuple[int, ...], axes: Axes, caller: str) -> int:
-    every = axes if isinstance(axes, (tuple, list)) else (axes,)
-    return math.prod([shape[canonical_axis(axis, len(shape), caller)] for axis in every])
+    places = [canonical_axis(axis, len(shape), caller) for axis in entries_of(axes)]
+    return math.prod([shape[place] for place in places])
 
 
 def _fans(

@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.cond import switch
+from stretto._engine.core.integers import entries_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -91,7 +92,7 @@ def apply_over_axes(
     (1, 3, 1)
     """
     x = as_value(a, "apply_over_axes", "a")
-    for axis in (axes,) if isinstance(axes, int) else axes:
+    for axis in entries_of(axes):
         along = canonical_axis(axis, x.ndim, "apply_over_axes")
         result = as_value(func(x, along), "apply_over_axes", "the function's result")
         if result.ndim == x.ndim - 1:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.types import inexact_dtype, kind_of, promote, scalar_dtype
+from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
@@ -26,6 +26,7 @@ __all__ = [
     "refuse_complex",
     "refuse_inplace",
     "refuse_out",
+    "weakly_inexact",
 ]
 
 
@@ -70,6 +71,14 @@ def inexact_values(caller: str, **arguments: Any) -> list[Array]:
     values = [as_value(x, caller, name) for name, x in arguments.items()]
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, inexact_dtype(dtype), weak) for v in values]
+
+
+def weakly_inexact(x: Array) -> Array:
+    """The array, with integers and booleans as floats of weak type.
+
+    They combine with floats to the same dtypes as before, and also where promotion is strict.
+    """
+    return x if is_inexact(x.dtype) else convert(x, scalar_dtype(float), weak_type=True)
 
 
 def numeric_values(caller: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:

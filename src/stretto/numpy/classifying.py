@@ -129,7 +129,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """
     refuse_out("isposinf", out)
     refuse_complex("isposinf", x=x)
-    return equal(x, np.inf)
+    return _equals_infinity(x, np.inf)
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
@@ -154,7 +154,14 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """
     refuse_out("isneginf", out)
     refuse_complex("isneginf", x=x)
-    return equal(x, -np.inf)
+    return _equals_infinity(x, -np.inf)
+
+
+def _equals_infinity(x: ArrayLike, infinity: float) -> Array:
+    value = as_value(x)
+    if not is_inexact(value.dtype):
+        return full_like_bool(value, False)
+    return equal(value, infinity)
 
 
 def isreal(x: ArrayLike) -> Array:

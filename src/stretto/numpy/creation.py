@@ -372,7 +372,4 @@ def broadcast_argument(x: Array, shape: tuple[int, ...], caller: str, argument: 
 
 def shape_of(shape: ShapeLike, caller: str) -> tuple[int, ...]:
     """A shape, from an integer or a sequence of them; a traced one is refused."""
-    sizes: Any = shape
-    if shape.__class__ is int or not (shape.__class__ is tuple or np.ndim(sizes)):
-        sizes = (shape,)
-    return sizes_of(sizes, caller)
+    return sizes_of(shape, caller)

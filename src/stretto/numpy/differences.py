@@ -23,7 +23,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto.numpy.arguments import inexact_values, refuse_complex
+from stretto.numpy.arguments import inexact_values, refuse_complex, weakly_inexact
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.comparisons import not_equal
 from stretto.numpy.creation import broadcast_argument
@@ -295,7 +295,10 @@ def unwrap(
     refuse_complex("unwrap", p=p, period=period)
     x = as_value(p, "unwrap", "p")
     axis = canonical_axis(axis, x.ndim, "unwrap")
-    x, cycle = promote_dtypes("unwrap", x, period)
+    cycle = as_value(period, "unwrap", "period")
+    if is_inexact(cycle.dtype):
+        x = weakly_inexact(x)
+    x, cycle = promote_dtypes("unwrap", x, cycle)
     steps = diff(x, axis=axis)
     limit = None
     if discont is not None:
@@ -368,7 +371,7 @@ def _trapezoid_by_number(y: np.ndarray, *, dx: ArrayLike, axis: int) -> np.ndarr
 
 @eager(_trapezoid_by_number, FLOAT)
 def _trapezoid_by_step(y: Array, *, dx: ArrayLike, axis: int) -> Array:
-    samples, step = inexact_values("trapezoid", y=y, dx=dx)
+    samples, step = inexact_values("trapezoid", y=weakly_inexact(y), dx=dx)
     return _areas(samples, step, axis)
 
 

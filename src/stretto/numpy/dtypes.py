@@ -112,7 +112,7 @@ def as_dtype(dtype: DTypeLike | None) -> DType:
     (dtype('int8'), dtype('float32'), dtype('float16'))
     """
     named: Any = dtype
-    if named.__class__ is ScalarType:
+    if isinstance(named, ScalarType):
         named = named.dtype
     elif named is None:
         named = float
@@ -123,8 +123,10 @@ def as_dtype(dtype: DTypeLike | None) -> DType:
     return asked if canonical_dtype(asked) is asked else types.as_dtype(asked.type)
 
 
-class ScalarType:
+class ScalarType(type):
     """A named dtype: it stands for the dtype wherever one is expected, and makes arrays of it.
+
+    It is a class, as NumPy's are, for code that asks; but its calls make arrays.
 
     Args:
         name: the name in ``stretto.numpy``.
@@ -137,11 +139,14 @@ class ScalarType:
     True
     """
 
-    __slots__ = ("__name__", "dtype")
+    dtype: DType
+
+    def __new__(cls, name: str, dtype: DType) -> ScalarType:
+        """Make the class, as a part of ``stretto.numpy``, so that pickles refer to it."""
+        return super().__new__(cls, name, (), {"dtype": dtype, "__module__": "stretto.numpy"})
 
     def __init__(self, name: str, dtype: DType) -> None:
-        self.__name__ = name
-        self.dtype = dtype
+        super().__init__(name, (), {})
 
     def __call__(self, x: ArrayLike | Sequence[Any] = 0) -> Array:
         """Make an array of this dtype.
@@ -162,7 +167,7 @@ class ScalarType:
         return convert(as_value(np.asarray(x).astype(wanted), self.__name__), wanted)
 
     def __eq__(self, other: object) -> bool:
-        if other.__class__ is ScalarType:
+        if isinstance(other, ScalarType):
             return self.dtype == other.dtype  # type: ignore[attr-defined]
         if other is None or isinstance(other, (Value, np.ndarray, np.generic)):
             return False
@@ -176,9 +181,6 @@ class ScalarType:
 
     def __repr__(self) -> str:
         return f"stretto.numpy.{self.__name__}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ScalarType, (self.__name__, self.dtype)
 
 
 bool_ = ScalarType("bool_", np.dtype(bool))
@@ -258,7 +260,7 @@ class Extended(np.generic):
 def plain_dtype(dtype: DTypeLike) -> np.dtype:
     """The dtype named, 64 bits or not."""
     named: Any = dtype
-    return named.dtype if named.__class__ is ScalarType else named_dtype(named)
+    return named.dtype if isinstance(named, ScalarType) else named_dtype(named)
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:

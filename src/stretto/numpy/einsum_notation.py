@@ -1,6 +1,6 @@
 """The notation of ``einsum``: from subscripts to a label for each axis.
 
-Both of NumPy's forms, ``"ij,jk->ik"`` and operands followed by lists of integers, become tuples of
+Both of NumPy's forms, ``"ij,jk->ik"`` and operands followed by lists of labels, become tuples of
 integers, one for each axis, in which an ellipsis is written out. Next, read ``einsums``.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["Labels", "Notation", "parse"]
 
 Labels: TypeAlias = tuple[int, ...]
 _Term: TypeAlias = tuple[Any, ...]
-"""Letters or numbers as the user wrote them, and at most one ``Ellipsis``."""
+"""Labels as the user wrote them, letters or any hashable values, and at most one ``Ellipsis``."""
 
 
 class Notation(NamedTuple):
@@ -52,7 +52,7 @@ def parse(caller: str, arguments: Sequence[Any]) -> tuple[tuple[Array, ...], Not
 
     Raises:
         ValueError: the notation is not well formed, or does not match the operands.
-        TypeError: an operand is not an array or a number.
+        TypeError: an operand is not an array or a number, or a label is not hashable.
     """
     subscripts, operands = arguments[0], arguments[1:]
     if not isinstance(subscripts, str):
@@ -63,9 +63,9 @@ def parse(caller: str, arguments: Sequence[Any]) -> tuple[tuple[Array, ...], Not
                 f"list of labels; got {type(subscripts).__name__}"
             )
         operands = arguments[: 2 * count : 2]
-        subscripts = tuple([_numbers(caller, labels) for labels in arguments[1 : 2 * count : 2]])
+        subscripts = tuple([_listed(caller, labels) for labels in arguments[1 : 2 * count : 2]])
         if len(arguments) % 2:
-            subscripts = (*subscripts, "->", _numbers(caller, arguments[-1]))
+            subscripts = (*subscripts, "->", _listed(caller, arguments[-1]))
     values = tuple([as_value(x, caller, f"operand {i}") for i, x in enumerate(operands)])
     return values, _notation(caller, subscripts, tuple([x.type for x in values]))
 
@@ -95,7 +95,14 @@ def _notation(
     )
     if wanted is None:
         counted = [label for term in terms for label in term if label is not Ellipsis]
-        wanted = (Ellipsis, *sorted(c for c in set(counted) if counted.count(c) == 1))
+        once = [c for c in counted if counted.count(c) == 1]
+        try:
+            wanted = (Ellipsis, *sorted(once))
+        except TypeError:
+            raise TypeError(
+                f"{caller}: the result has its labels in order, and {once} have none; give the "
+                f"labels of the result as the last argument"
+            ) from None
     output = _output(caller, wanted, wide, numbers)
     return Notation(inputs, output, _sizes(caller, types, inputs, numbers))
 
@@ -118,15 +125,20 @@ def _letters(caller: str, subscripts: str, part: str) -> _Term:
     return term
 
 
-def _numbers(caller: str, labels: Sequence[Any]) -> _Term:
-    fits = isinstance(labels, (list, tuple)) and all(
-        label is Ellipsis or isinstance(label, int) for label in labels
-    )
-    if not fits or list(labels).count(Ellipsis) > 1:
+def _listed(caller: str, labels: Sequence[Any]) -> _Term:
+    if not isinstance(labels, (list, tuple)) or sum([x is Ellipsis for x in labels]) > 1:
         raise ValueError(
-            f"{caller}: labels must be a list of integers with at most one Ellipsis, got {labels!r}"
+            f"{caller}: labels must be a list, of integers or other hashable values, with "
+            f"at most one Ellipsis; got {labels!r}"
         )
-    return tuple(labels)
+    term = tuple(labels)
+    try:
+        hash(term)
+    except TypeError:
+        raise TypeError(
+            f"{caller}: labels must be hashable, such as integers or strings; got {labels!r}"
+        ) from None
+    return term
 
 
 def _written_out(
@@ -197,5 +209,6 @@ def _name(label: int, numbers: dict[Any, int]) -> str:
 
 def _show(term: _Term) -> str:
     parts = ["..." if label is Ellipsis else str(label) for label in term]
-    separator = "," if any(isinstance(label, int) for label in term) else ""
+    letters = all(isinstance(x, str) and len(x) == 1 for x in term if x is not Ellipsis)
+    separator = "" if letters else ","
     return repr(separator.join(parts))

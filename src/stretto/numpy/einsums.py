@@ -61,7 +61,7 @@ def einsum(
             order. ``...`` stands for axes that broadcast, and a label that an operand has twice for
             its diagonal.
         *operands: the arrays. Or instead of subscripts, each operand is followed by its list of
-            integers, and the list of the result comes last.
+            labels (integers or other hashable values), and that of the result comes last.
         out: must be ``None``: arrays are immutable.
         optimize: the order of the products: a strategy of ``opt_einsum`` (``"auto"``,
             ``"optimal"``, ``"greedy"``, ``"dp"``, …), ``False`` for from left to right, or a path
@@ -78,7 +78,7 @@ def einsum(
     Raises:
         ValueError: the labels do not match the operands, their sizes differ, or there is no such
             strategy or path; or the result cannot be split as ``out_sharding`` says.
-        TypeError: an operand is not an array or a number.
+        TypeError: an operand is not an array or a number, or a label is not hashable.
         NotImplementedError: ``out`` is given.
 
     As NumPy's ``einsum``.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stretto._engine.core.integers import integer
+from stretto._engine.core.integers import entries_of, integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import kind_of
@@ -157,8 +157,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
 def _roll(x: Array, *, shift: ArrayLike | tuple[ArrayLike, ...], axis: Axes) -> Array:
     if axis is None:
         return broadcast.reshape(_roll(ravel(x), shift=shift, axis=0), x.shape)
-    axes = [canonical_axis(d, x.ndim, "roll") for d in
-            (axis if isinstance(axis, (tuple, list)) else (axis,))]  # fmt: skip
+    axes = [canonical_axis(d, x.ndim, "roll") for d in entries_of(axis)]
     if isinstance(shift, (Value, np.ndarray)) and shift.ndim:
         shift = tuple(shift[i] for i in range(shift.shape[0]))
     shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
@@ -173,7 +172,7 @@ def _roll(x: Array, *, shift: ArrayLike | tuple[ArrayLike, ...], axis: Axes) -> 
 
 def _shifts(shift: Tree) -> Tree:
     """The shift, or a tuple of them, as integers, traced or not."""
-    if isinstance(shift, (tuple, list)):
+    if isinstance(shift, (tuple, list, range)):
         return tuple([_shifts(s) for s in shift])
     if not isinstance(shift, (Value, np.ndarray)):
         return integer(shift, "roll", "shift")

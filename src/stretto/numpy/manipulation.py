@@ -6,11 +6,11 @@ Next, read ``joining``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from stretto._engine.core.integers import integer
+from stretto._engine.core.integers import entries_of, integer, integers
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import scalar_dtype
 from stretto._engine.core.typing import (
@@ -133,7 +133,7 @@ def reshape(
         return layout.reshape(x, shape)
     if order != "F":
         raise ValueError(f"reshape: order must be 'C' or 'F'; got {order!r}")
-    sizes: Any = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    sizes = entries_of(shape)
     return layout.transpose(layout.reshape(layout.transpose(x), sizes[::-1]))
 
 
@@ -335,6 +335,7 @@ def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
         A tuple of Python integers.
 
     Raises:
+        TypeError: a size is not an integer.
         ValueError: two sizes differ, and neither is 1.
 
     As NumPy's ``broadcast_shapes``.
@@ -343,7 +344,7 @@ def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     >>> snp.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    sizes = [integers(entries_of(s), "broadcast_shapes", "a shape") for s in shapes]
     return elementwise.broadcast_shapes("broadcast_shapes", *sizes) if sizes else ()
 
 

@@ -26,11 +26,11 @@ def _type_of(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> ArrayT
     )
 
 
-def shape(a: ArrayLike | Sequence[Any]) -> tuple[int, ...]:
+def shape(a: ArrayLike | Sequence[Any] | None) -> tuple[int, ...]:
     """Give the sizes of the axes.
 
     Args:
-        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers; None has no axes.
 
     Returns:
         A tuple of Python integers.
@@ -41,14 +41,14 @@ def shape(a: ArrayLike | Sequence[Any]) -> tuple[int, ...]:
     >>> snp.shape(snp.ones((2, 3)))
     (2, 3)
     """
-    return _type_of(a, "shape", "a").shape
+    return () if a is None else _type_of(a, "shape", "a").shape
 
 
-def ndim(a: ArrayLike | Sequence[Any]) -> int:
+def ndim(a: ArrayLike | Sequence[Any] | None) -> int:
     """Give the number of axes.
 
     Args:
-        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers; None has no axes.
 
     Returns:
         A Python integer.
@@ -59,7 +59,7 @@ def ndim(a: ArrayLike | Sequence[Any]) -> int:
     >>> snp.ndim(snp.ones((2, 3)))
     2
     """
-    return _type_of(a, "ndim", "a").ndim
+    return len(shape(a)) if a is None else _type_of(a, "ndim", "a").ndim
 
 
 def size(a: ArrayLike | Sequence[Any], axis: int | Sequence[int] | None = None) -> int:

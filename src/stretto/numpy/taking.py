@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.integers import integer, integers
+from stretto._engine.core.integers import entries_of, integer, integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, ShapeLike, ShardingLike
 from stretto._engine.ops import shape as ops
@@ -56,7 +56,7 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
            [1, 2, 1, 2]], dtype=int32)
     """
     x = as_value(A, "tile", "A")
-    counts = integers(reps if isinstance(reps, (tuple, list)) else (reps,), "tile", "reps", 0)
+    counts = integers(entries_of(reps), "tile", "reps", 0)
     rank = max(len(counts), x.ndim)
     counts = (1,) * (rank - len(counts)) + counts
     return _tile(x, reps=counts)

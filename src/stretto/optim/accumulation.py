@@ -16,6 +16,7 @@ from stretto._engine.control.cond import cond
 from stretto._engine.core import tree
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
+from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -184,7 +185,7 @@ class MultiSteps:
         n = state.mini_step
 
         def rule(g: Array, before: Array) -> tuple[Array, Array]:
-            return g, before + ((g - before) / (n + 1) if self._mean else g)
+            return g, before + ((g - before) / weakly_inexact(n + 1) if self._mean else g)
 
         return leafwise("MultiSteps", rule, updates, {"acc_grads": state.acc_grads})[1]
 

@@ -19,6 +19,7 @@ from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, Shape, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.powers import rsqrt
+from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,
@@ -131,7 +132,7 @@ def scale_by_factored_rms(
 
 def _power_decay(count: Array, decay_rate: Scalar) -> Array:
     """1 − (t + 1) to the power −decay_rate (Adafactor, section 7.2)."""
-    return 1 - (count + 1.0) ** -decay_rate
+    return 1 - (weakly_inexact(count) + 1.0) ** -decay_rate
 
 
 def _nothing_yet(x: Array, axes: tuple[int, int] | None) -> list[Array]:

@@ -28,6 +28,7 @@ from stretto._engine.core.types import (
 )
 from stretto._engine.core.typing import Array, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
+from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import Scalar
 
 __all__ = [
@@ -221,7 +222,7 @@ def unbias(decay: Scalar, count: Array) -> Array:
     Source: Kingma and Ba, "Adam", 2015, section 3. The difference of numbers that are almost equal
     at first is computed without loss as −expm1(t log decay).
     """
-    return -1 / snp.expm1(count * log_decay(decay))
+    return -1 / snp.expm1(weakly_inexact(count) * log_decay(decay))
 
 
 # Arguments

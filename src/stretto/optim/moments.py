@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import stretto.numpy as snp
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, DTypeLike, Tree
+from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,
@@ -303,7 +304,8 @@ def scale_by_radam(
 
     def rule_at(count: Array) -> Callable[..., tuple[Array, ...]]:
         first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
-        rho = limit - 2 * count / snp.expm1(-count * log_decay(b2))
+        t = weakly_inexact(count)
+        rho = limit - 2 * t / snp.expm1(-t * log_decay(b2))
         certain = rho >= threshold
         safe = snp.where(
             certain, rho, threshold

@@ -11,6 +11,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, Key, Tree
+from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import (
     EmptyState,
     GradientTransformationExtraArgs,
@@ -237,7 +238,7 @@ def add_noise(
         updates: Tree, state: AddNoiseState, params: Tree = None, **extra: Any
     ) -> tuple[Tree, AddNoiseState]:
         count = safe_increment(state.count)
-        deviation = (eta / count**gamma) ** 0.5
+        deviation = (eta / weakly_inexact(count) ** gamma) ** 0.5
         next_key, own = split(state.rng_key)
         leaves = tree.leaves(updates)
         keys = iter(split(own, len(leaves)) if leaves else ())

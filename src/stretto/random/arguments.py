@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto._engine.core.errors import TracedValueError, TypePromotionError
 from stretto._engine.core.integers import sizes_of
-from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -37,8 +37,7 @@ def static_shape(shape: ShapeLike | Array | np.ndarray, caller: str) -> tuple[in
             f"random.{caller}: shape must be known while tracing, but is traced: {shape.origin()}. "
             f"Name the argument in static_argnums"
         )
-    entries: Any = shape if isinstance(shape, (tuple, list, Value, np.ndarray)) else (shape,)
-    sizes = sizes_of(entries, f"random.{caller}")
+    sizes = sizes_of(shape, f"random.{caller}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"random.{caller}: sizes must not be negative, got shape {sizes}")
     return sizes

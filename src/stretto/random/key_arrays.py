@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from stretto._engine.core import tree
-from stretto._engine.core.integers import integers
+from stretto._engine.core.integers import entries_of, integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
@@ -181,12 +181,18 @@ class KeyArray:
             return NotImplemented
         if other._implementation is not self._implementation:
             raise TypeError(f"== of keys of different types: {self.dtype} and {other.dtype}")
-        return (self._words == other._words).all(-1)
+        same: Any = self._words == other._words
+        # Words are no array where a tree of other leaves, such as axes, has this structure.
+        equal: Any = same if isinstance(same, bool) else same.all(-1)
+        return equal
 
     def __ne__(self, other: object) -> Array:
         """Where keys differ."""
-        equal = self.__eq__(other)
-        return equal if equal is NotImplemented else ~equal
+        equal: Any = self.__eq__(other)
+        if equal is NotImplemented:
+            return equal
+        different: Any = not equal if isinstance(equal, bool) else ~equal
+        return different
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -255,8 +261,7 @@ class KeyArray:
         if axis is None:
             axes = tuple([i for i, n in enumerate(self.shape) if n == 1])
         else:
-            entries: Any = axis if isinstance(axis, (tuple, list)) else (axis,)
-            axes = self._own_axes(entries, "squeeze")
+            axes = self._own_axes(entries_of(axis), "squeeze")
         return self._like(self._words.squeeze(axes)) if axes else self
 
     def transpose(self, *axes: Any) -> KeyArray:

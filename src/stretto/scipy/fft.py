@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.integers import integer
+from stretto._engine.core.integers import entries_of, integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, ShapeLike
@@ -134,8 +133,7 @@ def _sizes(s: ShapeLike | None) -> list[int | None] | None:
     """The sizes along the axes, None for those that keep theirs, which -1 says as well."""
     if s is None:
         return None
-    sizes: Any = s if isinstance(s, (tuple, list)) else [s]
-    return [None if n == -1 else n for n in sizes]
+    return [None if n == -1 else n for n in entries_of(s)]
 
 
 def _transform(

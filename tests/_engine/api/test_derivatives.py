@@ -402,7 +402,21 @@ def two(x, params):
             r"the primal int32\[\] has no derivative",
         ),
         (lambda: st.jvp(two, (1.0, 2.0), (snp.float16(1), 1.0)), TypeError, "primal's dtype"),
-        (lambda: st.jvp(two, (1.0, 2.0), (1j, 1.0)), TypeError, r"complex64\[\], float32\[\]"),
+        (
+            lambda: st.jvp(two, (1.0, 2.0), (1j, 1.0)),
+            TypeError,
+            r"float32 for float32\[\] .*dtype float0\), got complex64\[\]",
+        ),
+        (
+            lambda: st.jvp(two, (1.0, 2.0), (1, 1.0)),
+            TypeError,
+            r"jvp: a tangent must have its primal's dtype, float32 for float32\[\].*got int32\[\]",
+        ),
+        (lambda: st.jvp(two, (1.0, 2.0), (np.int32(1), 1.0)), TypeError, r"got int32\[\]"),
+        (lambda: st.jvp(two, (1.0, 2.0), (True, 1.0)), TypeError, r"got bool\[\]"),
+        (lambda: st.jvp(two, (1j, 2.0), (1.0, 1.0)), TypeError, r"complex64 for .*got float32\[\]"),
+        (lambda: st.linearize(two, 1.0, 2.0)[1](1, 1.0), TypeError, r"linearize: .*got int32\[\]"),
+        (lambda: st.vjp(lambda x: x, 1.0)[1](1), TypeError, r"vjp: .*got int32\[\]"),
         (
             lambda: st.jvp(two, (1.0, 2), (np.zeros((), float0), np.zeros((), float0))),
             TypeError,

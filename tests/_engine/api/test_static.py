@@ -1,7 +1,10 @@
 """Arguments by position and by name: found in signatures and in calls."""
 
+import functools
+
 import pytest
 
+import stretto as st
 from stretto._engine.api.static import NONE, Places, Static, no_overlap, places_of
 
 
@@ -15,16 +18,42 @@ def f(x, y, /, z=0, *, w=1):
         (f, None, None, Places((), ())),
         (f, 2, None, Places((2,), ("z",))),
         (f, (0, -1), None, Places((0, 2), ("z",))),  # x cannot be passed by name
-        (f, [], "z", Places((2,), ("z",))),
+        (f, None, "z", Places((2,), ("z",))),
         (f, None, ["w"], Places((), ("w",))),
-        (f, {1}, ("z", "w"), Places((1, 2), ("w", "z"))),
-        (lambda *xs, **named: xs, (-1, 3), "any", Places((-1, 3), ("any",))),
+        (lambda *xs, **named: xs, (-1, 3), None, Places((-1, 3), ())),
         (lambda a, *rest: a, 0, None, Places((0,), ("a",))),
         (min, 1, None, Places((1,), ())),  # Python does not tell its signature
     ],
 )
 def test_each_is_found_from_the_other(fun, numbers, names, expected):
     assert places_of(fun, numbers, names, "static") == expected
+
+
+@pytest.mark.parametrize(
+    "fun, numbers, names, expected",
+    [
+        (f, [], "z", Places((), ("z",))),
+        (f, {1}, ("z", "w"), Places((1,), ("w", "z"))),
+        (f, -1, "w", Places((2,), ("w",))),
+        (lambda *xs, **named: xs, (-1, 3), "any", Places((-1, 3), ("any",))),
+    ],
+)
+def test_both_say_all(fun, numbers, names, expected):
+    assert places_of(fun, numbers, names, "static") == expected
+
+
+def test_a_function_with_the_signature_of_one_inside():
+    def inside(x, flag):
+        return x if flag else -x
+
+    @functools.wraps(inside)
+    def f(first, x, flag):
+        return inside(x, flag) if first else x
+
+    # By its signature flag is the argument 1: here that is x, which has to stay an array.
+    jitted = st.jit(f, static_argnums=(0,), static_argnames=("flag",))
+    assert float(jitted(True, 2.0, flag=False)) == -2.0
+    assert float(st.grad(lambda x: jitted(True, x, flag=False))(2.0)) == -1.0
 
 
 @pytest.mark.parametrize(

@@ -412,3 +412,35 @@ def test_what_shows_one_element_everywhere_is_repeated_at_once(unmapped):
     want = A[0, :, :3] * (unmapped if np.ndim(unmapped) == 0 else unmapped[:, None])
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+UNMAPPED = [
+    (lambda f, x: f(x), snp.sin),
+    (lambda f, x: f["f"](x * f["w"]), {"f": snp.sin, "w": 2.0}),
+    (lambda name, x: getattr(snp, name)(x), "cos"),
+    (lambda dtype, x: x.astype(dtype), np.float16),
+    (lambda dtype, x: x.astype(dtype), snp.bfloat16),
+    (lambda things, x: x * len(things[0]), [{1, 2}]),
+]
+
+
+@pytest.mark.parametrize(("f", "shared"), UNMAPPED)
+def test_what_all_share_need_not_be_an_array(f, shared):
+    x = snp.arange(3.0)
+    mapped = st.vmap(f, in_axes=(None, 0))
+    want = snp.stack([f(shared, v) for v in x])
+    np.testing.assert_array_equal(mapped(shared, x), want)
+    np.testing.assert_allclose(st.jit(lambda x: mapped(shared, x))(x), want, rtol=1e-6)
+    slope = st.grad(lambda x: snp.sum(mapped(shared, x).astype(float)))(x)
+    each = [st.grad(lambda v: f(shared, v).astype(float))(v) for v in x]
+    np.testing.assert_allclose(slope, each, rtol=1e-6)
+
+
+def test_some_of_a_tree_need_not_be_arrays():
+    f = st.vmap(lambda p, x: p["f"](x * p["w"]), in_axes=({"f": None, "w": 0}, 0))
+    out = f({"f": snp.sin, "w": snp.arange(2.0)}, snp.ones(2))
+    np.testing.assert_array_equal(out, snp.sin(snp.arange(2.0)))
+    with pytest.raises(TypeError, match=r"vmap of function: p.* must be an array or a number"):
+        st.vmap(lambda p, x: x)({"f": snp.sin}, snp.ones(2))
+    with pytest.raises(TypeError, match=r"the result\[1\] must be an array or a number"):
+        st.vmap(lambda x: (x, snp.sin), out_axes=(0, None))(snp.ones(2))

@@ -270,3 +270,14 @@ def test_one_operand_by_name():
     assert float(st.lax.cond(False, lambda _: 1.0, lambda _: 2.0, operand=None)) == 2
     with pytest.raises(TypeError, match="cond: give operands by position or one as operand="):
         st.lax.cond(True, double, halve, 3.0, operand=3.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, st.jit, st.grad], ids=["eager", "jit", "grad"])
+def test_an_operand_for_each_branch(wrap):
+    f = lambda x: cond(x > 1, x, lambda own: own**2, {"a": 3 * x}, lambda own: own["a"])
+    want = {1.0: 3.0, 2.0: 4.0}
+    for x, y in want.items():
+        assert float(wrap(f)(x)) == (3.0 if wrap is st.grad and x == 1.0 else y)
+    np.testing.assert_array_equal(st.vmap(f)(snp.array([1.0, 2.0])), [3.0, 4.0])
+    both = lambda x: cond(x > 1, lambda x, y: x + y, lambda x, y: x * y, x, 5.0)
+    assert float(wrap(both)(3.0)) == (1.0 if wrap is st.grad else 8.0)

@@ -10,6 +10,7 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import (
     axis_of,
     count,
+    entries_of,
     integer,
     integers,
     pairs_of,
@@ -28,6 +29,16 @@ def test_integers_are_taken_as_python_has_them():
     assert sizes_of((2, 0), "f") == (2, 0) and pairs_of([(1, 2)], "f", "p") == ((1, 2),)
 
 
+def test_one_integer_or_several():
+    for given in ((2, 3), [2, 3], range(2, 4), np.array([2, 3]), snp.array([2, 3])):
+        assert tuple(map(int, entries_of(given))) == sizes_of(given, "f") == (2, 3)
+    for given in (2, np.int64(2), np.array(2), snp.array(2)):
+        assert sizes_of(given, "f") == (2,)
+    assert entries_of("ab") == ("ab",) and entries_of(None) == (None,)
+    assert sizes_of((snp.array(2), np.uint8(3)), "f") == (2, 3)
+    assert sizes_of((), "f") == sizes_of(np.zeros(0, int), "f") == ()
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -38,6 +49,9 @@ def test_integers_are_taken_as_python_has_them():
         (lambda: integers(3, "f", "n"), TypeError, "f: n must be a sequence of integers, got 3"),
         (lambda: count(True, "f", "n", 1), TypeError, "f: n must be an integer, got the boolean"),
         (lambda: sizes_of((2, True), "f"), TypeError, "f: shape must be an integer, got the bool"),
+        (lambda: sizes_of(np.ones(2), "f"), TypeError, "f: shape must be an integer, got an array"),
+        (lambda: sizes_of("ab", "f"), TypeError, "f: shape must be an integer, got 'ab'"),
+        (lambda: sizes_of(None, "f"), TypeError, "f: shape must be an integer, got None"),
         (lambda: sizes_of((2, -1), "f"), ValueError, r"f: sizes must not be negative, got \(2, -1"),
         (lambda: sizes_of((HUGE,), "f"), ValueError, "f: shape .* 1329 bits.* more elements than"),
         (lambda: pairs_of(3, "f", "p"), TypeError, r"f: p must be \(low, high\) pairs, got 3"),
@@ -138,3 +152,42 @@ def test_integers_beyond_any_array(call):
 
 def test_a_slice_may_go_beyond():
     assert X[:HUGE].shape == (2, 3)
+
+
+SEVERAL = [range(2), np.array([0, 1]), snp.array([0, 1]), [0, 1]]
+
+
+@pytest.mark.parametrize("axes", SEVERAL, ids=lambda axes: type(axes).__name__)
+def test_axes_are_any_sequence(axes):
+    assert float(snp.sum(X, axis=axes)) == float(X.max(axes)) * 3 == 15
+    assert snp.std(X, axis=axes).shape == snp.linalg.norm(X, axis=axes).shape == ()
+    assert snp.flip(X, axes)[0, 0] == snp.roll(X, (1, 1), axes)[0, 0] == 5
+    assert snp.moveaxis(X, axes, [1, 0]).shape == snp.transpose(X, [*axes][::-1]).shape == (3, 2)
+    assert snp.expand_dims(X, axes).shape == (1, 1, 2, 3)
+    assert snp.squeeze(X[:1, :1], axes).shape == ()
+    assert snp.tensordot(X, X, (axes, axes)).shape == ()
+    assert st.nn.softmax(X, axes).shape == (2, 3)
+
+
+@pytest.mark.parametrize("shape", [range(2, 4), np.array([2, 3]), snp.array([2, 3]), [2, 3]],
+                         ids=lambda shape: type(shape).__name__)  # fmt: skip
+def test_shapes_are_any_sequence(shape):
+    key = st.random.key(0)
+    for out in (
+        snp.zeros(shape),
+        snp.full(shape, 1.0),
+        snp.zeros_like(X, shape=shape),
+        X.ravel().reshape(shape),
+        snp.reshape(X.ravel(), shape, "F"),
+        snp.broadcast_to(1.0, shape),
+        st.lax.full(shape, 1.0),
+        st.lax.broadcasted_iota(int, shape, 0),
+        st.random.normal(key, shape),
+        st.nn.initializers.zeros(key, shape),
+        st.nn.initializers.normal()(key, shape),
+        st.nn.initializers.constant(2.0)(key, shape),
+        st.jit(lambda x: x.reshape(shape))(X.ravel()),
+    ):
+        assert out.shape == (2, 3)
+    sizes = snp.broadcast_shapes(shape, (1, 3))
+    assert sizes == (2, 3) and {type(n) for n in sizes} == {int}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from stretto._engine.core.config import config, enable_x64
+from stretto._engine.core.errors import TypePromotionError
 from stretto._engine.core.types import (
     array_type,
     as_dtype,
@@ -114,6 +115,33 @@ def test_strict_promotion():
         ):
             promote([given("f32"), given("f16")], "add")
     assert promote([given("f32"), given("f16")], "add") == given("f32")
+
+
+STRICT = {  # what weak types become beside others; what is not here is refused, unless it is equal
+    "i*": {"i*": "i*", "f*": "f*", "c*": "c*", "i8": "i8", "u4": "u4", "u32": "u32", "i32": "i32",
+           "bf16": "bf16", "f16": "f16", "f32": "f32", "c64": "c64"},
+    "f*": {"f*": "f*", "c*": "c*", "bf16": "bf16", "f16": "f16", "f32": "f32", "c64": "c64"},
+    "c*": {"c*": "c*", "c64": "c64"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "a", ["bool", *STRICT, "u4", "i8", "i32", "u32", "bf16", "f16", "f32", "c64"]
+)
+def test_strict_promotion_of_all_pairs(a):
+    with config(numpy_dtype_promotion="strict"):
+        for b in ["bool", *STRICT, "u4", "i8", "i32", "u32", "bf16", "f16", "f32", "c64"]:
+            want = STRICT.get(a, {}).get(b) or STRICT.get(b, {}).get(a) or (a if a == b else None)
+            if want:
+                assert promote([given(a), given(b)]) == given(want), (a, b)
+            else:
+                with pytest.raises(TypePromotionError, match="differ, and promotion is strict"):
+                    promote([given(a), given(b)])
+        assert promote([given("i*"), given("f*"), given("f16")]) == given("f16")
+        with pytest.raises(
+            TypePromotionError, match="types int32, weak float32, weak int32 differ"
+        ):
+            promote([given("i32"), given("f*"), given("i*")])
 
 
 def test_equal_types_are_one_object():

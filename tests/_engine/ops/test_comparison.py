@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import stretto as st
+import stretto.numpy as snp
 from stretto import grad, jit, vmap
 from stretto._engine.api.graph import make_graph
 from stretto._engine.core.interpreter import as_value
@@ -122,8 +124,8 @@ def test_full_is_a_view_of_one_element():
     [
         (lambda: ops.lt(1j, 2j), "lt: expected an array of kind bool or float or int or uint"),
         (
-            lambda: ops.select(as_value(1), as_value(1), as_value(2)),
-            r"select: expected a boolean condition, got int32\[\]",
+            lambda: ops.select(as_value(1.0), as_value(1), as_value(2)),
+            r"select: expected a boolean or integer condition, got float32\[\]",
         ),
         (
             lambda: ops.select(as_value(True), as_value(1), as_value(2.0)),
@@ -135,3 +137,19 @@ def test_full_is_a_view_of_one_element():
 def test_refused(call, message):
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_select_takes_integers():
+    a, b = snp.array([1.0, 2.0, 3.0]), snp.array([4.0, 5.0, 6.0])
+    for dtype in (snp.int32, snp.uint8, snp.bool_):
+        pred = snp.array([2, 0, 1]).astype(dtype)
+        assert st.lax.select(pred, a, b).tolist() == [1.0, 5.0, 3.0]
+        assert st.jit(st.grad(lambda x, p=pred: st.lax.select(p, x, b).sum()))(a).tolist() == [
+            1,
+            0,
+            1,
+        ]
+    assert st.lax.select(snp.array(0), a, b).tolist() == b.tolist()
+    assert st.lax.select_n(snp.array([1, 0, 1]), a, b).tolist() == [4.0, 2.0, 6.0]
+    with pytest.raises(TypeError, match="expected a boolean or integer condition, got float32"):
+        st.lax.select(a, a, b)

@@ -21,7 +21,7 @@ entry(
     np.select,
     [
         call([MASK, given([True, True, False], "bool")], [x(3), x(2, 3)], 2),
-        call([MASK], [x(3)]),
+        call([MASK], [x(3)], 0),
     ],
     "f32 i32 bool",
 )

@@ -17,6 +17,7 @@ from stretto._engine.control.checkpoint import Checkpoint
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.functions import name_of
+from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
 
 __all__ = ["checkpoint", "checkpoint_policies", "remat"]
@@ -30,8 +31,8 @@ def checkpoint(
     *,
     prevent_cse: bool = True,
     policy: checkpoint_policies.Policy | None = None,
-    static_argnums: int | Iterable[int] = (),
-    static_argnames: str | Iterable[str] = (),
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, R]:
     """Make derivatives of ``fun`` keep only its arguments, and compute the rest again.
 
@@ -46,8 +47,7 @@ def checkpoint(
         policy: ``policy(primitive, *types)`` says whether the results of an operation on operands
             of these types may be kept after all: one of ``stretto.checkpoint_policies``, or None,
             to keep nothing.
-        static_argnums: positions of arguments that ``fun`` is given as they are, and that must be
-            hashable.
+        static_argnums: positions of arguments that ``fun`` is given as they are, whatever they are.
         static_argnames: the same, by name.
 
     Returns:
@@ -56,8 +56,7 @@ def checkpoint(
     Raises:
         TypeError: ``fun`` or ``policy`` cannot be called, ``policy`` is not hashable, or
             ``prevent_cse`` is not a bool; or, in a call, an argument is not a tree of arrays.
-        ValueError: a position or name is not there; or, in a call, a static argument is not
-            hashable.
+        ValueError: a position or name is not there; or, in a call, a static argument is traced.
 
     Source: Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost", 2016.
 
@@ -135,13 +134,12 @@ def _hashable(value: Any) -> bool:
 
 
 def _fixed(static: Places, args: Sequence[Any], kwargs: Any, name: str) -> dict[Any, Any]:
-    """The static arguments, by position or name."""
+    """The static arguments, by position or name; raises ``ValueError`` for a traced one."""
     fixed = {p: args[p] if isinstance(p, int) else kwargs[p] for p in static.present(args, kwargs)}
     for place, value in fixed.items():
-        if not _hashable(value):
+        if isinstance(value, Tracer):
             raise ValueError(
-                f"checkpoint: static argument {place!r} of {name} must be hashable, got "
-                f"{type(value).__name__}; leave it out of static_argnums and static_argnames if it "
-                f"holds arrays"
+                f"checkpoint: static argument {place!r} of {name} is traced: {value.origin()}; "
+                f"leave it out of static_argnums and static_argnames"
             )
     return fixed

@@ -9,7 +9,7 @@ Conventions for complex numbers are JAX's. Next, read ``jacobians``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from stretto._engine.api.arguments import LEAF, values_of_tree, wraps
 from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
@@ -21,9 +21,6 @@ from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.jvp import jvp_flat
 from stretto._engine.transforms.linearize import LinearMap, linearize_flat
-
-if TYPE_CHECKING:
-    from stretto._engine.core.typing import Array, ArrayLike
 
 __all__ = [
     "grad",

@@ -469,7 +469,8 @@ def jit(
     Args:
         fun: a function of trees of arrays; without it, what is returned is a decorator.
         static_argnums: positions of arguments that are passed as they are, and must be hashable.
-        static_argnames: the same, by name.
+        static_argnames: the same, by name. Where only one of the two is given, the signature
+            gives the other; where both are, each says all.
         donate_argnums: positions of arguments whose memory a result of their type may take. The
             array that was passed cannot be used after that; views of it that NumPy has keep their
             elements. Inside another transformation nothing is donated.

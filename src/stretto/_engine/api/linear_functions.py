@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.api.flat import Flat, pull_back, zero_tangent
-from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.canonical import form
@@ -53,9 +52,13 @@ def tangents_of(types: Sequence[ArrayType], leaves: Sequence[Any], caller: str) 
                 f"{caller}: the primal {type} has no derivative; its tangent must be float0 zeros, "
                 f"or convert the primal to a float"
             )
-        if not fits(value, type):
+        # A Python number may be a tangent of its own kind alone: 1 is no tangent of a float.
+        same_kind = value.weak_type and value.type.kind == type.kind
+        if value.dtype != type.dtype and not same_kind:
             raise TypeError(
-                f"{caller}: a tangent must have its primal's dtype: {value.type}, {type}"
+                f"{caller}: a tangent must have its primal's dtype, {type.dtype} for {type} (for "
+                f"integers and booleans zeros of dtype float0), got {value.type}; convert it, as "
+                f"by .astype({type.dtype.name!r})"
             )
         out.append(convert(value, type.dtype, type.weak_type))
     return out

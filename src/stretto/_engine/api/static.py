@@ -123,8 +123,10 @@ def places_of(
 ) -> Places:
     """The arguments that ``{option}_argnums`` and ``{option}_argnames`` name.
 
-    By the signature, names are added for positions and positions for names, as a call may pass an
-    argument either way. Raises ``ValueError`` for an argument that the function does not have.
+    Where one of the two is given, the signature adds names for positions or positions for names, as
+    a call may pass an argument either way. Where both are, they are all: the signature may be that
+    of a function inside, which ``functools.wraps`` named. Raises ``ValueError`` for an argument
+    that the function does not have.
     """
     option = f"{caller}: {option}"
     by_number = _numbers(numbers, option)
@@ -153,12 +155,14 @@ def places_of(
                 )
         if not any_position:  # with *args, what a negative position means depends on the call
             by_number = {i % count for i in by_number}
-        by_name |= {
-            p.name
-            for i, p in enumerate(positional)
-            if i in by_number and p.kind is p.POSITIONAL_OR_KEYWORD
-        }
-        by_number |= {i for i, p in enumerate(positional) if p.name in by_name}
+        if numbers is None:
+            by_number = {i for i, p in enumerate(positional) if p.name in by_name}
+        elif names is None:
+            by_name = {
+                p.name
+                for i, p in enumerate(positional)
+                if i in by_number and p.kind is p.POSITIONAL_OR_KEYWORD
+            }
     return Places(tuple(sorted(by_number)), tuple(sorted(by_name)))
 
 

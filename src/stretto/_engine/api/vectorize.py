@@ -27,6 +27,7 @@ from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positi
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of
+from stretto._engine.core.interpreter import Value, is_array_like
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_float0
@@ -62,8 +63,9 @@ def vmap(
     Args:
         fun: a function of one example: of trees of arrays without the axis.
         in_axes: along which axis the examples lie: an int (negative counts from the end), None for
-            what all examples share, or a tree of these that is a prefix of the tuple of positional
-            arguments (a list will do for the tuple). Keyword arguments are mapped along axis 0.
+            what all examples share, which need not be arrays, or a tree of these that is a prefix
+            of the tuple of positional arguments (a list will do for the tuple). Keyword arguments
+            are mapped along axis 0.
         out_axes: likewise where the axis goes in the results; None demands a result that is the
             same for all.
         axis_name: the name, any hashable value, under which collectives such as ``lax.psum`` in
@@ -132,8 +134,8 @@ def vmap(
                 )
             return over_ragged.vmap_ragged(of_one, name, in_axes, out_axes, args, kwargs)
         leaves, structure = tree.flatten((args, kwargs))
-        if holds_float0(leaves):
-            args, kwargs = tree.unflatten(structure, _examples_of_float0(leaves, in_axes, args))
+        if not all([isinstance(x, Value) or _may_be_mapped(x) for x in leaves]):
+            args, kwargs = tree.unflatten(structure, _hidden(leaves, in_axes, args))
             leaves, structure = tree.flatten((args, kwargs))
         paths = LeafNames(fun, args, kwargs)
         values = as_values(leaves, f"vmap of {name}", lambda: paths)
@@ -184,14 +186,35 @@ def _for_leaves(axes: Any, of: Any, argument: str, count: int | None) -> list[An
     return tree.prefix_leaves(axes, of, "vmap", argument)
 
 
-def _examples_of_float0(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
-    """The leaves, with float0 zeros reduced to those of one example: there is nothing to map."""
+class _Other:
+    """A node without leaves that becomes what it holds, such as a function, when it is built."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+tree.register_pytree_node(_Other, lambda other: ((), other), lambda other, _: other.value)
+
+
+def _may_be_mapped(x: Any) -> bool:
+    return is_array_like(x) and not is_float0(x)
+
+
+def _hidden(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
+    """The leaves, with nodes without leaves for float0 zeros and for what need not be arrays.
+
+    The former become those of one example.
+    """
     axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
     axes += [0] * (len(leaves) - len(axes))
-    return [
-        Nothing(x.shape if a is None else tuple(np.delete(x.shape, a))) if is_float0(x) else x
-        for x, a in zip(leaves, axes, strict=True)
-    ]
+    hidden = []
+    for x, a in zip(leaves, axes, strict=True):
+        if is_float0(x):
+            x = Nothing(x.shape if a is None else tuple(np.delete(x.shape, a)))
+        elif a is None and not is_array_like(x):
+            x = _Other(x)
+        hidden.append(x)
+    return hidden
 
 
 def _check_name(name: Any, argument: str) -> None:

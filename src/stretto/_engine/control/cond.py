@@ -8,8 +8,9 @@ derivatives. Next, read ``route``, which runs such a mapped branch.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from stretto._engine.control.family import ControlFlow, cut, parting, record_tre
 from stretto._engine.control.route import run_mapped, selected
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.config import config
 from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Equation, Program, Var, literal
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import unnamed
@@ -35,6 +38,11 @@ from stretto._engine.transforms.linearize import apply_linear, linearize_program
 from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
 from stretto._engine.transforms.transpose import transpose_program
 from stretto._engine.transforms.vmap import vmap_program
+
+if TYPE_CHECKING:  # loaded where disable_jit is set
+    from stretto._engine.control import in_python
+else:
+    in_python = LazyModule("stretto._engine.control.in_python")
 
 __all__ = ["Cond", "cond", "switch"]
 
@@ -297,6 +305,17 @@ def _operands(caller: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any
     return (operand,)
 
 
+def _of_own(
+    true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any
+) -> tuple[Callable[..., Any], Callable[..., Any], tuple[Any, Any]]:
+    """The branches as functions of both operands, of which each takes its own."""
+    return (
+        functools.wraps(true_fun, updated=())(lambda own, _: true_fun(own)),
+        functools.wraps(false_fun, updated=())(lambda _, own: false_fun(own)),
+        (true_operand, false_operand),
+    )
+
+
 def switch(
     index: ArrayLike,
     branches: Sequence[Callable[..., Any]],
@@ -330,10 +349,12 @@ def switch(
             raise TypeError(f"switch: index must be an integer scalar, got {number.type}")
         if not branches:
             raise ValueError("switch: needs at least one branch")
+        operands = _operands("switch", operands, operand)
+        if config.disable_jit and (known := in_python.known(number)) is not None:
+            chosen = min(max(int(known), 0), len(branches) - 1)
+            return in_python.call("switch", branches[chosen], *operands)
         functions = {f"branch {i}": branch for i, branch in enumerate(branches)}
-        programs, structure, values = _branch_programs(
-            "switch", functions, _operands("switch", operands, operand)
-        )
+        programs, structure, values = _branch_programs("switch", functions, operands)
         bounded = clamp(0, convert(number, _INDEX), len(branches) - 1)
         return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
 
@@ -347,7 +368,8 @@ def cond(
 ) -> Any:
     """Apply ``true_fun`` to the operands if ``pred`` holds, and ``false_fun`` otherwise.
 
-    Only that one runs, also under ``vmap`` as long as ``pred`` is not mapped.
+    Only that one runs, also under ``vmap`` as long as ``pred`` is not mapped. As
+    ``cond(pred, x, true_fun, y, false_fun)``, each function has an operand of its own.
 
     Args:
         pred: a boolean scalar, or a number, which holds unless it is zero.
@@ -373,10 +395,13 @@ def cond(
                 f"cond: pred must be a scalar, got {condition.type}; use snp.where to choose by "
                 f"element, or vmap"
             )
+        operands = _operands("cond", operands, operand)
+        if len(operands) == 2 and not callable(true_fun) and callable(operands[1]):
+            true_fun, false_fun, operands = _of_own(true_fun, false_fun, *operands)
+        if config.disable_jit and (known := in_python.known(condition)) is not None:
+            return in_python.call("cond", true_fun if bool(known) else false_fun, *operands)
         branches = {"false_fun": false_fun, "true_fun": true_fun}
-        programs, structure, values = _branch_programs(
-            "cond", branches, _operands("cond", operands, operand)
-        )
+        programs, structure, values = _branch_programs("cond", branches, operands)
         index = convert(
             condition if kind_of(condition.dtype) == "bool" else ne(condition, 0), _INDEX
         )

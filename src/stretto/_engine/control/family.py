@@ -26,6 +26,7 @@ from stretto._engine.transforms.simplify import live
 __all__ = [
     "ControlFlow",
     "captured_first",
+    "check_carry",
     "cut",
     "or_zeros",
     "parting",
@@ -182,6 +183,15 @@ def parting(one: Any, other: Any, root: str) -> str:
     """The path at which two structures differ, starting from ``root``, and what each has there."""
     first, second = (tree.unflatten(s, [leaf()] * s.num_leaves) for s in (one, other))
     return tree.difference(first, second, root)
+
+
+def check_carry(caller: str, structure: Any, returned: Any) -> None:
+    """Raise ``TypeError`` unless the carry returned has the structure of the one given."""
+    if returned != structure:
+        raise TypeError(
+            f"{caller}: the carry returned must have the structure of the one given; they part "
+            f"at {parting(structure, returned, 'carry')}"
+        )
 
 
 def captured_first(program: Program, own: int) -> Program:

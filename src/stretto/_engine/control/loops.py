@@ -6,8 +6,8 @@ the primitives, ``chunks`` for how ``map`` works.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stretto._engine.control.chunks import in_axis, inner_axes, map_chunks, out_axis, positive
 from stretto._engine.control.family import values_of
@@ -15,12 +15,19 @@ from stretto._engine.control.scan import loop_scan
 from stretto._engine.control.while_loop import loop_while
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.transforms.vmap import to_axis
+
+if TYPE_CHECKING:  # loaded where disable_jit is set
+    from stretto._engine.control import in_python
+else:
+    in_python = LazyModule("stretto._engine.control.in_python")
 
 __all__ = ["fori_loop", "map_"]
 
@@ -150,7 +157,12 @@ def map_(
             return values_of(tree.leaves(result), "map")
 
         (size,) = sizes
-        outs, mapped_axes = map_chunks(flat, size, batch_size, values, axes, names)
+        mapped_axes: Sequence[int | None]
+        if config.disable_jit and batch_size is None and out_axes.__class__ is int and size:
+            outs = in_python.map_one_by_one("map", flat, size, values, axes)
+            mapped_axes = [0] * len(outs)
+        else:
+            outs, mapped_axes = map_chunks(flat, size, batch_size, values, axes, names)
         wanted = tree.prefix_leaves(out_axes, result, "map", "out_axes")
         out_structure = tree.structure(result)
         placed = [

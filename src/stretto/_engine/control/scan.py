@@ -8,13 +8,14 @@ reverse over the residuals that the forward pass kept. Next, read ``loops``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from stretto._engine.control.family import (
     ControlFlow,
     captured_first,
+    check_carry,
     cut,
     or_zeros,
     record_tree,
@@ -25,8 +26,10 @@ from stretto._engine.control.hoist import hoisted, no_larger
 from stretto._engine.control.while_loop import settle_carry, settle_types, with_out_types
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.config import config
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, constant
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import at_least, is_size
@@ -41,6 +44,11 @@ from stretto._engine.transforms.linearize import apply_linear, linearize_program
 from stretto._engine.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
 from stretto._engine.transforms.transpose import backward
 from stretto._engine.transforms.vmap import to_axis, vmap_program
+
+if TYPE_CHECKING:  # loaded where disable_jit is set
+    from stretto._engine.control import in_python
+else:
+    in_python = LazyModule("stretto._engine.control.in_python")
 
 __all__ = ["Scan", "loop_scan", "scan"]
 
@@ -439,22 +447,12 @@ def loop_scan(
     here = [x.type.with_shape(x.shape[1:]) for x in inputs]
     both = tree.structure((init, xs))
 
-    def record_body(types: Sequence[ArrayType]) -> Any:
-        def body(c: Any, x: Any) -> Any:
-            result = f(c, x)
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise TypeError(
-                    f"{caller}: the function must return a pair (carry, y), got "
-                    f"{type(result).__name__}"
-                )
-            if tree.structure(result[0]) != structure:
-                raise TypeError(
-                    f"{caller}: the carry returned must have the structure of the one given; they "
-                    f"part at {tree.difference(init, result[0], 'carry')}"
-                )
-            return result
+    step = _checked(f, structure, caller)
+    if config.disable_jit and steps.__class__ is int and steps:
+        return in_python.run_scan(caller, step, init, xs, steps, reverse)
 
-        return record_tree(body, both, [*types, *here], caller, [*names, *xs_names])
+    def record_body(types: Sequence[ArrayType]) -> Any:
+        return record_tree(step, both, [*types, *here], caller, [*names, *xs_names])
 
     (body, out, consts), carry = settle_types(caller, record_body, carry, names)
     count = len(carry)
@@ -470,3 +468,20 @@ def loop_scan(
     outs = loop(*consts, *carry, *inputs)
     _, ys_structure = out.children()
     return tree.unflatten(structure, outs[:count]), tree.unflatten(ys_structure, outs[count:])
+
+
+def _checked(
+    f: Callable[[Any, Any], tuple[Any, Any]], structure: Any, caller: str
+) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """The function, whose result is a pair with a carry of this structure, or ``TypeError``."""
+
+    def body(c: Any, x: Any) -> tuple[Any, Any]:
+        result = f(c, x)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(
+                f"{caller}: the function must return a pair (carry, y), got {type(result).__name__}"
+            )
+        check_carry(caller, structure, tree.structure(result[0]))
+        return result
+
+    return body

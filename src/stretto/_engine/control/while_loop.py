@@ -8,7 +8,7 @@ needs to settle the types of a carry is here, too. Next, read ``scan``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from stretto._engine.control.call import call
 from stretto._engine.control.family import (
     ControlFlow,
     captured_first,
+    check_carry,
     cut,
-    parting,
     record_tree,
     split,
     values_of,
@@ -26,6 +26,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import observable
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
@@ -42,6 +43,11 @@ from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear
 from stretto._engine.transforms.simplify import live, restricted, silenced, used_inputs, with_inputs
 from stretto._engine.transforms.vmap import to_axis, vmap_program
+
+if TYPE_CHECKING:  # loaded where disable_jit is set
+    from stretto._engine.control import in_python
+else:
+    in_python = LazyModule("stretto._engine.control.in_python")
 
 __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
 
@@ -355,16 +361,16 @@ def loop_while(
     names: Sequence[str],
 ) -> Any:
     """``while_loop`` on behalf of ``caller``; messages call the carry's leaves by ``names``."""
+    if config.disable_jit:
+        last = in_python.run_while(caller, cond_fun, body_fun, init_val)
+        if last is not None:
+            return last[0]
     leaves, structure = tree.flatten(init_val)
     argument = tree.structure((init_val,))
 
     def record_body(types: Sequence[ArrayType]) -> Any:
         recorded = record_tree(body_fun, argument, types, caller, names)
-        if recorded[1] != structure:
-            raise TypeError(
-                f"{caller}: the carry returned must have the structure of the one given; they part "
-                f"at {parting(structure, recorded[1], 'carry')}"
-            )
+        check_carry(caller, structure, recorded[1])
         return recorded
 
     (body, _, body_consts), init = settle_types(

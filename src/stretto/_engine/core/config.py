@@ -384,7 +384,9 @@ def enable_x64(value: bool = True) -> _Block:
 def disable_jit(disable: bool = True) -> _Block:
     """Let jitted functions run as they stand, operation by operation, inside a ``with`` block.
 
-    Python's ``print``, ``if`` and debuggers then see values.
+    Loops and branches of ``lax`` run in Python, too, where what they depend on is known: functions
+    are called for each step, and only the branch that is taken. So Python's ``print``, ``if`` and
+    debuggers see values.
 
     Args:
         disable: whether to let them run so.

@@ -7,6 +7,7 @@ float, a string or ``None`` names neither the function that was called nor the a
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,16 @@ import numpy as np
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.sizes import Size
 
-__all__ = ["axis_of", "count", "integer", "integers", "pairs_of", "shown", "sizes_of"]
+__all__ = [
+    "axis_of",
+    "count",
+    "entries_of",
+    "integer",
+    "integers",
+    "pairs_of",
+    "shown",
+    "sizes_of",
+]
 
 _MOST = (1 << 63) - 1
 """The most elements, or bytes, that can be addressed."""
@@ -85,6 +95,14 @@ def axis_of(x: Any, caller: str, argument: str = "axis") -> int:
     return integer(x, caller, argument)
 
 
+def entries_of(values: Any) -> tuple[Any, ...] | list[Any]:
+    """The entries of an argument that is one number, or several: any sequence or array of them."""
+    if isinstance(values, (tuple, list)):
+        return values
+    several = values.ndim > 0 if hasattr(values, "ndim") else isinstance(values, Sequence)
+    return tuple(values) if several and not isinstance(values, (str, bytes)) else (values,)
+
+
 def integers(values: Any, caller: str, argument: str, least: int | None = None) -> tuple[int, ...]:
     """The elements of a sequence as Python integers; raises as ``integer`` does.
 
@@ -107,8 +125,11 @@ def integers(values: Any, caller: str, argument: str, least: int | None = None) 
 def sizes_of(values: Any, caller: str, argument: str = "shape") -> tuple[int, ...]:
     """The argument as a shape: integers, none negative, whose product can be addressed.
 
+    One integer is the size of one axis.
+
     Raises ``TypeError`` as ``integers`` does and for booleans, and ``ValueError`` for the rest.
     """
+    values = entries_of(values)
     sizes = integers(values, caller, argument)
     if sizes is not values:
         for n in values:

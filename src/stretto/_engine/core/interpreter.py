@@ -35,6 +35,7 @@ __all__ = [
     "Tracer",
     "Value",
     "as_value",
+    "is_array_like",
     "refuse_masked",
     "scalar_array",
     "splat",
@@ -309,6 +310,14 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
         f"{caller}: {argument} must be an array or a number; got {python_type.__module__}."
         f"{python_type.__qualname__}"
     )
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether ``as_value`` may take it: an array, a number, or what makes an array of itself."""
+    if isinstance(x, (Value, np.ndarray, np.generic, *_SCALARS)):
+        return True
+    is_class = isinstance(x, type)  # whose attributes are those of its instances
+    return not is_class and (hasattr(x, "__stretto_array__") or hasattr(x, "__array__"))
 
 
 def type_of(x: Any, caller: str = "this function", argument: str = "x") -> ArrayType:

@@ -31,7 +31,7 @@ SETTINGS: dict[str, Setting] = {
         False, _BOOL, True, "random bits use the counter layout that can be split over devices"
     ),
     "numpy_dtype_promotion": Setting(
-        "standard", ("standard", "strict"), True, "strict: operands of different types are refused"
+        "standard", ("standard", "strict"), True, "strict: only weak types give way to others"
     ),
     "default_matmul_precision": Setting(
         None,
@@ -118,7 +118,9 @@ SETTINGS: dict[str, Setting] = {
     "debug_infs": Setting(
         False, _BOOL, True, "an operation that makes infinity raises, with its place and operands"
     ),
-    "disable_jit": Setting(False, _BOOL, True, "jit runs its function operation by operation"),
+    "disable_jit": Setting(
+        False, _BOOL, True, "jitted functions, loops and branches run as Python"
+    ),
     "log_compiles": Setting(
         False, _BOOL, False, "each compilation is logged, as a warning of the logger 'stretto'"
     ),

@@ -266,8 +266,18 @@ class _Node(NamedTuple):
     weak: str = ""
 
 
+def _bounds(above: dict[_Node, list[_Node]]) -> dict[_Node, frozenset[_Node]]:
+    """Every node's upper bounds, the node itself among them, of the nodes just above each."""
+
+    @functools.cache
+    def bounds(n: _Node) -> frozenset[_Node]:
+        return frozenset({n}).union(*(bounds(m) for m in above[n]))
+
+    return {n: bounds(n) for n in above}
+
+
 def _lattice() -> dict[_Node, frozenset[_Node]]:
-    """Every node's upper bounds, the node itself among them."""
+    """The upper bounds in the usual promotion."""
     node = {name: _Node(np.dtype(name)) for name in ("bool", "i1", "i2", "i4", "i8", "u1", "u2",
             "u4", "u8", "f2", "f4", "f8", "c8", "c16")}  # fmt: skip
     bf = _Node(_BFLOAT16)
@@ -295,15 +305,25 @@ def _lattice() -> dict[_Node, frozenset[_Node]]:
         node["c16"]: [],
         **{n: [] for n in (*narrow_floats, *narrow_ints)},
     }
-
-    @functools.cache
-    def bounds(n: _Node) -> frozenset[_Node]:
-        return frozenset({n}).union(*(bounds(m) for m in above[n]))
-
-    return {n: bounds(n) for n in above}
+    return _bounds(above)
 
 
 _BOUNDS = _lattice()
+
+
+@functools.cache
+def _strict_lattice() -> dict[_Node, frozenset[_Node]]:
+    """The upper bounds in the strict one: only what is weak goes anywhere.
+
+    A weak int becomes any int, or a weak float; a weak float any float, or a weak complex.
+    """
+    strong = [n for n in _BOUNDS if n.dtype is not None]
+    kinds = ("int", "float", "complex")
+    above: dict[_Node, list[_Node]] = {n: [] for n in strong}
+    for kind, next_kind in zip(kinds, (*kinds[1:], None), strict=True):
+        own = [n for n in strong if n.dtype is not None and kind_of(n.dtype).lstrip("u") == kind]
+        above[_Node(None, kind)] = [*own, *([_Node(None, next_kind)] if next_kind else [])]
+    return _bounds(above)
 
 
 def promote(
@@ -312,7 +332,8 @@ def promote(
     """The dtype and weakness of what values with these dtypes and weaknesses combine to.
 
     Raises ``TypePromotionError`` where two dtypes have no common type (float8 kinds, int4 with
-    others) and, under ``numpy_dtype_promotion="strict"``, where they differ at all.
+    others) and, under ``numpy_dtype_promotion="strict"``, where they differ otherwise than by
+    weakness, or a weak one is of a higher kind than the other.
     """
     key = tuple(dict.fromkeys(types))
     if len(key) == 1:
@@ -325,20 +346,21 @@ def _promote(
     key: tuple[tuple[np.dtype, bool], ...], caller: str, _: object
 ) -> tuple[np.dtype, bool]:
     strict = config.numpy_dtype_promotion == "strict"
+    bounds = _strict_lattice() if strict else _BOUNDS
     all_weak = all(weak for _, weak in key)
-    nodes = {_Node(None, k) if weak and not all_weak and (k := kind_of(d)) != "bool" else _Node(d)
-             for d, weak in key}  # fmt: skip
-    if strict and len({dtype for dtype, weak in key if not weak}) > 1:
-        raise TypePromotionError(
-            f"{caller}: types {', '.join(sorted(d.name for d, _ in key))} differ, and promotion is "
-            f"strict; convert them with .astype(...)"
-        )
-    common = frozenset.intersection(*(_BOUNDS[n] for n in nodes))
-    least = [n for n in common if _BOUNDS[n] == common]
+    nodes = {
+        _Node(None, k)
+        if weak and (strict or not all_weak) and (k := kind_of(d).lstrip("u")) != "bool"
+        else _Node(d)
+        for d, weak in key
+    }
+    common = frozenset.intersection(*(bounds[n] for n in nodes))
+    least = [n for n in common if bounds[n] == common]
     if len(least) != 1:
+        names = ", ".join(sorted(f"{'weak ' * weak}{d.name}" for d, weak in key))
+        problem = "differ, and promotion is strict" if strict else "have no implicit common type"
         raise TypePromotionError(
-            f"{caller}: types {', '.join(sorted(d.name for d, _ in key))} have no implicit common "
-            f"type; convert them with .astype(...)"
+            f"{caller}: types {names} {problem}; convert them with .astype(...)"
         )
     (n,) = least
     if n.dtype is None:

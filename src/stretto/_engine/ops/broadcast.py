@@ -238,7 +238,7 @@ def broadcast_to(x: Any, shape: Sequence[int], caller: str = "broadcast_to") -> 
            [1, 2]], dtype=int32)
     """
     x = as_value(x, caller)
-    shape = sizes_of((shape,) if isinstance(shape, int) else shape, caller)
+    shape = sizes_of(shape, caller)
     own = x.type.shape
     offset = len(shape) - len(own)
     if offset < 0 or any([n not in (1, m) for n, m in zip(own, shape[offset:], strict=True)]):

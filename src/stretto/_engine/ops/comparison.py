@@ -118,7 +118,7 @@ class Select(Primitive):
     def infer(self, condition: ArrayType, x: ArrayType, y: ArrayType) -> ArrayType:
         """The type of both choices."""
         if kind_of(condition.dtype) != "bool":
-            raise TypeError(f"select: expected a boolean condition, got {condition}")
+            raise TypeError(f"select: expected a boolean or integer condition, got {condition}")
         if x.shape != y.shape or x.dtype != y.dtype or condition.shape not in ((), x.shape):
             raise TypeError(
                 f"select: the choices must be of one type and the condition of their shape or a "
@@ -305,7 +305,8 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Choose the elements of ``on_true`` where ``pred`` holds, and of ``on_false`` elsewhere.
 
     Args:
-        pred: booleans, of the shape of the others, or one for all.
+        pred: booleans, or integers, which hold unless they are zero; of the shape of the others,
+            or one for all.
         on_true: an array.
         on_false: an array of the same shape and dtype.
 
@@ -322,8 +323,9 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     Array([1, 4], dtype=int32)
     """
     caller = "select"
+    condition = as_value(pred, caller, "pred")
     return SELECT(
-        as_value(pred, caller, "pred"),
+        ne(condition, 0) if condition.type.kind in ("int", "uint") else condition,
         as_value(on_true, caller, "on_true"),
         as_value(on_false, caller, "on_false"),
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.errors import SizeError
-from stretto._engine.core.integers import axis_of, integers
+from stretto._engine.core.integers import axis_of, entries_of, integers
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation
@@ -209,8 +209,7 @@ def canonical_axes(axis: Any, ndim: int, caller: str) -> tuple[int, ...]:
     """One axis or a sequence of them, counted from the front; all for ``None``."""
     if axis is None:
         return tuple(range(ndim))
-    named = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = tuple(canonical_axis(a, ndim, caller) for a in named)
+    axes = tuple([canonical_axis(a, ndim, caller) for a in entries_of(axis)])
     if len(set(axes)) != len(axes):
         raise ValueError(f"{caller}: axis {axis} names an axis twice")
     return axes
@@ -250,8 +249,7 @@ def reshape(
         return laid_out(reshape(operand, new_sizes, dimensions), out_sharding, "reshape")
     if dimensions is not None:
         x = _permuted(x, dimensions, "reshape", "dimensions")
-    named = new_sizes if isinstance(new_sizes, (tuple, list)) else (new_sizes,)
-    sizes = list(integers(named, "reshape", "the new shape"))
+    sizes = list(integers(entries_of(new_sizes), "reshape", "the new shape"))
     if sizes.count(-1) == 1:
         rest = math.prod(n for n in sizes if n != -1)
         if rest == 0 or x.size % rest:
@@ -330,7 +328,7 @@ def expand_dims(array: ArrayLike, dimensions: int | Sequence[int]) -> Array:
     (1, 3)
     """
     x = as_value(array, "expand_dims", "array")
-    axes = tuple(dimensions) if isinstance(dimensions, (tuple, list)) else (dimensions,)
+    axes = entries_of(dimensions)
     ndim = x.ndim + len(axes)
     places = canonical_axes(axes, ndim, "expand_dims")
     dims = [d for d in range(ndim) if d not in places]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto._engine.core.integers import integer
+from stretto._engine.core.integers import entries_of, integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -35,10 +35,11 @@ def tensordot(
     (2, 5)
     """
     x, y = promote_dtypes("tensordot", x, y)
-    if isinstance(axes, (tuple, list)):
-        if len(axes) != 2:
+    pair = entries_of(axes)
+    if len(pair) > 1 or pair is axes:
+        if len(pair) != 2:
             raise ValueError(f"tensordot: axes must be a number or two lists of axes, got {axes!r}")
-        summed = tuple(tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in axes)
+        summed = tuple([tuple(entries_of(a)) for a in pair])
     else:
         n = integer(axes, "tensordot", "axes")
         if not 0 <= n <= min(x.ndim, y.ndim):

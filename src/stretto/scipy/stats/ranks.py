@@ -19,7 +19,7 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto._engine.ops.powers import root_of_squares
-from stretto.numpy.arguments import inexact_values
+from stretto.numpy.arguments import inexact_values, weakly_inexact
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumsum
@@ -119,7 +119,7 @@ def rankdata(
     out = moveaxis(reshape(out, (*others, out.shape[-1])), -1, position)
     if is_inexact(x.dtype):
         missing = any_(isnan(x), axis=axis, keepdims=axis is not None)
-        out = where(missing, math.nan, out)
+        out = where(missing, math.nan, weakly_inexact(out))
     return reshape(out, (-1,)) if axis is None else out
 
 
