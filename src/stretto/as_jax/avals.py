@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, type_of
-from stretto._engine.core.types import ArrayType, canonical_dtype, float0, is_inexact, short_name
 from stretto._engine.core.shardings import SingleDeviceSharding
+from stretto._engine.core.types import ArrayType, canonical_dtype, float0, is_inexact, short_name
 from stretto._engine.runtime.array import SHARDED
 from stretto._engine.runtime.device import default_device
 from stretto.as_jax.types import is_key
