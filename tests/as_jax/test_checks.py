@@ -31,7 +31,7 @@ def _below(c, bound):
         (1.0, None),
         (4.0, "c is 5.0 and 2.0 (`check` failed)"),
         (-3.0, "negative (`check` failed)"),
-        (1.9, "7.9 is too large (`check` failed)"),
+        (1.75, "7.75 is too large (`check` failed)"),
     ],
 )
 def test_the_first_failure_in_loops_and_branches(x, error):

@@ -141,7 +141,7 @@ class Error:
 tree.register_pytree_node(
     Error,
     lambda e: ((e._code, e._payload), e._checks),
-    lambda checks, children: Error(*children, checks),
+    lambda checks, children: Error(children[0], children[1], checks),
 )
 
 Out = Any
@@ -363,7 +363,8 @@ def _in_bounds(primitive: Any, values: Sequence[Any]) -> Any:
     """Whether all that an operation reads or writes is inside of its operand."""
     shape = values[0].shape
     if isinstance(primitive, (Gather, ScatterFamily)):
-        numbers, indices = primitive.dimension_numbers, values[1]
+        numbers: Any = primitive.dimension_numbers
+        indices = values[1]
         if isinstance(primitive, Gather):
             axes, sizes = numbers.start_index_map, primitive.slice_sizes
         else:

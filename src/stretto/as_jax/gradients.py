@@ -69,7 +69,7 @@ def _difference(f: Callable[..., Any], args: Any, tangents: Any, eps: float) -> 
 def _close(a: Any, b: Any, atol: float, rtol: float, what: str) -> None:
     for x, y in zip(trees.leaves(a), trees.leaves(b), strict=True):
         x, y = np.asarray(x), np.asarray(y)
-        if x.dtype != float0 and y.dtype != float0:
+        if float0 not in (x.dtype, y.dtype):
             np.testing.assert_allclose(x, y, atol=atol, rtol=rtol, err_msg=what)
 
 
