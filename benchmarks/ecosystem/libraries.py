@@ -5,6 +5,8 @@ Next, read ``suites``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 __all__ = ["LIBRARIES", "Library"]
@@ -25,9 +27,9 @@ class Library(NamedTuple):
     name: str
     version: str
     tests: tuple[str, ...]
-    environ: dict[str, str] = {}
+    environ: Mapping[str, str] = MappingProxyType({})
     options: tuple[str, ...] = ()
-    left_out: dict[str, str] = {}
+    left_out: Mapping[str, str] = MappingProxyType({})
 
 
 LIBRARIES = (

@@ -4,9 +4,10 @@ import json
 import tomllib
 from pathlib import Path
 
+from benchmarks.ecosystem import suites
 from benchmarks.ecosystem.__main__ import EXCEPTIONS
 from benchmarks.ecosystem.libraries import LIBRARIES
-from benchmarks.ecosystem.suites import Outcome, compared, fetched, tests_of
+from benchmarks.ecosystem.suites import Outcome, compared, fetched
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="a.test_a" name="test_one"/>
@@ -18,7 +19,7 @@ REPORT = """<testsuites><testsuite>
 
 def test_reports(tmp_path):
     (tmp_path / "report.xml").write_text(REPORT)
-    outcome = tests_of(tmp_path / "report.xml")
+    outcome = suites.tests_of(tmp_path / "report.xml")
     assert outcome == Outcome(1, 1, ("a.test_a::test_three", "b.test_b"))
 
 

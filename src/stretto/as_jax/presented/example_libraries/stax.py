@@ -76,10 +76,7 @@ def Conv(
         one, two = random.split(rng)
         kernel = (*filter_shape, input_shape[-1], out_chan)
         params = kernel_init(one, kernel), b_init(two, (1, 1, 1, out_chan))
-        shape = lax.conv_general_shape_tuple(
-            tuple(input_shape), kernel, steps, padding, lax.conv_dimension_numbers(
-                tuple(input_shape), kernel, numbers)
-        )  # fmt: skip
+        shape = lax.conv_general_shape_tuple(tuple(input_shape), kernel, steps, padding, numbers)
         return shape, params
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
