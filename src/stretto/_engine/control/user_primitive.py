@@ -27,7 +27,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear, state
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.sizes import unnamed
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.linearize import apply_linear
@@ -75,6 +75,24 @@ class Rules:
         return name in self.derived and name not in self.given
 
 
+class _Shown:
+    """A parameter, for print alone: what is computed is said by the program."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Shown
+
+    def __hash__(self) -> int:
+        return 0
+
+
 class UserPrimitive(ControlFlow):
     """One application of a user's operation, to arguments of these types.
 
@@ -93,8 +111,8 @@ class UserPrimitive(ControlFlow):
         vars(self)["shaping"] = shaping()
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """The user's parameters, as text, since they may be anything; and the program."""
-        return [*((name, repr(x)) for name, x in self.options), ("program", self.traced())]
+        """The user's parameters, which may be anything, to be shown; and the program."""
+        return [*((name, _Shown(x)) for name, x in self.options), ("program", self.traced())]
 
     def programs(self) -> list[Program]:
         """The program."""
@@ -425,7 +443,10 @@ class primitive(CustomFunction[P, R_co]):
             types = program.out_types
         else:
             program, caller = None, f"primitive: the rule of {self.name} for types"
-            types, structure = declared(infer(*arguments.trees(arguments.types), **options), caller)
+            out = infer(*arguments.trees(arguments.types), **options)
+            types, structure = declared(out, caller)
+            weak = [getattr(leaf, "weak_type", False) for leaf in tree.leaves(out)]
+            types = [array_type(t.shape, t.dtype, bool(w)) for t, w in zip(types, weak)]
         every = tuple(options.items())
         return UserPrimitive(self.rules, arguments, every, tuple(types), structure, program)
 
