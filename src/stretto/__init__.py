@@ -44,6 +44,7 @@ with imports_on_demand(
 ):
     from stretto import (
         ad_checkpoint as ad_checkpoint,
+        as_jax as as_jax,
         custom_batching as custom_batching,
         custom_derivatives as custom_derivatives,
         debug as debug,

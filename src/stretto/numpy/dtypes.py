@@ -123,8 +123,10 @@ def as_dtype(dtype: DTypeLike | None) -> DType:
     return asked if canonical_dtype(asked) is asked else types.as_dtype(asked.type)
 
 
-class ScalarType:
+class ScalarType(type):
     """A named dtype: it stands for the dtype wherever one is expected, and makes arrays of it.
+
+    It is a class, for annotations and for what asks for one, of NumPy's numbers of the dtype.
 
     Args:
         name: the name in ``stretto.numpy``.
@@ -135,13 +137,23 @@ class ScalarType:
     Array(1.5, dtype=float16)
     >>> snp.ones(2).dtype == snp.float32
     True
+    >>> isinstance(snp.float32, type), isinstance(np.float32(1), snp.float32)
+    (True, True)
     """
 
-    __slots__ = ("__name__", "dtype")
+    dtype: DType
+
+    def __new__(cls, name: str, dtype: DType) -> ScalarType:
+        """Make the class, which has neither bases nor objects of its own."""
+        made = super().__new__(cls, name, (), {"__module__": __name__})
+        made.dtype = dtype
+        return made
 
     def __init__(self, name: str, dtype: DType) -> None:
-        self.__name__ = name
-        self.dtype = dtype
+        super().__init__(name, (), {})
+
+    def __instancecheck__(self, x: object) -> bool:
+        return isinstance(x, self.dtype.type)
 
     def __call__(self, x: ArrayLike | Sequence[Any] = 0) -> Array:
         """Make an array of this dtype.
@@ -176,9 +188,6 @@ class ScalarType:
 
     def __repr__(self) -> str:
         return f"stretto.numpy.{self.__name__}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ScalarType, (self.__name__, self.dtype)
 
 
 bool_ = ScalarType("bool_", np.dtype(bool))

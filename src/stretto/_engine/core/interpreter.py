@@ -137,7 +137,7 @@ def install_eager(interpreter: Interpreter) -> None:
 class Tracer(Value):
     """Stands for a value while a transformation runs the user's function."""
 
-    __slots__ = ("interpreter", "position", "type")
+    __slots__ = ("__weakref__", "interpreter", "position", "type")
 
     interpreter: Any
     position: Position | None

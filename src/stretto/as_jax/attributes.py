@@ -1,0 +1,51 @@
+"""The attributes of arrays, traced values and keys that clients of JAX read.
+
+Attached by ``finder.install``, so that Stretto by itself has none of them. Next, read ``settings``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto._engine.core.interpreter import Tracer, Value
+from stretto.as_jax.avals import ShapedArray, get_aval
+from stretto.random.key_arrays import KeyArray
+
+__all__ = ["attach"]
+
+
+def _aval(self: Any) -> ShapedArray:
+    """The abstract value."""
+    return get_aval(self)
+
+
+def _trace(self: Any) -> Any:
+    """The transformation that it belongs to."""
+    return self.interpreter
+
+
+def _of_words(name: str) -> property:
+    def get(self: Any) -> Any:
+        return getattr(self._words, name)
+
+    return property(get)
+
+
+def _call_on_words(name: str) -> Any:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._words, name)(*args, **kwargs)
+
+    call.__name__ = name
+    return call
+
+
+def attach() -> None:
+    """Attach them."""
+    Value.aval = property(_aval)  # type: ignore[attr-defined]
+    Tracer._trace = property(_trace)  # type: ignore[attr-defined]
+    KeyArray.aval = property(_aval)  # type: ignore[attr-defined]
+    KeyArray.weak_type = False  # type: ignore[attr-defined]
+    for name in ("sharding", "device", "committed", "is_fully_addressable", "is_fully_replicated"):
+        setattr(KeyArray, name, _of_words(name))
+    for name in ("devices", "delete", "is_deleted", "is_ready", "copy_to_host_async"):
+        setattr(KeyArray, name, _call_on_words(name))
