@@ -1,6 +1,6 @@
 """``jax.core``: types of values while tracing, and which trace is going on.
 
-Programs as jaxprs are in ``as_jax/jaxprs``.
+Jaxprs are those of ``as_jax/jaxprs``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.types import kind_of
 from stretto.as_jax.avals import AbstractToken, AbstractValue, ShapedArray, get_aval
+from stretto.as_jax.jaxprs.form import Atom, DropVar
+from stretto.as_jax.jaxprs.making import eval_jaxpr
 from stretto.as_jax.types import Tracer, is_key
 
 __all__ = [
     "AbstractToken",
     "AbstractValue",
+    "Atom",
+    "DropVar",
     "ShapedArray",
     "Tracer",
     "concrete_or_error",
+    "eval_jaxpr",
     "get_aval",
     "get_opaque_trace_state",
     "is_concrete",
