@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto._engine.core.interpreter import Tracer, Value
+from stretto._engine.core.interpreter import Interpreter, Tracer, Value
 from stretto.as_jax.avals import ShapedArray, get_aval
 from stretto.random.key_arrays import KeyArray
 
@@ -43,6 +43,7 @@ def attach() -> None:
     """Attach them."""
     Value.aval = property(_aval)  # type: ignore[attr-defined]
     Tracer._trace = property(_trace)  # type: ignore[attr-defined]
+    Interpreter.main = property(lambda self: self)  # type: ignore[attr-defined]
     KeyArray.aval = property(_aval)  # type: ignore[attr-defined]
     KeyArray.weak_type = False  # type: ignore[attr-defined]
     for name in ("sharding", "device", "committed", "is_fully_addressable", "is_fully_replicated"):

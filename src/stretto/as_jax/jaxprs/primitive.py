@@ -15,7 +15,7 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise
 from stretto.as_jax.refused import RefusedName
 
-__all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known"]
+__all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "named"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -135,6 +135,12 @@ class KnownPrimitive(Primitive):
         self.build = build
         self.multiple_results = multiple
         self.order = order
+        self.subfuns: Callable[[dict[str, Any]], Any] | None = None
+        """For a call with rules of its own: from parameters to the functions that it holds."""
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters, with the functions among them, where there are any, as ``subfuns``."""
+        return params if self.subfuns is None else {**params, "subfuns": self.subfuns(params)}
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation."""

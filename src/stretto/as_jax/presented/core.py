@@ -26,6 +26,7 @@ __all__ = [
     "Tracer",
     "concrete_or_error",
     "eval_jaxpr",
+    "find_top_trace",
     "get_aval",
     "get_opaque_trace_state",
     "is_concrete",
@@ -67,6 +68,12 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     """Which trace is going on, to be compared by ``==``."""
     del convention
     return OpaqueTraceState()
+
+
+def find_top_trace(xs: Any) -> Any:
+    """The transformation that is going on."""
+    del xs
+    return state.interpreter
 
 
 def trace_state_clean() -> bool:

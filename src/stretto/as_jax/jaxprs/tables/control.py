@@ -26,8 +26,10 @@ from stretto._engine.ops.collective.primitives import (
     PSum,
     PSumScatter,
 )
+from stretto.as_jax.jaxprs.primitive import named
 from stretto.as_jax.jaxprs.spelling import NONE, Field, Fixed, spell, spell_by_hand
-from stretto.as_jax.jaxprs.views import closed, meant, opened
+from stretto.as_jax.jaxprs.views import closed, eval_jaxpr, meant, opened
+from stretto.as_jax.linear_util import WrappedFun, wrap_init
 
 __all__: list[str] = []
 
@@ -152,6 +154,17 @@ spell(
         "optimize_remat": "optimize_remat",
     },
 )
+
+
+def _functions(params: dict[str, Any]) -> list[WrappedFun]:
+    """The function without its rules."""
+    called = params["call_jaxpr"]
+    return [wrap_init(lambda *args: eval_jaxpr(called.jaxpr, called.consts, *args))]
+
+
+for _name in ("custom_jvp_call", "custom_vjp_call"):
+    _call: Any = named(_name)
+    _call.subfuns = _functions
 spell(CustomVmap, "custom_vmap_call", {"call": "program", "rule": "rule"})
 
 # Across named axes

@@ -28,6 +28,7 @@ from stretto.as_jax.jaxprs.own import operation_of  # noqa: F401 (which applies 
 from stretto.as_jax.jaxprs.primitive import CallPrimitive, Primitive
 from stretto.as_jax.presented.core import (
     concrete_or_error,
+    find_top_trace,
     get_opaque_trace_state,
     mapped_aval,
     unmapped_aval,
@@ -52,6 +53,7 @@ __all__ = [
     "call_impl",
     "check_jaxpr",
     "concrete_or_error",
+    "find_top_trace",
     "gensym",
     "get_opaque_trace_state",
     "jaxpr_as_fun",

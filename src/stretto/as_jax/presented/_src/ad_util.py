@@ -1,0 +1,23 @@
+"""``jax._src.ad_util``, as far as libraries use it."""
+
+from stretto.as_jax.jaxprs.ad import (
+    Zero,
+    add_jaxvals,
+    add_jaxvals_p,
+    instantiate_zeros as instantiate,
+    zeros_like_aval,
+)
+from stretto.as_jax.jaxprs.tables.named import primitive_of
+from stretto.custom_derivatives import SymbolicZero
+
+__all__ = [
+    "SymbolicZero",
+    "Zero",
+    "add_jaxvals",
+    "add_jaxvals_p",
+    "instantiate",
+    "stop_gradient_p",
+    "zeros_like_aval",
+]
+
+stop_gradient_p = primitive_of("stop_gradient")
