@@ -14,6 +14,9 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Value, type_of
 from stretto._engine.core.types import ArrayType, canonical_dtype, float0, is_inexact, short_name
+from stretto._engine.core.shardings import SingleDeviceSharding
+from stretto._engine.runtime.array import SHARDED
+from stretto._engine.runtime.device import default_device
 from stretto.as_jax.types import is_key
 from stretto.dtypes import extended, issubdtype
 
@@ -50,7 +53,7 @@ class ShapedArray(AbstractValue):
     ShapedArray(float32[2,3])
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "vma", "weak_type")
+    __slots__ = ("_sharding", "dtype", "shape", "vma", "weak_type")
     array_abstraction_level = 2
 
     def __init__(
@@ -66,16 +69,21 @@ class ShapedArray(AbstractValue):
         del memory_space
         self.shape = tuple(shape)
         self.dtype = dtype if hasattr(dtype, "extended_kind") else canonical(dtype)
-        self.weak_type, self.sharding, self.vma = weak_type, sharding, vma
+        self.weak_type, self._sharding, self.vma = weak_type, sharding, vma
 
     def _key(self) -> tuple[Any, ...]:
-        return self.shape, self.dtype, self.weak_type, self.sharding
+        return self.shape, self.dtype, self.weak_type, self._sharding
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._key() == other._key()  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+    @property
+    def sharding(self) -> Any:
+        """Where it is; the default device, where nothing is known."""
+        return self._sharding or SingleDeviceSharding(default_device())
 
     @property
     def ndim(self) -> int:
@@ -94,8 +102,13 @@ class ShapedArray(AbstractValue):
 
     def update(self, **changes: Any) -> ShapedArray:
         """A copy with some of its parameters replaced."""
-        names = ("shape", "dtype", "weak_type", "sharding", "vma")
-        given = {name: getattr(self, name) for name in names} | changes
+        given = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "weak_type": self.weak_type,
+            "sharding": self._sharding,
+            "vma": self.vma,
+        } | changes
         return type(self)(**given)
 
     def strip_weak_type(self) -> ShapedArray:
@@ -148,7 +161,8 @@ def aval_of(type: ArrayType) -> ShapedArray:
 def get_aval(x: Any) -> Any:
     """The abstract value of an array, a number, a key, or what is one already."""
     if isinstance(x, Value):
-        return _of_type(x.type)
+        aval = _of_type(x.type)
+        return aval.update(sharding=x.sharding) if x.__class__ in SHARDED else aval
     if is_key(x):
         return ShapedArray(x.shape, x.dtype)
     if isinstance(x, AbstractValue):

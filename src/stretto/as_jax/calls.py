@@ -19,9 +19,13 @@ from stretto.random.key_arrays import KeyArray
 
 __all__ = [
     "checkpoint",
+    "device_count",
     "device_get",
+    "devices",
     "eval_shape",
     "jit",
+    "local_device_count",
+    "local_devices",
     "make_mesh",
     "named_call",
     "pmap",
@@ -56,6 +60,25 @@ def _check_backend(backend: str | None, caller: str) -> None:
             f"jax.{caller}: a function is compiled for where its arguments are, here "
             f"{stretto.default_backend()!r}; got {backend!r}: use jax.device_put"
         )
+
+
+def _backends(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a backend, which raises as JAX's where there is none."""
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except (ValueError, RuntimeError) as error:
+            raise RuntimeError(f"Unknown backend: {error}") from error
+
+    return call
+
+
+devices = _backends(stretto.devices)
+device_count = _backends(stretto.device_count)
+local_devices = _backends(stretto.local_devices)
+local_device_count = _backends(stretto.local_device_count)
 
 
 def pmap(

@@ -203,12 +203,13 @@ def _check(name: str, value: Any) -> None:
 config = Config()
 
 
-def block(name: str, default: Any = None) -> Callable[..., Any]:
+def block(name: str, default: Any = None, parameter: str = "value") -> Callable[..., Any]:
     """The context manager of a setting, as ``jax.debug_nans`` is that of ``jax_debug_nans``.
 
     Args:
         name: JAX's name of the setting.
         default: the value where it is called with none.
+        parameter: what JAX calls the value.
     """
 
     @contextlib.contextmanager
@@ -221,7 +222,11 @@ def block(name: str, default: Any = None) -> Callable[..., Any]:
         finally:
             config._kept[name] = before
 
-    def within(value: Any = default) -> Any:
+    def within(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, kwargs.pop(parameter)) if parameter in kwargs else args
+        if kwargs or len(given) > 1:
+            raise TypeError(f"jax.{within.__name__}: expected {parameter}, got {args}, {kwargs}")
+        value = given[0] if given else default
         if name in OURS:
             return ours(**{OURS[name]: _as_ours(name, value)})
         return kept(value)

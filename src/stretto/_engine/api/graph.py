@@ -59,7 +59,7 @@ class ShapeDtypeStruct:
 
     Args:
         shape: the sizes of the axes.
-        dtype: the dtype, or its name.
+        dtype: the dtype, or its name; that of typed keys stays as it is.
         weak_type: whether the dtype is that of a Python number, and gives way in promotion.
         sharding: where it is; None for nowhere in particular.
 
@@ -82,7 +82,8 @@ class ShapeDtypeStruct:
         object.__setattr__(
             self, "shape", tuple([n if is_size(n) else operator.index(n) for n in self.shape])
         )
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if not hasattr(self.dtype, "extended_kind"):
+            object.__setattr__(self, "dtype", np.dtype(self.dtype))
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""

@@ -12,9 +12,13 @@ import stretto
 from stretto.as_jax.avals import get_aval as typeof
 from stretto.as_jax.calls import (
     checkpoint,
+    device_count,
     device_get,
+    devices,
     eval_shape,
     jit,
+    local_device_count,
+    local_devices,
     make_mesh,
     named_call,
     pmap,
@@ -38,10 +42,10 @@ debug_key_reuse = block("jax_debug_key_reuse", True)
 debug_nans = block("jax_debug_nans", True)
 default_matmul_precision = block("jax_default_matmul_precision")
 default_prng_impl = block("jax_default_prng_impl")
-disable_jit = block("jax_disable_jit", True)
+disable_jit = block("jax_disable_jit", True, "disable")
 enable_checks = block("jax_enable_checks", True)
 enable_custom_prng = block("jax_enable_custom_prng", True)
-enable_x64 = block("jax_enable_x64", True)
+enable_x64 = block("jax_enable_x64", True, "new_val")
 explain_cache_misses = block("jax_explain_cache_misses", True)
 legacy_prng_key = block("jax_legacy_prng_key")
 log_compiles = block("jax_log_compiles", True)
