@@ -169,6 +169,18 @@ def _description(leaf: Any) -> Any:
 
 
 def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of the results, those of typed keys among them."""
+    """The shapes and dtypes of the results, those of typed keys among them.
+
+    A result may be a ``ShapeDtypeStruct`` already.
+    """
     args, kwargs = trees.map_(_described, (args, kwargs))
-    return trees.map_(_description, stretto.eval_shape(fun, *args, **kwargs))
+    known: list[ShapeDtypeStruct | None] = []
+
+    def note(leaf: Any) -> Any:
+        is_known = isinstance(leaf, ShapeDtypeStruct)
+        known.append(leaf if is_known else None)
+        return 0 if is_known else leaf
+
+    out = stretto.eval_shape(lambda *xs, **ys: trees.map_(note, fun(*xs, **ys)), *args, **kwargs)
+    given = iter(known)
+    return trees.map_(lambda leaf: next(given) or _description(leaf), out)

@@ -10,13 +10,18 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from stretto._engine.core.interpreter import Linear, Value
+from stretto._engine.core.types import float0
 from stretto._engine.ops.arithmetic import add
+from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.jvp import Dual
 from stretto.as_jax.avals import ShapedArray, get_aval
 from stretto.as_jax.jaxprs.primitive import Primitive
 from stretto.as_jax.jaxprs.tables.named import primitive_of
 from stretto.custom_derivatives import SymbolicZero, zero_from_primal
+from stretto.tree_util import register_pytree_node
 
 __all__ = [
     "JVPTracer",
@@ -92,6 +97,11 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval})"
 
 
+# Trees without leaves, so that ``vmap`` and others hand them on.
+for _node in (Zero, UndefinedPrimal):
+    register_pytree_node(_node, lambda x: ((), x.aval), lambda aval, _, node=_node: node(aval))
+
+
 def is_undefined_primal(x: Any) -> bool:
     """Whether it is an ``UndefinedPrimal``."""
     return type(x) is UndefinedPrimal
@@ -99,13 +109,9 @@ def is_undefined_primal(x: Any) -> bool:
 
 def zeros_like_aval(aval: Any) -> Any:
     """The array of zeros of an abstract value."""
-    return zero_from_primal(_zeros(aval))
-
-
-def _zeros(aval: Any) -> Any:
-    from_type = primitive_of("broadcast_in_dim")
-    zero = primitive_of("convert_element_type").bind(0, new_dtype=aval.dtype, weak_type=False)
-    return from_type.bind(zero, shape=tuple(aval.shape), broadcast_dimensions=())
+    if aval.dtype == float0:
+        return np.zeros(aval.shape, float0)
+    return full(tuple(aval.shape), 0, np.dtype(aval.dtype), bool(aval.weak_type))
 
 
 def instantiate_zeros(tangent: Any) -> Any:
