@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto._engine.control.callback import io_callback, pure_callback
+from stretto.as_jax.avals import get_aval
 from stretto.as_jax.jaxprs.primitive import Primitive
 from stretto.as_jax.refused import RefusedName
 
@@ -98,7 +99,7 @@ def lowered(p: Primitive, args: tuple[Any, ...], outs: Any, params: dict[str, An
     if rule is None:
         out = p.impl(*args, **params)
         return list(out) if p.multiple_results else [out]
-    return list(rule(LoweringRuleContext(p, [x.aval for x in args], outs), *args, **params))
+    return list(rule(LoweringRuleContext(p, [get_aval(x) for x in args], outs), *args, **params))
 
 
 def emit_python_callback(

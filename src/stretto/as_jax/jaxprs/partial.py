@@ -16,7 +16,8 @@ from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.simplify import live
 from stretto.as_jax.avals import aval_of
 from stretto.as_jax.jaxprs.form import Jaxpr
-from stretto.as_jax.jaxprs.views import closed_over, jaxpr_of, program_of, type_of_aval
+from stretto.as_jax.jaxprs.primitive import type_of_aval
+from stretto.as_jax.jaxprs.views import closed_over, jaxpr_of, program_of
 
 __all__ = [
     "DynamicJaxprTracer",

@@ -9,15 +9,22 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise
-from stretto.as_jax.refused import RefusedName
+from stretto.as_jax.avals import aval_of
 
-__all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "named"]
+__all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "named", "type_of_aval"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def type_of_aval(aval: Any) -> ArrayType:
+    """The type for an abstract value."""
+    return array_type(aval.shape, np.dtype(aval.dtype), bool(aval.weak_type))
 
 
 class Primitive:
@@ -160,8 +167,13 @@ class KnownPrimitive(Primitive):
         return self.bind(*args, **params)
 
     def abstract_eval(self, *avals: Any, **params: Any) -> Any:
-        """By the types of a program that applies it."""
-        raise RefusedName(f"abstract_eval of {self.name}", "use jax.eval_shape of its bind")
+        """The abstract values of the results, and the effects."""
+        types = [type_of_aval(aval) for aval in avals]
+        if self.order is not None:
+            types = [types[i] for i in self.order]
+        operation = self.build(params, tuple(types))
+        outs = [aval_of(t) for t in operation.out_types(tuple(types))]
+        return (outs if self.multiple_results else outs[0]), operation.effects
 
 
 def _of_one_shape(values: list[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.control.user_primitive import UserPrimitive
 from stretto._engine.core import program as core
 from stretto._engine.core.interpreter import as_value, constant
-from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.types import scalar_dtype
 from stretto._engine.ops.constant import Constant
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.transforms.closed import record_closed
@@ -32,7 +32,7 @@ from stretto.as_jax.jaxprs.form import (
     SourceInfo,
     Var,
 )
-from stretto.as_jax.jaxprs.primitive import KnownPrimitive, Primitive, known
+from stretto.as_jax.jaxprs.primitive import KnownPrimitive, Primitive, known, type_of_aval
 
 __all__ = [
     "SPELLINGS",
@@ -45,7 +45,6 @@ __all__ = [
     "opened",
     "program_of",
     "shown",
-    "type_of_aval",
 ]
 
 
@@ -58,11 +57,6 @@ class Spelling(NamedTuple):
 
 SPELLINGS: dict[type, Spelling] = {}
 """How each class of operations is spelled; ``tables`` fill it. Others are shown as they are."""
-
-
-def type_of_aval(aval: Any) -> ArrayType:
-    """The type for an abstract value."""
-    return array_type(aval.shape, np.dtype(aval.dtype), bool(aval.weak_type))
 
 
 def closed(program: core.Program) -> ClosedJaxpr:
@@ -135,7 +129,9 @@ def _literal(literal: core.Literal, scalar: bool) -> Literal:
         type = type.with_shape(())
     if type.shape:
         return Literal(constant(literal.array(), type.weak_type), aval_of(type))
-    return Literal(value.item() if type.weak_type else value, aval_of(type))
+    number = np.asarray(value).item()
+    is_number = type.weak_type and scalar_dtype(number.__class__) == type.dtype
+    return Literal(number if is_number else value, aval_of(type))
 
 
 def _equation(e: core.Equation, atoms: dict[core.Atom, Any]) -> JaxprEqn:

@@ -13,11 +13,14 @@ import numpy as np
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.comparison import Select
+from stretto._engine.ops.complex_parts import Conj
 from stretto._engine.ops.index.geometry import GatherScatterMode
 from stretto._engine.ops.linalg.cholesky import Cholesky
+from stretto._engine.ops.linalg.eigh import Eigh
 from stretto._engine.ops.linalg.qr import Qr
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.name import Name
+from stretto._engine.ops.random.bits import RandomBits
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
 from stretto._engine.ops.rounding import Round, RoundAway
 from stretto.as_jax.jaxprs.primitive import KnownPrimitive, known
@@ -91,14 +94,14 @@ TABLE: dict[str, dict[str, Entry]] = {
     "logistic": _ACCURACY,
     "mul": {"out_dtype": NONE},
     "pad": {"padding_config": "config"},
-    "reduce_and": {**_AXES, "out_sharding": NONE},
-    "reduce_max": {**_AXES, "out_sharding": NONE},
-    "reduce_min": {**_AXES, "out_sharding": NONE},
-    "reduce_or": {**_AXES, "out_sharding": NONE},
+    "reduce_and": _AXES,
+    "reduce_max": _AXES,
+    "reduce_min": _AXES,
+    "reduce_or": _AXES,
     "reduce_precision": {"exponent_bits": "exponent_bits", "mantissa_bits": "mantissa_bits"},
-    "reduce_prod": {**_AXES, "out_sharding": NONE},
+    "reduce_prod": _AXES,
     "reduce_sum": {**_AXES, "out_sharding": NONE},
-    "reduce_xor": {**_AXES, "out_sharding": NONE},
+    "reduce_xor": _AXES,
     "reshape": {"new_sizes": "shape", "dimensions": NONE, "sharding": NONE},
     "rev": {"dimensions": "axes"},
     "rng_bit_generator": {
@@ -123,7 +126,7 @@ TABLE: dict[str, dict[str, Entry]] = {
 }
 """JAX's parameters of each operation, by its name."""
 
-_BY_HAND = {"dot_general", "gather", "round", "slice", "top_k"}
+_BY_HAND = {"conj", "dot_general", "gather", "round", "slice", "top_k"}
 _CONTROL = {"cond", "linear_solve", "reduce", "reduce_window", "scan", "while"}
 _COLLECTIVE = {"all_gather", "all_to_all", "axis_index", "ppermute", "psum"}
 _AS_THEY_ARE = {"select_and_gather_add", "select_and_scatter_add"}
@@ -144,6 +147,24 @@ _spell_all()
 spell(Select, "select_n", {}, order=(0, 2, 1))
 spell(Cholesky, "cholesky", {})
 spell(Name, "name", {"name": "label"})
+spell(RandomBits, "random_bits", {"bit_width": "width", "shape": "shape", "layout": "layout"})
+spell(
+    Eigh,
+    "eigh",
+    {
+        "lower": Fixed(True),
+        "sort_eigenvalues": Fixed(True),
+        "subset_by_index": NONE,
+        "algorithm": NONE,
+        "vectors": "vectors",
+    },
+)
+spell_by_hand(
+    Conj,
+    "conj",
+    lambda p, e: {"input_dtype": e.inputs[0].type.dtype},
+    lambda params, types: Conj(),
+)
 
 
 def _dot_params(p: Any, e: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.control.call import Call
+from stretto._engine.control.callback import IoCallback, PureCallback
 from stretto._engine.control.checkpoint import Checkpoint
 from stretto._engine.control.cond import Cond
 from stretto._engine.control.custom_jvp import CustomJvp
@@ -26,8 +27,9 @@ from stretto._engine.ops.collective.primitives import (
     PSum,
     PSumScatter,
 )
-from stretto.as_jax.jaxprs.primitive import named
-from stretto.as_jax.jaxprs.spelling import NONE, Field, Fixed, spell, spell_by_hand
+from stretto.as_jax.avals import aval_of
+from stretto.as_jax.jaxprs.primitive import named, type_of_aval
+from stretto.as_jax.jaxprs.spelling import NONE, Entry, Field, Fixed, spell, spell_by_hand
 from stretto.as_jax.jaxprs.views import closed, eval_jaxpr, meant, opened
 from stretto.as_jax.linear_util import WrappedFun, wrap_init
 
@@ -166,6 +168,20 @@ for _name in ("custom_jvp_call", "custom_vjp_call"):
     _call: Any = named(_name)
     _call.subfuns = _functions
 spell(CustomVmap, "custom_vmap_call", {"call": "program", "rule": "rule"})
+
+# Python called
+
+_CALLBACK: dict[str, Entry] = {
+    "callback": "host",
+    "result_avals": Field(
+        "results",
+        lambda types: tuple(map(aval_of, types)),
+        lambda avals: tuple(map(type_of_aval, avals)),
+    ),
+    "sharding": NONE,
+}
+spell(PureCallback, "pure_callback", {**_CALLBACK, "vmap_method": "vmap_method"})
+spell(IoCallback, "io_callback", {**_CALLBACK, "ordered": "ordered"})
 
 # Across named axes
 

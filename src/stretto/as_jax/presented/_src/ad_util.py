@@ -4,8 +4,10 @@ from stretto.as_jax.jaxprs.ad import (
     Zero,
     add_jaxvals,
     add_jaxvals_p,
-    instantiate_zeros as instantiate,
     zeros_like_aval,
+)
+from stretto.as_jax.jaxprs.ad import (
+    instantiate_zeros as instantiate,
 )
 from stretto.as_jax.jaxprs.tables.named import primitive_of
 from stretto.custom_derivatives import SymbolicZero

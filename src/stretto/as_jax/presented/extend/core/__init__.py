@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from stretto._engine.core.config import settings
 from stretto._engine.core.effects import Effect
 from stretto._engine.core.errors import ProgramError as JaxprTypeError
@@ -92,7 +94,7 @@ def call_impl(f: Any, *args: Any, **params: Any) -> Any:
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     """The dtype of the tangents of arrays of a dtype."""
-    return primal_dtype if is_inexact(primal_dtype) else float0
+    return primal_dtype if is_inexact(np.dtype(primal_dtype)) else float0
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
