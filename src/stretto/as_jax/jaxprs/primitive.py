@@ -5,13 +5,14 @@ Next, read ``spelling``; ``own`` is about those that libraries make.
 
 from __future__ import annotations
 
-import weakref
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise
@@ -59,9 +60,8 @@ class Primitive:
         return list(outs) if self.multiple_results else outs
 
     def bind_with_trace(self, trace: Any, args: Any, *more: Any) -> Any:
-        """As ``bind``: the trace that is going on is the one that there is."""
-        del trace
-        return self.bind(*args, **more[-1])
+        """As ``bind``, under this trace; the parameters come last, as a dictionary."""
+        return holding(state, "interpreter", trace, functools.partial(self.bind, **more[-1]), *args)
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters that ``bind`` takes, from those of an equation: the same."""
@@ -183,7 +183,6 @@ def _of_one_shape(values: list[Any]) -> list[Any]:
 
 
 _KNOWN: dict[str, Primitive] = {}
-_OF_OTHERS: Any = weakref.WeakKeyDictionary()
 
 
 def known(name: str, make: Callable[[], Primitive]) -> Primitive:

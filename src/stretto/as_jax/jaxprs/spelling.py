@@ -61,8 +61,8 @@ def spell(
         moving = [(n, f) for n, f in fields.items() if isinstance(f, Field) and n in params]
         return cls(**{f.name: f.back(meant(params[n])) for n, f in moving})
 
-    name = name or cls.name
-    own = known(name, lambda: KnownPrimitive(name, build, cls.multiple, order))
+    called = name or cls.name
+    own = known(called, lambda: KnownPrimitive(called, build, cls.multiple, order))
     SPELLINGS[cls] = Spelling(own, params)
 
 

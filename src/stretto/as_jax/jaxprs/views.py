@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.control.user_primitive import UserPrimitive
 from stretto._engine.core import program as core
 from stretto._engine.core.interpreter import as_value, constant
-from stretto._engine.core.types import scalar_dtype
+from stretto._engine.core.types import ArrayType, scalar_dtype
 from stretto._engine.ops.constant import Constant
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.transforms.closed import record_closed
@@ -45,6 +45,7 @@ __all__ = [
     "opened",
     "program_of",
     "shown",
+    "spelled",
 ]
 
 
@@ -132,6 +133,18 @@ def _literal(literal: core.Literal, scalar: bool) -> Literal:
     number = np.asarray(value).item()
     is_number = type.weak_type and scalar_dtype(number.__class__) == type.dtype
     return Literal(number if is_number else value, aval_of(type))
+
+
+def spelled(
+    operation: Any, types: Sequence[ArrayType]
+) -> tuple[Primitive, dict[str, Any], list[int]]:
+    """What an operation on operands of these types is called, its parameters, and their order."""
+    spelling = _spelling(operation)
+    outs = [core.Var(t) for t in operation.out_types(tuple(types))]
+    e = core.Equation(operation, [core.Var(t) for t in types], outs)
+    order = getattr(spelling.primitive, "order", None)
+    places = range(len(types)) if order is None else [order.index(i) for i in range(len(order))]
+    return spelling.primitive, spelling.params(operation, e), list(places)
 
 
 def _equation(e: core.Equation, atoms: dict[core.Atom, Any]) -> JaxprEqn:

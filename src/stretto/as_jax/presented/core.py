@@ -15,6 +15,7 @@ from stretto._engine.core.types import kind_of
 from stretto.as_jax.avals import AbstractToken, AbstractValue, ShapedArray, get_aval
 from stretto.as_jax.jaxprs.form import Atom, DropVar
 from stretto.as_jax.jaxprs.making import eval_jaxpr
+from stretto.as_jax.jaxprs.traces import Trace
 from stretto.as_jax.types import Tracer, is_key
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Atom",
     "DropVar",
     "ShapedArray",
+    "Trace",
     "Tracer",
     "concrete_or_error",
     "eval_jaxpr",

@@ -28,6 +28,7 @@ from stretto.as_jax.jaxprs.form import (
 from stretto.as_jax.jaxprs.making import check_jaxpr, jaxpr_as_fun, jaxprs_in_params, subjaxprs
 from stretto.as_jax.jaxprs.own import operation_of  # noqa: F401 (which applies primitives)
 from stretto.as_jax.jaxprs.primitive import CallPrimitive, Primitive
+from stretto.as_jax.jaxprs.traces import TraceTag, set_current_trace, take_current_trace
 from stretto.as_jax.presented.core import (
     concrete_or_error,
     find_top_trace,
@@ -51,6 +52,7 @@ __all__ = [
     "Literal",
     "Primitive",
     "Token",
+    "TraceTag",
     "Var",
     "call_impl",
     "check_jaxpr",
@@ -65,7 +67,9 @@ __all__ = [
     "no_effects",
     "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
+    "set_current_trace",
     "subjaxprs",
+    "take_current_trace",
     "unmapped_aval",
     "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE",
