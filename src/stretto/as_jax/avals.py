@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, type_of
-from stretto._engine.core.types import ArrayType, canonical_dtype, float0, is_inexact, short_name
 from stretto._engine.core.shardings import SingleDeviceSharding
+from stretto._engine.core.types import ArrayType, canonical_dtype, float0, is_inexact, short_name
 from stretto._engine.runtime.array import SHARDED
 from stretto._engine.runtime.device import default_device
 from stretto.as_jax.types import is_key
@@ -131,7 +131,8 @@ class ShapedArray(AbstractValue):
         del mesh_axis_types
         extra = issubdtype(self.dtype, extended) or self.dtype == float0
         name = short_name(self.dtype) if short_dtypes and not extra else self.dtype.name
-        return f"{name}{'*' if self.weak_type and short_dtypes else ''}[{','.join(map(str, self.shape))}]"
+        star = "*" if self.weak_type and short_dtypes else ""
+        return f"{name}{star}[{','.join(map(str, self.shape))}]"
 
     def __str__(self) -> str:
         weak = "~" if self.weak_type else ""

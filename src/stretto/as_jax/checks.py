@@ -141,7 +141,7 @@ class Error:
 tree.register_pytree_node(
     Error,
     lambda e: ((e._code, e._payload), e._checks),
-    lambda checks, children: Error(*children, checks),
+    lambda checks, children: Error(children[0], children[1], checks),
 )
 
 Out = Any
@@ -300,16 +300,29 @@ class _Run:
             return self.scan(primitive, values, error)
         if isinstance(primitive, While):
             return self.while_loop(primitive, values, error)
-        if isinstance(primitive, Cond) and not any(primitive.mapped):
-            branches = [functools.partial(self._branch, p) for p in primitive.branches]
-            return lax.switch(values[0], branches, values[1:], error)
+        if isinstance(primitive, Cond):
+            return self.cond(primitive, values, error)
         program = getattr(primitive, "program", None)
         if program is None:
             raise NotImplementedError(f"checkify: checks inside of {primitive.name}")
         return self.run(program, values, error)
 
-    def _branch(self, program: Program, values: list[Any], error: Any) -> tuple[Any, Any]:
-        return self.run(program, values, error)
+    def cond(self, choice: Cond, values: list[Any], error: Any) -> tuple[Any, Any]:
+        """Branches with the error; where each example has its own, one example after the other."""
+        branches = [functools.partial(self.run, program) for program in choice.branches]
+        if choice.size is None:
+            return lax.switch(values[0], branches, values[1:], error)
+        over = (True, *choice.mapped)
+        moving = [x for x, mapped in zip(values, over, strict=True) if mapped]
+
+        def body(error: Any, examples: Any) -> Any:
+            own = iter(examples)
+            index, *args = [next(own) if m else x for x, m in zip(values, over, strict=True)]
+            outs, error = lax.switch(index, branches, args, error)
+            return error, outs
+
+        error, outs = lax.scan(body, error, moving)
+        return outs, error
 
     def scan(self, loop: Scan, values: list[Any], error: Any) -> tuple[Any, Any]:
         """A loop that carries the error."""
@@ -350,7 +363,8 @@ def _in_bounds(primitive: Any, values: Sequence[Any]) -> Any:
     """Whether all that an operation reads or writes is inside of its operand."""
     shape = values[0].shape
     if isinstance(primitive, (Gather, ScatterFamily)):
-        numbers, indices = primitive.dimension_numbers, values[1]
+        numbers: Any = primitive.dimension_numbers
+        indices = values[1]
         if isinstance(primitive, Gather):
             axes, sizes = numbers.start_index_map, primitive.slice_sizes
         else:

@@ -74,7 +74,6 @@ class Presented(ModuleType):
     """A module of JAX's name, whose names are those of its home."""
 
     __home__: Any
-    __path__: list[str]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in ("__version__", "__version_info__"):

@@ -9,7 +9,10 @@ from typing import Any, NoReturn
 
 __all__ = ["MODULES", "RefusedName"]
 
-_KERNELS = "kernels written for one kind of device are not part of Stretto: write the function in jax.numpy"
+_KERNELS = (
+    "kernels written for one kind of device are not part of Stretto: write the function in "
+    "jax.numpy"
+)
 _SAVING = "arrays are saved with stretto.save, or by a library of the user's"
 _TENSORFLOW = "there is no way to TensorFlow: export with jax.jit(f).lower(...)"
 

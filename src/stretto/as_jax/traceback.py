@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -25,4 +24,4 @@ def include_frame(frame: FrameType) -> bool:
 def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """The function itself: Stretto's own functions trim tracebacks."""
     del options
-    return functools.wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
+    return fun

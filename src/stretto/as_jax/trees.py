@@ -170,7 +170,7 @@ def _without_order(spec: Any) -> Any:
     if not any([state[-1] for state in states]):
         return spec
     plain = [(*state[:-1], _in_order(state)) for state in states]
-    made = optree.PyTreeSpec.__new__(optree.PyTreeSpec)
+    made: Any = optree.PyTreeSpec.__new__(optree.PyTreeSpec)
     made.__setstate__((tuple(plain), none_is_leaf, namespace))
     return made
 
@@ -249,7 +249,8 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
     if optree.tree_is_leaf(tree, namespace=NAMESPACE):
         raise ValueError(f"flatten_one_level: can't flatten a leaf, {type(tree).__name__}")
     made = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
-    children, static = made[0], made[1]
+    children: Any = made[0]
+    static: Any = made[1]
     cls = type(tree)
     if cls in (list, tuple):
         static = None

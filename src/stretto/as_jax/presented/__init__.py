@@ -9,27 +9,27 @@ from __future__ import annotations
 from typing import Any
 
 import stretto
-from stretto.as_jax.avals import get_aval as typeof
+from stretto.as_jax.avals import get_aval as typeof  # noqa: F401
 from stretto.as_jax.calls import (
-    checkpoint,
-    device_count,
-    device_get,
-    devices,
-    eval_shape,
-    jit,
-    local_device_count,
-    local_devices,
-    make_mesh,
-    named_call,
-    pmap,
-    pure_callback,
-    remat,
+    checkpoint as checkpoint,
+    device_count as device_count,
+    device_get as device_get,
+    devices as devices,
+    eval_shape as eval_shape,
+    jit as jit,
+    local_device_count as local_device_count,
+    local_devices as local_devices,
+    make_mesh as make_mesh,
+    named_call as named_call,
+    pmap as pmap,
+    pure_callback as pure_callback,
+    remat as remat,
 )
 from stretto.as_jax.jaxprs.making import make_jaxpr
 from stretto.as_jax.naming import names_of
 from stretto.as_jax.refused import RefusedName
-from stretto.as_jax.settings import block, config
-from stretto.as_jax.types import Array
+from stretto.as_jax.settings import block, config as config
+from stretto.as_jax.types import Array as Array
 
 __all__: list[str]
 

@@ -83,15 +83,15 @@ class BCOO:
     __rmul__ = __mul__
 
 
-tree_util.register_pytree_node(
-    BCOO,
-    lambda x: ((x.data, x.indices), x.shape),
-    lambda shape, children: _unflattened(shape, children),
-)
-
-
 def _unflattened(shape: Any, children: Any) -> BCOO:
     made = object.__new__(BCOO)
     made.shape = shape
     made.data, made.indices = children
     return made
+
+
+tree_util.register_pytree_node(
+    BCOO,
+    lambda x: ((x.data, x.indices), x.shape),
+    _unflattened,
+)
