@@ -20,6 +20,8 @@ from stretto.random.key_arrays import KeyArray
 __all__ = [
     "checkpoint",
     "device_count",
+    "described",
+    "description",
     "device_get",
     "devices",
     "eval_shape",
@@ -155,7 +157,7 @@ def device_get(x: Any) -> Any:
     return trees.map_(lambda leaf: leaf if is_key(leaf) else stretto.device_get(leaf), x)
 
 
-def _described(leaf: Any) -> Any:
+def described(leaf: Any) -> Any:
     """Keys of which only shape and dtype are known, where that is what a leaf says."""
     if isinstance(leaf, ShapeDtypeStruct) and hasattr(leaf.dtype, "extended_kind"):
         implementation = leaf.dtype.implementation
@@ -164,7 +166,8 @@ def _described(leaf: Any) -> Any:
     return leaf
 
 
-def _description(leaf: Any) -> Any:
+def description(leaf: Any) -> Any:
+    """What is known of keys, of which only the words are described."""
     return ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_key(leaf) else leaf
 
 
@@ -173,7 +176,7 @@ def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
     A result may be a ``ShapeDtypeStruct`` already.
     """
-    args, kwargs = trees.map_(_described, (args, kwargs))
+    args, kwargs = trees.map_(described, (args, kwargs))
     known: list[ShapeDtypeStruct | None] = []
 
     def note(leaf: Any) -> Any:
@@ -183,4 +186,4 @@ def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
     out = stretto.eval_shape(lambda *xs, **ys: trees.map_(note, fun(*xs, **ys)), *args, **kwargs)
     given = iter(known)
-    return trees.map_(lambda leaf: next(given) or _description(leaf), out)
+    return trees.map_(lambda leaf: next(given) or description(leaf), out)

@@ -15,9 +15,14 @@ from stretto._engine.api.graph import record_call, shapes_of
 from stretto._engine.api.static import places_of
 from stretto._engine.core.config import over_axis
 from stretto._engine.core.errors import ProgramError
+from stretto._engine.core.functions import name_of
+from stretto.as_jax import trees
+from stretto.as_jax.calls import described, description
 from stretto.as_jax.jaxprs.form import ClosedJaxpr, Jaxpr, Literal
+from stretto.as_jax.jaxprs.keys import as_aval
 from stretto.as_jax.jaxprs.tables import arrays, control, named  # noqa: F401 (they fill the table)
 from stretto.as_jax.jaxprs.views import closed_over, eval_jaxpr
+from stretto.as_jax.types import is_key
 
 __all__ = [
     "check_jaxpr",
@@ -57,14 +62,35 @@ def make_jaxpr(
 
     @wraps(fun, "make_jaxpr")
     def made(*args: Any, **kwargs: Any) -> Any:
-        recorded = functools.partial(record_call, fun, args, kwargs, places)
+        args, kwargs = trees.map_(described, (args, kwargs))
+        results: list[Any] = []
+
+        def noting(*xs: Any, **ys: Any) -> Any:
+            out = fun(*xs, **ys)
+            results.extend(trees.leaves(out))
+            return out
+
+        noting.__name__ = name_of(fun)
+        recorded = functools.partial(record_call, noting, args, kwargs, places)
         for name, size in axes:
             recorded = functools.partial(over_axis, name, size, recorded)
         program, structure, captured = recorded()
         closed = closed_over(program, captured)
-        return (closed, shapes_of(program, structure)) if return_shape else closed
+        _, moving = places.separate(args, kwargs, "make_jaxpr")
+        _mark_keys(closed.jaxpr.invars, trees.leaves(moving))
+        _mark_keys(closed.jaxpr.outvars, results)
+        if return_shape:
+            return closed, trees.map_(description, shapes_of(program, structure))
+        return closed
 
     return made
+
+
+def _mark_keys(atoms: Sequence[Any], leaves: Sequence[Any]) -> None:
+    """Let the variables that stand for the words of keys say that they are keys."""
+    for atom, leaf in zip(atoms, leaves, strict=True):
+        if is_key(leaf):
+            atom.aval = as_aval(leaf)
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:

@@ -14,9 +14,9 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import Recorder, Traced, record
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.simplify import live
-from stretto.as_jax.avals import aval_of
+from stretto.as_jax.avals import get_aval
 from stretto.as_jax.jaxprs.form import Jaxpr
-from stretto.as_jax.jaxprs.primitive import type_of_aval
+from stretto.as_jax.jaxprs.keys import type_of_aval, unwrapped, wrapped
 from stretto.as_jax.jaxprs.views import closed_over, jaxpr_of, program_of
 
 __all__ = [
@@ -57,7 +57,7 @@ class PartialVal(NamedTuple):
 
     def get_aval(self) -> Any:
         """The abstract value."""
-        return aval_of(as_value(self.value).type) if self.is_known() else self.aval
+        return get_aval(self.value) if self.is_known() else self.aval
 
 
 class _UnknownRecorder(Recorder):
@@ -98,17 +98,20 @@ def trace_to_jaxpr_nounits(
     recorder = _UnknownRecorder([type_of_aval(p.aval) for p in known if not p.is_known()])
     recorder.begin(getattr(fun, "__name__", "a function"))
     inputs = iter(recorder.inputs)
-    args = [p.value if p.is_known() else Traced(recorder, next(inputs)) for p in known]
+    args = [
+        p.value if p.is_known() else wrapped(Traced(recorder, next(inputs)), p.aval) for p in known
+    ]
     call: Callable[..., Any] = getattr(fun, "call_wrapped", fun)
     outs = recorder.run(lambda: list(call(*args)))
     every = [instantiate] * len(outs) if isinstance(instantiate, bool) else list(instantiate)
     atoms, results = [], []
     for out, wanted in zip(outs, every, strict=True):
-        unknown = type(out) is Traced and out.interpreter is recorder
+        words = unwrapped(out)
+        unknown = type(words) is Traced and words.interpreter is recorder
         if unknown or wanted:
-            value = as_value(out, "trace_to_jaxpr_nounits", "a result")
+            value: Any = as_value(words, "trace_to_jaxpr_nounits", "a result")
             atoms.append(value.atom if unknown else recorder.lift(value))
-            results.append(PartialVal.unknown(aval_of(value.type)))
+            results.append(PartialVal.unknown(get_aval(out)))
         else:
             results.append(PartialVal.known(out))
     captured = list(recorder.captured.values())
@@ -127,7 +130,8 @@ def trace_to_jaxpr_dynamic(
     call: Callable[..., Any] = getattr(fun, "call_wrapped", fun)
 
     def flat(*values: Any) -> Any:
-        return [as_value(o, "trace_to_jaxpr_dynamic", "a result") for o in call(*values)], None
+        outs = call(*map(wrapped, values, in_avals))
+        return [as_value(unwrapped(o), "trace_to_jaxpr_dynamic", "a result") for o in outs], None
 
     program, _, captured = record(flat, list(map(type_of_aval, in_avals)))
     closed = closed_over(program, captured)

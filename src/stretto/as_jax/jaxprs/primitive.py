@@ -9,23 +9,17 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import as_value, state
-from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise
 from stretto.as_jax.avals import aval_of
+from stretto.as_jax.jaxprs.keys import type_of_aval, unwrapped
 
-__all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "named", "type_of_aval"]
+__all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "named"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def type_of_aval(aval: Any) -> ArrayType:
-    """The type for an abstract value."""
-    return array_type(aval.shape, np.dtype(aval.dtype), bool(aval.weak_type))
 
 
 class Primitive:
@@ -151,7 +145,7 @@ class KnownPrimitive(Primitive):
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation."""
-        values = [as_value(x, self.name, f"operand {i}") for i, x in enumerate(args)]
+        values = [as_value(unwrapped(x), self.name, f"operand {i}") for i, x in enumerate(args)]
         if self.order is not None:
             values = [values[i] for i in self.order]
         operation = self.build(params, tuple([v.type for v in values]))

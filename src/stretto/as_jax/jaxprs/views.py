@@ -32,7 +32,8 @@ from stretto.as_jax.jaxprs.form import (
     SourceInfo,
     Var,
 )
-from stretto.as_jax.jaxprs.primitive import KnownPrimitive, Primitive, known, type_of_aval
+from stretto.as_jax.jaxprs.keys import type_of_aval, unwrapped, wrapped
+from stretto.as_jax.jaxprs.primitive import KnownPrimitive, Primitive, known
 
 __all__ = [
     "SPELLINGS",
@@ -221,22 +222,28 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) 
             f"eval_jaxpr: the jaxpr takes {len(jaxpr.invars)} arguments and "
             f"{len(jaxpr.constvars)} constants, got {len(args)} and {len(consts)}"
         )
-    values = [*args, *consts]
-    if jaxpr.program is not None and all(map(_fits, values, [*jaxpr.invars, *jaxpr.constvars])):
-        return evaluate(jaxpr.program, values)
+    values = [unwrapped(x) for x in (*args, *consts)]
+    if jaxpr.program is not None and all(map(_fits, values, jaxpr.program.in_types)):
+        return _outputs(jaxpr, evaluate(jaxpr.program, values))
     known: dict[Any, Any] = dict(zip([*jaxpr.invars, *jaxpr.constvars], values, strict=True))
     for e in jaxpr.eqns:
         operands = [a.val if isinstance(a, Literal) else known[a] for a in e.invars]
         out = e.primitive.bind(*operands, **e.params)
         outs = out if e.primitive.multiple_results else [out]
         known.update(zip(e.outvars, outs, strict=True))
-    return [a.val if isinstance(a, Literal) else known[a] for a in jaxpr.outvars]
+    outs = [a.val if isinstance(a, Literal) else known[a] for a in jaxpr.outvars]
+    return _outputs(jaxpr, outs)
 
 
-def _fits(value: Any, v: Var) -> bool:
-    """Whether a value is already an array of the variable's type."""
+def _outputs(jaxpr: Jaxpr, outs: Sequence[Any]) -> list[Any]:
+    """The outputs, those that are keys as keys."""
+    return [wrapped(o, a.aval) for o, a in zip(outs, jaxpr.outvars, strict=True)]
+
+
+def _fits(value: Any, expected: ArrayType) -> bool:
+    """Whether a value is already an array of this type."""
     type = getattr(value, "type", None)
-    return type is not None and (type.shape, type.dtype) == (v.aval.shape, v.aval.dtype)
+    return type is not None and (type.shape, type.dtype) == (expected.shape, expected.dtype)
 
 
 def program_of(jaxpr: Jaxpr | ClosedJaxpr) -> core.Program:
@@ -257,7 +264,7 @@ def program_of(jaxpr: Jaxpr | ClosedJaxpr) -> core.Program:
 
 
 def _values(outs: Sequence[Any]) -> list[Any]:
-    return [as_value(x, "a jaxpr", "an output") for x in outs]
+    return [as_value(unwrapped(x), "a jaxpr", "an output") for x in outs]
 
 
 def meant(value: Any) -> Any:

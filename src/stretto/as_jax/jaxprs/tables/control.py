@@ -28,7 +28,8 @@ from stretto._engine.ops.collective.primitives import (
     PSumScatter,
 )
 from stretto.as_jax.avals import aval_of
-from stretto.as_jax.jaxprs.primitive import named, type_of_aval
+from stretto.as_jax.jaxprs.keys import type_of_aval
+from stretto.as_jax.jaxprs.primitive import named
 from stretto.as_jax.jaxprs.spelling import NONE, Entry, Field, Fixed, spell, spell_by_hand
 from stretto.as_jax.jaxprs.views import closed, eval_jaxpr, meant, opened
 from stretto.as_jax.linear_util import WrappedFun, wrap_init
