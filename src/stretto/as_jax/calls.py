@@ -186,4 +186,9 @@ def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
     out = stretto.eval_shape(lambda *xs, **ys: trees.map_(note, fun(*xs, **ys)), *args, **kwargs)
     given = iter(known)
-    return trees.map_(lambda leaf: next(given) or description(leaf), out)
+
+    def known_or_traced(leaf: Any) -> Any:
+        struct = next(given)
+        return description(leaf) if struct is None else struct
+
+    return trees.map_(known_or_traced, out)

@@ -27,6 +27,12 @@ def test_zeros():
     assert float(ad.add_tangents(snp.array(1.0), 2.0)) == float(ad.add_jaxvals(1.0, 2.0)) == 3.0
 
 
+def test_zeros_of_rules_of_functions():
+    zero = ad.SymbolicZero(VECTOR)
+    assert zero == st.custom_derivatives.SymbolicZero((2,), np.dtype("float32"))
+    assert isinstance(zero, ad.SymbolicZero) and not isinstance(3, ad.SymbolicZero)
+
+
 def test_undefined_primals():
     undefined = ad.as_operand(Linear(array_type((2,), np.dtype("float32"))))
     assert ad.is_undefined_primal(undefined) and undefined.aval == VECTOR

@@ -47,9 +47,7 @@ def test_unknown_keys():
         assert is_key(key)
         return [random.split(key)[0], x * 2]
 
-    jaxpr, outs, consts = trace_to_jaxpr_nounits(
-        f, [PartialVal.unknown(AVAL), PartialVal.known(3.0)]
-    )
+    jaxpr, outs, _ = trace_to_jaxpr_nounits(f, [PartialVal.unknown(AVAL), PartialVal.known(3.0)])
     assert outs[0].get_aval() == AVAL and outs[1].get_known() == 6.0
     assert len(jaxpr.invars) == 1
     assert trace_to_jaxpr_dynamic(lambda key: [random.key_data(key)], [AVAL])[0].eqns == []

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto import custom_derivatives
 from stretto._engine.core.interpreter import Linear, Value
 from stretto._engine.core.types import float0
 from stretto._engine.ops.arithmetic import add
@@ -20,11 +21,12 @@ from stretto._engine.transforms.jvp import Dual
 from stretto.as_jax.avals import ShapedArray, get_aval
 from stretto.as_jax.jaxprs.primitive import Primitive
 from stretto.as_jax.jaxprs.tables.named import primitive_of
-from stretto.custom_derivatives import SymbolicZero, zero_from_primal
+from stretto.custom_derivatives import zero_from_primal
 from stretto.tree_util import register_pytree_node
 
 __all__ = [
     "JVPTracer",
+    "SymbolicZero",
     "UndefinedPrimal",
     "Zero",
     "add_jaxvals",
@@ -54,6 +56,22 @@ Rules given for Stretto's own operations are kept here, and not used.
 
 JVPTracer = Dual
 add_jaxvals_p = primitive_of("add_jaxvals")
+
+
+class _OfAval(type):
+    def __call__(cls, aval: Any) -> Any:
+        return custom_derivatives.SymbolicZero(tuple(aval.shape), np.dtype(aval.dtype))
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, custom_derivatives.SymbolicZero)
+
+
+class SymbolicZero(metaclass=_OfAval):
+    """Stretto's zeros in rules of functions, made of an abstract value as JAX's are.
+
+    Args:
+        aval: the abstract value.
+    """
 
 
 class Zero:

@@ -1,5 +1,6 @@
 """``jax.custom_derivatives``."""
 
+from stretto.as_jax.jaxprs.ad import SymbolicZero as SymbolicZero
 from stretto.as_jax.jaxprs.tables.named import primitive_of
 from stretto.as_jax.naming import names_of
 

@@ -1,6 +1,7 @@
 """``jax._src.ad_util``, as far as libraries use it."""
 
 from stretto.as_jax.jaxprs.ad import (
+    SymbolicZero,
     Zero,
     add_jaxvals,
     add_jaxvals_p,
@@ -10,7 +11,6 @@ from stretto.as_jax.jaxprs.ad import (
     instantiate_zeros as instantiate,
 )
 from stretto.as_jax.jaxprs.tables.named import primitive_of
-from stretto.custom_derivatives import SymbolicZero
 
 __all__ = [
     "SymbolicZero",
