@@ -5,7 +5,6 @@ import pytest
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
 from stretto.as_jax.avals import ShapedArray
-from stretto.as_jax.jaxprs import own  # noqa: F401 (which applies primitives)
 from stretto.as_jax.jaxprs.primitive import KnownPrimitive, Primitive, known, named
 from stretto.as_jax.jaxprs.tables.named import primitive_of
 

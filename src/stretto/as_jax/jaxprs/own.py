@@ -13,9 +13,9 @@ from stretto._engine.control.user_primitive import primitive as operation
 from stretto._engine.core.interpreter import as_value, state
 from stretto.as_jax.avals import aval_of
 from stretto.as_jax.jaxprs import ad, batching, mlir
-from stretto.as_jax.jaxprs.primitive import Primitive, _Applied
+from stretto.as_jax.jaxprs.primitive import Primitive
 
-__all__ = ["operation_of"]
+__all__ = ["apply", "operation_of"]
 
 
 class _OfLibrary(operation[..., Any]):
@@ -91,9 +91,7 @@ def _avals(p: Primitive, types: Sequence[Any], params: dict[str, Any]) -> tuple[
     return list(out) if p.multiple_results else [out], effects
 
 
-def _apply(p: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def apply(p: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The results of a primitive: one, or a tuple of them."""
     values = [as_value(x, p.name, f"operand {i}") for i, x in enumerate(args)]
     return operation_of(p)(*values, **params)
-
-
-_Applied.apply = staticmethod(_apply)

@@ -6,11 +6,12 @@ Next, read ``spelling``; ``own`` is about those that libraries make.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise
@@ -20,6 +21,8 @@ from stretto.as_jax.jaxprs.keys import type_of_aval, unwrapped
 __all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "named"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_own = LazyModule("stretto.as_jax.jaxprs.own")  # which has primitives as operations here
 
 
 class Primitive:
@@ -50,7 +53,7 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply it: one result, or a list of them if ``multiple_results``."""
-        outs = applied(self, args, params)
+        outs = _own.apply(self, args, params)
         return list(outs) if self.multiple_results else outs
 
     def bind_with_trace(self, trace: Any, args: Any, *more: Any) -> Any:
@@ -98,17 +101,6 @@ class Primitive:
     def has_abstract_eval(self) -> bool:
         """Whether there is a rule for abstract values."""
         return self._abstract_eval is not None
-
-
-class _Applied:
-    """How ``own`` applies primitives; it sets this, since it needs this module."""
-
-    apply: Callable[[Primitive, Sequence[Any], dict[str, Any]], Any]
-
-
-def applied(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The results of a library's primitive."""
-    return _Applied.apply(primitive, args, params)
 
 
 class CallPrimitive(Primitive):

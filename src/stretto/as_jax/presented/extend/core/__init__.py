@@ -26,7 +26,6 @@ from stretto.as_jax.jaxprs.form import (
     new_jaxpr_eqn,
 )
 from stretto.as_jax.jaxprs.making import check_jaxpr, jaxpr_as_fun, jaxprs_in_params, subjaxprs
-from stretto.as_jax.jaxprs.own import operation_of  # noqa: F401 (which applies primitives)
 from stretto.as_jax.jaxprs.primitive import CallPrimitive, Primitive
 from stretto.as_jax.jaxprs.traces import TraceTag, set_current_trace, take_current_trace
 from stretto.as_jax.presented.core import (
