@@ -9,6 +9,7 @@ VENV ?= .venv
 BENCH_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
 BENCH_VENV ?= .venv-bench
 TORCH_VENV ?= .venv-torch
+ECOSYSTEM_VENV ?= .venv-ecosystem
 WORKERS ?= auto
 ARGS ?=
 
@@ -18,6 +19,7 @@ MADE := $(VENV)/.made-with-$(notdir $(PYTHON))
 INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(BENCH_VENV)/.installed
 TORCH_INSTALLED := $(TORCH_VENV)/.installed
+ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
 	tests/test_examples.py docs/pytorch.md
 LINTED := $(wildcard src tests benchmarks examples docs)
@@ -29,7 +31,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples ecosystem accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -52,6 +54,7 @@ help:
 	@echo "make torch-tests  the tests that need PyTorch, which make test leaves out"
 	@echo "make torch-models  whole PyTorch models, imported and trained, beside PyTorch"
 	@echo "make torch-samples  PyTorch's own samples of each operation, beside PyTorch"
+	@echo "make ecosystem  the tests of libraries written for JAX, on Stretto"
 	@echo "make accuracy  hold functions to NumPy's and Boost's tables, and write docs/accuracy.md"
 	@echo "make clean  remove the environments and everything generated"
 
@@ -125,11 +128,14 @@ torch-models: $(TORCH_INSTALLED)
 torch-samples: $(TORCH_INSTALLED)
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_samples $(ARGS)
 
+ecosystem: $(ECOSYSTEM_INSTALLED)
+	$(ECOSYSTEM_VENV)/bin/python -m benchmarks.ecosystem $(ARGS)
+
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) build dist src/stretto.egg-info src/stretto/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(ECOSYSTEM_VENV) .ecosystem build dist src/stretto.egg-info src/stretto/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -149,4 +155,10 @@ $(BENCH_INSTALLED): pyproject.toml
 $(TORCH_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
 	$(call make_venv,$(BENCH_PYTHON),$(TORCH_VENV))
 	$(TORCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group torch-models --editable '.[test]'
+	@touch $@
+
+$(ECOSYSTEM_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+	$(call make_venv,$(BENCH_PYTHON),$(ECOSYSTEM_VENV))
+	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[test]' setuptools
+	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
 	@touch $@

@@ -227,3 +227,10 @@ def test_texts_that_name_no_dtype_are_refused(text):
     ):
         with pytest.raises(TypeError, match=r"dtype|data type"):
             use()
+
+
+def test_names_are_classes():
+    assert (
+        isinstance(snp.float32, type) and pickle.loads(pickle.dumps(snp.bfloat16)) is snp.bfloat16
+    )
+    assert isinstance(np.float32(1), snp.float32) and not isinstance(np.float64(1), snp.float32)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, type_of
-from stretto._engine.core.shardings import SingleDeviceSharding
+from stretto._engine.core.mesh import Mesh, PartitionSpec
+from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.core.types import ArrayType, canonical_dtype, float0, is_inexact, short_name
 from stretto._engine.runtime.array import SHARDED
 from stretto._engine.runtime.device import default_device
@@ -82,8 +83,8 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> Any:
-        """Where it is; the default device, where nothing is known."""
-        return self._sharding or SingleDeviceSharding(default_device())
+        """Where it is; over a mesh without axes, where nothing is known."""
+        return self._sharding or _anywhere()
 
     @property
     def ndim(self) -> int:
@@ -141,6 +142,11 @@ class ShapedArray(AbstractValue):
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short()}{weak})"
+
+
+@functools.cache
+def _anywhere() -> NamedSharding:
+    return NamedSharding(Mesh(np.array(default_device()), ()), PartitionSpec())
 
 
 def canonical(dtype: Any) -> np.dtype:

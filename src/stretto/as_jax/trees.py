@@ -212,7 +212,8 @@ def _up_to(definition: PyTreeDef, tree: Any, other: Any, number: int) -> list[An
     try:
         return definition.spec.flatten_up_to(other)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"trees 0 and {number} differ in structure: {error}") from error
+        text = str(error).replace("dictionary key mismatch", "Dict key mismatch", 1)
+        raise ValueError(f"trees 0 and {number} differ in structure: {text}") from error
 
 
 def flatten_with_path(

@@ -157,11 +157,13 @@ def tree_broadcast(
     return definition.unflatten(filled)
 
 
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: Any) -> Any:
+def tree_transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
     """Turn a tree of trees inside out."""
-    flat, definition = flatten(tree)
+    flat, definition = flatten(pytree_to_transpose)
     if inner_treedef is None:
-        inner_treedef = structure(outer_treedef.flatten_up_to(tree)[0])
+        inner_treedef = structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     if definition != outer_treedef.compose(inner_treedef):
         raise TypeError(
             f"tree_transpose: expected the structure {outer_treedef.compose(inner_treedef)}, "
