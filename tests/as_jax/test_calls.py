@@ -16,6 +16,13 @@ def test_shapes_of_keys():
     assert (again.shape, again.dtype) == ((3,), made[0].dtype)
 
 
+def test_results_that_are_shapes_already():
+    scalar = st.ShapeDtypeStruct((), "float32")
+    out = calls.eval_shape(lambda x: {"known": scalar, "traced": x + 1}, 2)
+    assert out["known"] is scalar
+    assert out["traced"].dtype == "int32"
+
+
 def test_decorators_with_options():
     assert calls.jit(static_argnums=1)(lambda x, n: x * n)(2.0, 3) == 6
     assert calls.jit(lambda x: x + 1, backend="cpu")(1.0) == 2

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.api.stages import Lowered
-from stretto._engine.core.interpreter import Tracer, Value
+from stretto._engine.core.interpreter import Interpreter, Tracer, Value
 from stretto.as_jax.avals import ShapedArray, get_aval
+from stretto.custom_derivatives import SymbolicZero
 from stretto.random.key_arrays import KeyArray
 
 __all__ = ["attach"]
@@ -62,6 +63,8 @@ def attach() -> None:
     """Attach them."""
     Value.aval = property(_aval)  # type: ignore[attr-defined]
     Tracer._trace = property(_trace)  # type: ignore[attr-defined]
+    SymbolicZero.aval = property(_aval)  # type: ignore[attr-defined]
+    Interpreter.main = property(lambda self: self)  # type: ignore[attr-defined]
     KeyArray.aval = property(_aval)  # type: ignore[attr-defined]
     Lowered.compiler_ir = _compiler_ir  # type: ignore[attr-defined]
     KeyArray.weak_type = False  # type: ignore[attr-defined]

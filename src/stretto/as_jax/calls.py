@@ -20,6 +20,8 @@ from stretto.random.key_arrays import KeyArray
 __all__ = [
     "checkpoint",
     "device_count",
+    "described",
+    "description",
     "device_get",
     "devices",
     "eval_shape",
@@ -155,7 +157,7 @@ def device_get(x: Any) -> Any:
     return trees.map_(lambda leaf: leaf if is_key(leaf) else stretto.device_get(leaf), x)
 
 
-def _described(leaf: Any) -> Any:
+def described(leaf: Any) -> Any:
     """Keys of which only shape and dtype are known, where that is what a leaf says."""
     if isinstance(leaf, ShapeDtypeStruct) and hasattr(leaf.dtype, "extended_kind"):
         implementation = leaf.dtype.implementation
@@ -164,11 +166,29 @@ def _described(leaf: Any) -> Any:
     return leaf
 
 
-def _description(leaf: Any) -> Any:
+def description(leaf: Any) -> Any:
+    """What is known of keys, of which only the words are described."""
     return ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_key(leaf) else leaf
 
 
 def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of the results, those of typed keys among them."""
-    args, kwargs = trees.map_(_described, (args, kwargs))
-    return trees.map_(_description, stretto.eval_shape(fun, *args, **kwargs))
+    """The shapes and dtypes of the results, those of typed keys among them.
+
+    A result may be a ``ShapeDtypeStruct`` already.
+    """
+    args, kwargs = trees.map_(described, (args, kwargs))
+    known: list[ShapeDtypeStruct | None] = []
+
+    def note(leaf: Any) -> Any:
+        is_known = isinstance(leaf, ShapeDtypeStruct)
+        known.append(leaf if is_known else None)
+        return 0 if is_known else leaf
+
+    out = stretto.eval_shape(lambda *xs, **ys: trees.map_(note, fun(*xs, **ys)), *args, **kwargs)
+    given = iter(known)
+
+    def known_or_traced(leaf: Any) -> Any:
+        struct = next(given)
+        return description(leaf) if struct is None else struct
+
+    return trees.map_(known_or_traced, out)

@@ -16,7 +16,7 @@ import numpy as np
 
 from stretto import lax
 from stretto import numpy as snp
-from stretto._engine.api.graph import _record_call
+from stretto._engine.api.graph import record_call
 from stretto._engine.control.callback import DebugCallback, debug_callback
 from stretto._engine.control.cond import Cond
 from stretto._engine.control.scan import Scan
@@ -404,7 +404,7 @@ def checkify(
 
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
-        program, structure, captured = _record_call(f, args, kwargs)
+        program, structure, captured = record_call(f, args, kwargs)
         run = _Run(frozenset(errors))
         run.collect(program)
         values = [snp.asarray(x) for x in tree.leaves((args, kwargs))]

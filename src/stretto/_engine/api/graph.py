@@ -45,6 +45,8 @@ __all__ = [
     "eval_shape",
     "make_graph",
     "make_jaxpr",
+    "record_call",
+    "shapes_of",
     "struct_of",
     "typeof",
     "types_of",
@@ -159,9 +161,10 @@ def types_of(
     )
 
 
-def _record_call(
+def record_call(
     fun: Callable[..., Any], args: Any, kwargs: Any, places: Places = NONE
 ) -> tuple[Program, Any, Any]:
+    """The program of ``fun`` for arguments like these, its result's structure, captured values."""
     caller = name_of(fun)
     static, (positional, named) = places.separate(args, kwargs, caller)
     leaves, structure = tree.flatten((positional, named))
@@ -261,13 +264,13 @@ def make_graph(
 
     @wraps(fun, caller)
     def graph(*args: Any, **kwargs: Any) -> Any:
-        recorded = functools.partial(_record_call, fun, args, kwargs, places)
+        recorded = functools.partial(record_call, fun, args, kwargs, places)
         for name, size in axes:
             recorded = functools.partial(over_axis, name, size, recorded)
         program, structure, _ = recorded()
         if simplified:
             program = _simplified(live(program))
-        return (program, _shapes(program, structure)) if return_shape else program
+        return (program, shapes_of(program, structure)) if return_shape else program
 
     return graph
 
@@ -275,7 +278,7 @@ def make_graph(
 make_jaxpr = make_graph
 
 
-def _shapes(program: Program, structure: Any) -> Any:
+def shapes_of(program: Program, structure: Any) -> Any:
     """The types of the results, as a tree."""
     return tree.unflatten(structure, [struct_of(t) for t in program.out_types])
 
@@ -300,8 +303,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     with boundary:
-        program, structure, _ = _record_call(fun, args, kwargs)
-    return _shapes(program, structure)
+        program, structure, _ = record_call(fun, args, kwargs)
+    return shapes_of(program, structure)
 
 
 def typeof(x: ArrayLike) -> ArrayType:

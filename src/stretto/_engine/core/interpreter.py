@@ -246,6 +246,12 @@ class Linear:
     """Stands for an argument in which the operation is linear, in transpose rules.
 
     Such an argument has a type but no value: the rule is to compute its cotangent.
+
+    Args:
+        type: its type.
+
+    >>> Linear(array_type((3,), np.dtype("float32"))).shape
+    (3,)
     """
 
     __slots__ = ("type",)

@@ -25,6 +25,7 @@ from stretto.as_jax.calls import (
     pure_callback as pure_callback,
     remat as remat,
 )
+from stretto.as_jax.jaxprs.making import make_jaxpr as make_jaxpr
 from stretto.as_jax.naming import names_of
 from stretto.as_jax.refused import RefusedName
 from stretto.as_jax.settings import block, config as config

@@ -1,6 +1,6 @@
 """``jax.core``: types of values while tracing, and which trace is going on.
 
-Programs as jaxprs are in ``as_jax/jaxprs``.
+Jaxprs are those of ``as_jax/jaxprs``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,22 @@ from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.types import kind_of
 from stretto.as_jax.avals import AbstractToken, AbstractValue, ShapedArray, get_aval
+from stretto.as_jax.jaxprs.form import Atom, DropVar
+from stretto.as_jax.jaxprs.making import eval_jaxpr
+from stretto.as_jax.jaxprs.traces import Trace
 from stretto.as_jax.types import Tracer, is_key
 
 __all__ = [
     "AbstractToken",
     "AbstractValue",
+    "Atom",
+    "DropVar",
     "ShapedArray",
+    "Trace",
     "Tracer",
     "concrete_or_error",
+    "eval_jaxpr",
+    "find_top_trace",
     "get_aval",
     "get_opaque_trace_state",
     "is_concrete",
@@ -62,6 +70,12 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     """Which trace is going on, to be compared by ``==``."""
     del convention
     return OpaqueTraceState()
+
+
+def find_top_trace(xs: Any) -> Any:
+    """The transformation that is going on."""
+    del xs
+    return state.interpreter
 
 
 def trace_state_clean() -> bool:
