@@ -1,6 +1,7 @@
 """Registered classes: dataclasses as nodes, and what their fields must be."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import optree
@@ -68,3 +69,12 @@ def test_another_namespace_has_the_same_nodes_but_for_some():
     leaves = [Dense(1, 2), Pair(3, Pair(4, 5))]
     assert optree.tree_leaves(leaves, namespace="test of view") == [leaves[0], 3, 4, 5]
     assert tree.leaves(leaves) == [1, 2, 3, 4, 5]
+
+
+def test_a_named_tuple_may_be_another_kind_of_node():
+    class Point(NamedTuple):
+        x: object
+        y: object
+
+    tree.register_pytree_node(Point, lambda p: ((p.x,), p.y), lambda y, xs: Point(xs[0], y))
+    assert tree.leaves(Point(1, 2)) == [1]

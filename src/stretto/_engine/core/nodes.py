@@ -6,6 +6,7 @@ Layer 1 (core). Next, read ``tree``.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -72,9 +73,12 @@ def _register(
 def _tell(node: _Node, namespace: str) -> None:
     cls, to_children, from_children, entry = node
     if cls not in _views[namespace]:
-        optree.register_pytree_node(
-            cls, to_children, from_children, path_entry_type=entry, namespace=namespace
-        )
+        with warnings.catch_warnings():
+            # That a named tuple is a node already: whoever registers one wants it otherwise.
+            warnings.filterwarnings("ignore", "PyTree type", UserWarning)
+            optree.register_pytree_node(
+                cls, to_children, from_children, path_entry_type=entry, namespace=namespace
+            )
 
 
 def register_pytree_node(
