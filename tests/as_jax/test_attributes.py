@@ -17,3 +17,13 @@ def test_aval_and_trace():
         print(key.is_deleted())
         """
     ) == ["float32[2] key<fry>[] True True", "float32[2] key<fry>[] False True", "True"]
+
+
+def test_lowered_functions():
+    assert prints(
+        """
+        lowered = jax.jit(lambda x: x @ x).lower(jnp.ones((2, 2)))
+        text = lowered.compiler_ir(dialect="hlo").as_hlo_text()
+        print("dot(" in text, "metadata" in text, "dot_general" in str(lowered.compiler_ir()))
+        """
+    ) == ["True False True"]

@@ -5,6 +5,7 @@ Attached by ``finder.install``, so that Stretto by itself has none of them. Next
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from stretto._engine.api.stages import Lowered
@@ -48,10 +49,11 @@ class _Module:
         self._text = text
 
     def as_hlo_text(self) -> str:
-        """The text."""
-        return self._text
+        """The text, without the places in the source."""
+        return re.sub(r", metadata=\{[^}]*\}", "", self._text)
 
-    __str__ = as_hlo_text
+    def __str__(self) -> str:
+        return self._text
 
 
 def _compiler_ir(self: Any, dialect: str | None = None) -> _Module:
