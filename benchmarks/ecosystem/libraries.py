@@ -45,7 +45,7 @@ LIBRARIES = (
             "chex/_src/asserts_chexify_test.py::AssertsChexifyTest::test_uninspected_checks",
         ),
     ),
-    Library("dm-haiku", "0.0.17", ("haiku",)),
+    Library("dm-haiku", "0.0.17", ("haiku",), options=("--ignore=haiku/_src/integration",)),
     Library("blackjax", "1.7.1", ("tests",)),
     Library("numpyro", "0.22.0", ("test",)),
     Library("flax", "0.12.8", ("tests/core", "tests/linen")),
