@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stretto._engine.api.stages import Lowered
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value
 from stretto.as_jax.avals import ShapedArray, get_aval
 from stretto.custom_derivatives import SymbolicZero
@@ -40,6 +41,24 @@ def _call_on_words(name: str) -> Any:
     return call
 
 
+class _Module:
+    """A lowered function, as ``compiler_ir`` gives it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def as_hlo_text(self) -> str:
+        """The text."""
+        return self._text
+
+    __str__ = as_hlo_text
+
+
+def _compiler_ir(self: Any, dialect: str | None = None) -> _Module:
+    """The module of a lowered function, which prints itself."""
+    return _Module(self.as_text(dialect))
+
+
 def attach() -> None:
     """Attach them."""
     Value.aval = property(_aval)  # type: ignore[attr-defined]
@@ -47,6 +66,7 @@ def attach() -> None:
     SymbolicZero.aval = property(_aval)  # type: ignore[attr-defined]
     Interpreter.main = property(lambda self: self)  # type: ignore[attr-defined]
     KeyArray.aval = property(_aval)  # type: ignore[attr-defined]
+    Lowered.compiler_ir = _compiler_ir  # type: ignore[attr-defined]
     KeyArray.weak_type = False  # type: ignore[attr-defined]
     for name in ("sharding", "device", "committed", "is_fully_addressable", "is_fully_replicated"):
         setattr(KeyArray, name, _of_words(name))
