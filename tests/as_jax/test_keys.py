@@ -72,3 +72,10 @@ def test_arrays_go_by_as_ever():
     assert TAKING_KEYS["where"](x > 2, x, 0).tolist() == [0, 0, 0, 3, 4, 5]
     assert TAKING_KEYS["where"](x > 2)[0].tolist() == [3, 4, 5]
     assert TAKING_KEYS["tile"](x[:2], 2).tolist() == [0, 1, 0, 1]
+
+
+def test_dtypes_of_keys():
+    result_type = TAKING_KEYS["result_type"]
+    key = st.random.key(0)
+    assert result_type(key) == result_type(key.dtype, key) == key.dtype
+    assert result_type(snp.ones(2), 1) == np.float32

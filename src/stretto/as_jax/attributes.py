@@ -10,6 +10,7 @@ from typing import Any
 
 from stretto._engine.api.stages import Lowered
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value
+from stretto._engine.core.shardings import NamedSharding
 from stretto.as_jax.avals import ShapedArray, get_aval
 from stretto.custom_derivatives import SymbolicZero
 from stretto.random.key_arrays import KeyArray
@@ -61,10 +62,16 @@ def _compiler_ir(self: Any, dialect: str | None = None) -> _Module:
     return _Module(self.as_text(dialect))
 
 
+def _changed(self: NamedSharding, mesh: Any = None, spec: Any = None) -> NamedSharding:
+    """A copy over another mesh, or with another spec."""
+    return NamedSharding(mesh or self.mesh, self.spec if spec is None else spec)
+
+
 def attach() -> None:
     """Attach them."""
     Value.aval = property(_aval)  # type: ignore[attr-defined]
     Tracer._trace = property(_trace)  # type: ignore[attr-defined]
+    NamedSharding.update = _changed  # type: ignore[attr-defined]
     SymbolicZero.aval = property(_aval)  # type: ignore[attr-defined]
     Interpreter.main = property(lambda self: self)  # type: ignore[attr-defined]
     KeyArray.aval = property(_aval)  # type: ignore[attr-defined]

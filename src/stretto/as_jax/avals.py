@@ -84,7 +84,7 @@ class ShapedArray(AbstractValue):
     @property
     def sharding(self) -> Any:
         """Where it is; over a mesh without axes, where nothing is known."""
-        return self._sharding or _anywhere()
+        return self._sharding or _anywhere(len(self.shape))
 
     @property
     def ndim(self) -> int:
@@ -145,8 +145,8 @@ class ShapedArray(AbstractValue):
 
 
 @functools.cache
-def _anywhere() -> NamedSharding:
-    return NamedSharding(Mesh(np.array(default_device()), ()), PartitionSpec())
+def _anywhere(ndim: int) -> NamedSharding:
+    return NamedSharding(Mesh(np.array(default_device()), ()), PartitionSpec(*[None] * ndim))
 
 
 def canonical(dtype: Any) -> np.dtype:

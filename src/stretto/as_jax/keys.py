@@ -161,6 +161,14 @@ def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
     return a.take(indices, axis, **options) if is_key(a) else snp.take(a, indices, axis, **options)
 
 
+def _result_type(*args: Any) -> Any:
+    if args and all(is_key(x) or hasattr(x, "extended_kind") for x in args):
+        found = {getattr(x, "dtype", x) for x in args}
+        if len(found) == 1:
+            return found.pop()
+    return snp.result_type(*args)
+
+
 TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "array": _asarray(snp.array),
     "array_equal": _array_equal,
@@ -176,6 +184,7 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "ravel": _ravel,
     "repeat": with_keys(snp.repeat),
     "reshape": with_keys(snp.reshape),
+    "result_type": _result_type,
     "roll": with_keys(snp.roll),
     "shape": _measure(snp.shape, "shape"),
     "size": _measure(snp.size, "size"),

@@ -8,7 +8,7 @@ from stretto._engine.core.program import Equation
 from stretto._engine.ops.layout import Reshape
 from stretto.as_jax.jaxprs import spelling
 from stretto.as_jax.jaxprs.primitive import named
-from stretto.as_jax.jaxprs.spelling import NONE, Field, Fixed, spell, spell_by_hand
+from stretto.as_jax.jaxprs.spelling import NONE, Field, Fixed, spell, spell_as_it_is, spell_by_hand
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +35,9 @@ def test_by_hand():
     spell_by_hand(Reshape, "flat", lambda p, e: {"n": p.shape[0]}, build)
     assert params_of(Reshape, Reshape((2,))) == {"n": 2}
     assert named("flat").bind(1.0, n=1).shape == (1,)
+
+
+def test_as_it_is():
+    spell_as_it_is(Reshape)
+    assert params_of(Reshape, Reshape((2,))) == {"shape": (2,)}
+    assert named("reshape").bind(1.0, shape=(1, 1)).shape == (1, 1)

@@ -245,7 +245,8 @@ def rule_of(table: dict[Primitive, Any], p: Primitive, what: str, home: str) -> 
 
 def as_tangent(t: Any) -> Any:
     """A tangent or cotangent as rules get it."""
-    return Zero(ShapedArray(t.shape, t.dtype)) if isinstance(t, SymbolicZero) else t
+    is_zero = isinstance(t, custom_derivatives.SymbolicZero)
+    return Zero(ShapedArray(t.shape, t.dtype)) if is_zero else t
 
 
 def from_tangent(t: Any, like: Any) -> Any:

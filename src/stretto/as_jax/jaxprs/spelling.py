@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core.program import Equation
 from stretto.as_jax.jaxprs.primitive import KnownPrimitive, known
-from stretto.as_jax.jaxprs.views import SPELLINGS, Spelling, meant, shown
+from stretto.as_jax.jaxprs.views import SPELLINGS, Spelling, generic, meant, shown
 
-__all__ = ["NONE", "Entry", "Field", "Fixed", "spell", "spell_by_hand"]
+__all__ = ["NONE", "Entry", "Field", "Fixed", "spell", "spell_as_it_is", "spell_by_hand"]
 
 
 def _same(x: Any) -> Any:
@@ -64,6 +64,11 @@ def spell(
     called = name or cls.name
     own = known(called, lambda: KnownPrimitive(called, build, cls.multiple, order))
     SPELLINGS[cls] = Spelling(own, params)
+
+
+def spell_as_it_is(*classes: Any) -> None:
+    """Show operations that JAX has by the same name with their own parameters."""
+    SPELLINGS.update({cls: generic(cls) for cls in classes})
 
 
 def spell_by_hand(

@@ -41,6 +41,7 @@ __all__ = [
     "closed",
     "closed_over",
     "eval_jaxpr",
+    "generic",
     "jaxpr_of",
     "meant",
     "opened",
@@ -168,11 +169,11 @@ def _spelling(operation: Any) -> Spelling:
         return _of_user(operation)
     found = SPELLINGS.get(type(operation))
     if found is None:
-        found = SPELLINGS[type(operation)] = _generic(type(operation))
+        found = SPELLINGS[type(operation)] = generic(type(operation))
     return found
 
 
-def _generic(cls: Any) -> Spelling:
+def generic(cls: Any) -> Spelling:
     """An operation under its own name, with its own parameters."""
 
     def params(operation: Any, equation: core.Equation) -> dict[str, Any]:

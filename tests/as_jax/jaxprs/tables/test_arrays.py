@@ -87,6 +87,7 @@ OWN = {"eig", "hessenberg", "householder_product", "lu", "schur", "svd", "threef
     "reduce_window",
     "custom_linear_solve",
     "tridiagonal_solve",
+    "sharding_constraint",
 }
 """Those of JAX's names with Stretto's own parameters."""
 

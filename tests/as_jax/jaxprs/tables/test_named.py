@@ -3,8 +3,10 @@
 import pytest
 
 import stretto.numpy as snp
+from stretto._engine.core.primitive import PRIMITIVES
 from stretto.as_jax.jaxprs.making import make_jaxpr
 from stretto.as_jax.jaxprs.tables.named import NAMES, primitive_of
+from stretto.as_jax.jaxprs.views import SPELLINGS
 
 
 def test_every_name_is_a_primitive():
@@ -24,6 +26,13 @@ def test_what_they_are_called(name, called):
 def test_they_are_those_of_equations():
     (e,) = make_jaxpr(snp.sin)(1.0).eqns
     assert e.primitive is primitive_of("sin")
+
+
+def test_no_operation_that_there_is_counts_as_absent():
+    others = {p.name for p in PRIMITIVES if p not in SPELLINGS}
+    spelled = {spelling.primitive for spelling in SPELLINGS.values()}
+    absent = [name for name in NAMES if primitive_of(name) not in spelled]
+    assert not sorted(others.intersection(absent))
 
 
 def test_those_without_a_counterpart():

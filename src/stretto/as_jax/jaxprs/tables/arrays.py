@@ -16,15 +16,29 @@ from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.complex_parts import Conj
 from stretto._engine.ops.index.geometry import GatherScatterMode
 from stretto._engine.ops.linalg.cholesky import Cholesky
+from stretto._engine.ops.linalg.eig import Eig
 from stretto._engine.ops.linalg.eigh import Eigh
-from stretto._engine.ops.linalg.qr import Qr
+from stretto._engine.ops.linalg.lu import Lu
+from stretto._engine.ops.linalg.qr import HouseholderProduct, Qr
+from stretto._engine.ops.linalg.schur import Hessenberg, Schur
+from stretto._engine.ops.linalg.svd import Svd
 from stretto._engine.ops.linalg.triangular import TriangularSolve
+from stretto._engine.ops.linalg.tridiagonal import TridiagonalSolve
 from stretto._engine.ops.name import Name
-from stretto._engine.ops.random.bits import RandomBits
+from stretto._engine.ops.random.bits import RandomBits, Threefry2x32
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
 from stretto._engine.ops.rounding import Round, RoundAway
+from stretto._engine.ops.sharding_constraint import ShardingConstraint
 from stretto.as_jax.jaxprs.primitive import KnownPrimitive, known
-from stretto.as_jax.jaxprs.spelling import NONE, Entry, Field, Fixed, spell, spell_by_hand
+from stretto.as_jax.jaxprs.spelling import (
+    NONE,
+    Entry,
+    Field,
+    Fixed,
+    spell,
+    spell_as_it_is,
+    spell_by_hand,
+)
 from stretto.lax import primitives
 from stretto.lax.elementary import RoundingMethod
 
@@ -147,6 +161,19 @@ _spell_all()
 spell(Select, "select_n", {}, order=(0, 2, 1))
 spell(Cholesky, "cholesky", {})
 spell(Name, "name", {"name": "label"})
+spell_as_it_is(
+    Eig,
+    Hessenberg,
+    HouseholderProduct,
+    Lu,
+    Schur,
+    ShardingConstraint,
+    Svd,
+    Threefry2x32,
+    TridiagonalSolve,
+    primitives.select_and_gather_add_p,
+    primitives.select_and_scatter_add_p,
+)
 spell(RandomBits, "random_bits", {"bit_width": "width", "shape": "shape", "layout": "layout"})
 spell(
     Eigh,

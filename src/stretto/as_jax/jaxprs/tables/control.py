@@ -18,6 +18,7 @@ from stretto._engine.control.linear_solve import CustomLinearSolve
 from stretto._engine.control.reduce import Reduce
 from stretto._engine.control.scan import Scan
 from stretto._engine.control.while_loop import While
+from stretto._engine.control.window import ReduceWindow
 from stretto._engine.core.config import settings
 from stretto._engine.ops.collective.primitives import (
     AllGather,
@@ -30,7 +31,15 @@ from stretto._engine.ops.collective.primitives import (
 from stretto.as_jax.avals import aval_of
 from stretto.as_jax.jaxprs.keys import type_of_aval
 from stretto.as_jax.jaxprs.primitive import named
-from stretto.as_jax.jaxprs.spelling import NONE, Entry, Field, Fixed, spell, spell_by_hand
+from stretto.as_jax.jaxprs.spelling import (
+    NONE,
+    Entry,
+    Field,
+    Fixed,
+    spell,
+    spell_as_it_is,
+    spell_by_hand,
+)
 from stretto.as_jax.jaxprs.views import closed, eval_jaxpr, meant, opened
 from stretto.as_jax.linear_util import WrappedFun, wrap_init
 
@@ -80,6 +89,7 @@ spell(
     "reduce",
     {"jaxpr": "computation", "dimensions": "axes", "computation": NONE},
 )
+spell_as_it_is(ReduceWindow)
 spell(
     CustomLinearSolve,
     "custom_linear_solve",
