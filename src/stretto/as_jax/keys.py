@@ -157,6 +157,16 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return snp.array_equal(a1, a2, equal_nan)
 
 
+def _isclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    return a == b if is_key(a) and is_key(b) else snp.isclose(a, b, *args, **kwargs)
+
+
+def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_key(a) and is_key(b):
+        return (a == b).all()
+    return snp.allclose(a, b, *args, **kwargs)
+
+
 def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
     return a.take(indices, axis, **options) if is_key(a) else snp.take(a, indices, axis, **options)
 
@@ -170,6 +180,7 @@ def _result_type(*args: Any) -> Any:
 
 
 TAKING_KEYS: dict[str, Callable[..., Any]] = {
+    "allclose": _allclose,
     "array": _asarray(snp.array),
     "array_equal": _array_equal,
     "asarray": _asarray(snp.asarray),
@@ -179,6 +190,7 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "empty_like": _like(snp.empty_like),
     "expand_dims": _expand_dims,
     "flip": with_keys(snp.flip),
+    "isclose": _isclose,
     "moveaxis": with_keys(snp.moveaxis),
     "ndim": _measure(snp.ndim, "ndim"),
     "ravel": _ravel,
