@@ -63,6 +63,7 @@ def test_axes_and_measures():
     assert [part.shape for part in TAKING_KEYS["split"](KEYS, 3)] == [(2,)] * 3
     measures = [TAKING_KEYS[name](square) for name in ("shape", "ndim", "size")]
     assert measures == [(2, 3), 2, 6]
+    assert TAKING_KEYS["astype"](KEYS, KEYS.dtype) is KEYS
     assert TAKING_KEYS["allclose"](KEYS, KEYS) and TAKING_KEYS["isclose"](KEYS, KEYS).shape == (6,)
     assert TAKING_KEYS["array_equal"](KEYS, KEYS) and not TAKING_KEYS["array_equal"](KEYS, square)
 

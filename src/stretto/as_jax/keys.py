@@ -157,6 +157,12 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return snp.array_equal(a1, a2, equal_nan)
 
 
+def _astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_key(x) and x.dtype == dtype:
+        return x
+    return snp.astype(x, dtype, *args, **kwargs)
+
+
 def _isclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     return a == b if is_key(a) and is_key(b) else snp.isclose(a, b, *args, **kwargs)
 
@@ -184,6 +190,7 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "array": _asarray(snp.array),
     "array_equal": _array_equal,
     "asarray": _asarray(snp.asarray),
+    "astype": _astype,
     "broadcast_to": with_keys(snp.broadcast_to),
     "concatenate": with_keys(snp.concatenate),
     "copy": with_keys(snp.copy),
