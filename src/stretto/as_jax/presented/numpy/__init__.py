@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from stretto import numpy as snp
 from stretto.as_jax.keys import TAKING_KEYS
 from stretto.as_jax.naming import names_of
 from stretto.as_jax.types import Array
+from stretto.numpy.dtypes import ScalarType
 
 __all__: list[str]
 
 ndarray = Array
 _get, __dir__ = names_of("stretto.numpy")
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the elements of an array, or those of a dtype by its name, are complex."""
+    if isinstance(x, ScalarType):
+        return snp.issubdtype(x, snp.complexfloating)
+    return snp.iscomplexobj(x)
 
 
 def __getattr__(name: str) -> Any:
