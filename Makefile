@@ -13,6 +13,7 @@ WHEELS_VENV ?= .venv-wheels
 DOCS_VENV ?= .venv-docs
 DOCS ?= build/docs
 TABLES_VENV ?= .venv-tables
+ECOSYSTEM_VENV ?= .venv-ecosystem
 WORKERS ?= auto
 ARGS ?=
 
@@ -25,6 +26,7 @@ TORCH_INSTALLED := $(TORCH_VENV)/.installed
 WHEELS_INSTALLED := $(WHEELS_VENV)/.installed
 DOCS_INSTALLED := $(DOCS_VENV)/.installed
 BROWSER := $(DOCS_VENV)/browser/node_modules
+ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
 	tests/test_examples.py docs/pytorch.md
 LINTED := $(wildcard src tests benchmarks examples docs release)
@@ -38,7 +40,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples table-tests accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -62,6 +64,7 @@ help:
 	@echo "make table-tests  the tests of estimators and sweeps, with pandas and polars too"
 	@echo "make torch-models  whole PyTorch models, imported and trained, beside PyTorch"
 	@echo "make torch-samples  PyTorch's own samples of each operation, beside PyTorch"
+	@echo "make ecosystem  the tests of libraries written for JAX, on Stretto"
 	@echo "make accuracy  hold functions to NumPy's and Boost's tables, and write docs/accuracy.md"
 	@echo "make wheels  the sdist, and a wheel for each supported Python of this machine"
 	@echo "make wheels-check  install each into a bare environment, and use it"
@@ -142,6 +145,9 @@ torch-models: $(TORCH_INSTALLED)
 torch-samples: $(TORCH_INSTALLED)
 	$(TORCH_VENV)/bin/python -m benchmarks.torch_samples $(ARGS)
 
+ecosystem: $(ECOSYSTEM_INSTALLED)
+	$(ECOSYSTEM_VENV)/bin/python -m benchmarks.ecosystem $(ARGS)
+
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
@@ -162,7 +168,7 @@ docs-look: $(BROWSER)
 	node $(DOCS_VENV)/browser/look.mjs $(DOCS) build/look
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) build dist docs/reference src/stretto.egg-info src/stretto/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -204,4 +210,10 @@ $(BROWSER): docs/site/package.json docs/site/look.mjs $(DOCS_INSTALLED)
 $(TABLES_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
 	$(call make_venv,$(PYTHON),$(TABLES_VENV))
 	$(TABLES_VENV)/bin/python -m pip install $(PIP_FLAGS) --group tables --editable '.[demo,sklearn,test]'
+	@touch $@
+
+$(ECOSYSTEM_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+	$(call make_venv,$(BENCH_PYTHON),$(ECOSYSTEM_VENV))
+	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[test]' setuptools
+	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
 	@touch $@

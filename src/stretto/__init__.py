@@ -44,6 +44,7 @@ with imports_on_demand(
 ):
     from stretto import (
         ad_checkpoint as ad_checkpoint,
+        as_jax as as_jax,
         custom_batching as custom_batching,
         custom_derivatives as custom_derivatives,
         debug as debug,
@@ -146,6 +147,7 @@ with imports_on_demand(
         custom_vmap as custom_vmap,
         sequential_vmap as sequential_vmap,
     )
+    from stretto._engine.control.user_primitive import primitive as primitive
     from stretto._engine.core.mesh import P as P
     from stretto._engine.core.mesh_in_use import set_mesh as set_mesh
     from stretto._engine.core.shardings import NamedSharding as NamedSharding

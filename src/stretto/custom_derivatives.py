@@ -1,6 +1,7 @@
 """Functions whose derivatives the user gives, and what their rules receive.
 
-The names of ``jax.custom_derivatives``. Next, read ``control/custom_jvp`` and
+The names of ``jax.custom_derivatives``, and ``Linear``, which stands for arguments in transpose
+rules of ``stretto.primitive``. Next, read ``control/custom_jvp`` and
 ``control/custom_vjp``.
 """
 
@@ -15,9 +16,11 @@ from stretto._engine.control.symbolic_zeros import (
     custom_vjp_primal_tree_values,
     zero_from_primal,
 )
+from stretto._engine.core.interpreter import Linear
 
 __all__ = [
     "CustomVJPPrimal",
+    "Linear",
     "SymbolicZero",
     "closure_convert",
     "custom_gradient",

@@ -146,6 +146,7 @@ OWN = {
     "checkpoint": (st.checkpoint(lambda x: snp.sin(x).sum(0) + x), "vjp"),
     "name": (lambda x: st.ad_checkpoint.checkpoint_name(snp.sin(x), "sine"), "values"),
     "custom_vmap": (mapped_by_hand(lambda x: x.sum(0) + x), "values"),
+    "user_primitive": (st.primitive(lambda x: x.sum(0) + x), "values"),
     "call": (st.jit(lambda x: x.sum(0) + x), "values"),
     "sized_call": (lambda x: st.vmap(lambda y: y.sum() * x.sum(0))(WORDS), "values"),
     "geqp3": (lambda x: Geqp3()(x)[0], "values"),

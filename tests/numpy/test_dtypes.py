@@ -239,3 +239,4 @@ def test_a_dtype_is_a_class_that_makes_arrays():
         made = dtype(1)
         assert isinstance(made, snp.ndarray) and not isinstance(made, dtype)
     assert repr(snp.float32) == "stretto.numpy.float32" and snp.float32.__name__ == "float32"
+    assert isinstance(np.float32(1), snp.float32) and not isinstance(np.float64(1), snp.float32)

@@ -47,6 +47,21 @@ def _custom_vmap(w: Writer) -> None:
     apply_body(w, "own_BODY", closed=True, setup=setup)
 
 
+@operation("primitive", 0.3)
+def _primitive(w: Writer) -> None:
+    """Rules that do what would be done without them; half of them derived."""
+    rules = [
+        "own_BODY.def_jvp(lambda p, t: st.jvp(BODY, p, t))",
+        "own_BODY.def_vmap(lambda n, mapped, *x: (lambda ys: (ys, (True,) * len(ys)))"
+        "(st.vmap(BODY, [0 if m else None for m in mapped], axis_size=n)(*x)))",
+    ]
+    given = [w.rng.random() < 0.5 and "reverse" not in w.ways, w.rng.random() < 0.5]
+    every = "('jvp', 'transpose', 'vmap')"
+    setup = [f"own_BODY = st.primitive(BODY, derive={every})"]
+    setup += [rule for rule, g in zip(rules, given, strict=True) if g]
+    apply_body(w, "own_BODY", closed=True, setup=setup)
+
+
 @operation("pure_callback", 0.3)
 def _pure_callback(w: Writer) -> None:
     """NumPy's sine, with its derivative beside."""

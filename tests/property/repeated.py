@@ -169,7 +169,8 @@ def _calls(w: Writer) -> None:
     setup = [f"{own} = st.jit({body.name})"]
     calls = [f"{own}(snp.mean({{0}}))", f"{own}(snp.max({{0}}))", f"{own}({own}(snp.min({{0}})))"]
     text = f"({' + '.join(calls)}) / 3 * {{0}}"
-    w.statement(text, [x], [w.fresh(x)], [body], setup)
+    out = Var(w.name("v"), "float", x.shape, -x.bound, x.bound)
+    w.statement(text, [x], [out], [body], setup)
 
 
 LARGE = (

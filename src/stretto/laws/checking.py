@@ -16,6 +16,7 @@ from stretto._engine.api.derivatives import jvp, vjp
 from stretto._engine.api.graph import eval_shape, make_graph
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
+from stretto._engine.control.user_primitive import UserPrimitive, primitive
 from stretto._engine.core import tree
 from stretto._engine.core.config import config, enable_x64, over_axis
 from stretto._engine.core.interpreter import as_value
@@ -54,10 +55,13 @@ def _check_compiled(parts: Sequence[_Compiled], options: Mapping[str, Any] | Non
         check_close(got, part.want, part.what, part.factor)
 
 
-def _primitives(program: Program) -> set[type[Primitive]]:
-    primitives: set[type[Primitive]] = set()
+def _primitives(program: Program) -> set[Any]:
+    """The classes of its operations; for users' operations, what they were made with as well."""
+    primitives: set[Any] = set()
     for equation in program.equations:
         primitives.add(type(equation.primitive))
+        if isinstance(equation.primitive, UserPrimitive):
+            primitives.add(equation.primitive.arguments.function)
         for _, value in equation.primitive.parameters():
             for inner in value if isinstance(value, tuple) else (value,):
                 if isinstance(inner, Program):
@@ -86,12 +90,16 @@ def check(fun: Callable[..., Any], cases: Sequence[Any], **options: Any) -> None
 
 
 def law(
-    primitive: type[Primitive] | None, fun: Callable[..., Any], *args: Any, **options: Any
+    primitive: type[Primitive] | primitive[..., Any] | None,
+    fun: Callable[..., Any],
+    *args: Any,
+    **options: Any,
 ) -> Law:
     """Make a law check of a primitive, through a function that uses it; see ``Law``.
 
     Args:
-        primitive: the class of the primitive, which the function must use; ``None`` for any.
+        primitive: what the function must use: the class of an operation, or what
+            ``stretto.primitive`` made; ``None`` for any.
         fun: the function.
         *args: its arguments: a ``TypeOf``, drawn at random, or a NumPy array, taken as it is.
         **options: those of ``Law``.
@@ -124,19 +132,28 @@ class Law:
     - ``along="name"`` for a function of one example that uses an axis of this name: arguments have
       their examples along axis 0, and what is checked is the ``vmap`` of the function.
 
+    For what ``stretto.primitive`` made, ``derivative`` and ``mapped`` are by default whether it has
+    these rules.
+
     Args:
-        primitive: the class of the primitive, which the function must use; ``None`` for any.
+        primitive: what the function must use: the class of an operation, or what
+            ``stretto.primitive`` made; ``None`` for any.
         fun: the function.
         args: its arguments: a ``TypeOf``, drawn at random, or a NumPy array, taken as it is;
             integers and booleans are not differentiated.
         options: the options, by name.
 
-    >>> import stretto.numpy as snp
+    >>> import stretto as st, stretto.numpy as snp
     >>> from stretto.laws import Law, f32
     >>> Law(None, snp.multiply, (f32(3), f32(3)), {"second": False}).check()
+    >>> sine = st.primitive(lambda x: snp.sin(x), derive="vmap")
+    >>> rule = sine.def_jvp(lambda p, t: (sine(*p), snp.sin(*p) * t[0]))
+    >>> Law(sine, sine, (f32(3),)).check()
+    Traceback (most recent call last):
+    AssertionError: ...jvp and difference quotient...
     """
 
-    primitive: type[Primitive] | None
+    primitive: Any  # what ``stretto.primitive`` makes is a descriptor, and would seem to be bound
     fun: Callable[..., Any]
     args: tuple[Any, ...]
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -175,10 +192,10 @@ class Law:
             values = [a.draw(rng) if isinstance(a, TypeOf) else np.asarray(a) for a in self.args]
             own, derived = self._types(values), []
             active = [i for i, v in enumerate(values) if is_inexact(v.dtype)]
-            differentiable = self.options.get("derivative", True) and active
+            differentiable = self._has("derivative", "jvp") and active
             if differentiable:
                 derived += self._adjoint(values, active, rng)
-            if self.options.get("mapped", True):
+            if self._has("mapped", "vmap"):
                 derived += self._mapped(values, active if differentiable else [], rng)
             if FULLY and {values[i].dtype for i in active} != {np.dtype(np.float32)}:
                 _check_compiled([own], FULLY)
@@ -187,6 +204,11 @@ class Law:
                 _check_compiled([own, *derived], FULLY)
         if differentiable and self.options.get("difference", True):
             self._difference(values, active, rng)
+
+    def _has(self, option: str, rule: str) -> bool:
+        """Whether to check what a rule gives: as an option says, else if there is that rule."""
+        known = not isinstance(self.primitive, primitive) or self.primitive.rules.has(rule)
+        return self.options.get(option, known)
 
     def _types(self, values: list[np.ndarray]) -> _Compiled:
         eager = self.call(*values)

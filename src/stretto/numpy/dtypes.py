@@ -126,7 +126,7 @@ def as_dtype(dtype: DTypeLike | None) -> DType:
 class ScalarType(type):
     """A named dtype: it stands for the dtype wherever one is expected, and makes arrays of it.
 
-    It is a class, as NumPy's are, for code that asks; but its calls make arrays.
+    It is a class, as NumPy's are, for annotations and for code that asks; but its calls make arrays.
 
     Args:
         name: the name in ``stretto.numpy``.
@@ -137,6 +137,8 @@ class ScalarType(type):
     Array(1.5, dtype=float16)
     >>> snp.ones(2).dtype == snp.float32
     True
+    >>> isinstance(snp.float32, type), isinstance(np.float32(1), snp.float32)
+    (True, True)
     """
 
     dtype: DType
@@ -147,6 +149,9 @@ class ScalarType(type):
 
     def __init__(self, name: str, dtype: DType) -> None:
         super().__init__(name, (), {})
+
+    def __instancecheck__(self, x: object) -> bool:
+        return isinstance(x, self.dtype.type)
 
     def __call__(self, x: ArrayLike | Sequence[Any] = 0) -> Array:
         """Make an array of this dtype.

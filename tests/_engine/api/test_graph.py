@@ -110,6 +110,9 @@ def test_shape_dtype_struct_says_what_an_array_would():
         st.ShapeDtypeStruct((2,), None)
     with pytest.raises(TypeError):
         st.ShapeDtypeStruct(2, "float32")
+    keys = st.random.key(0).dtype
+    assert st.ShapeDtypeStruct((2,), keys).dtype is keys
+    assert repr(st.ShapeDtypeStruct((), keys)) == "ShapeDtypeStruct(shape=(), dtype=key<fry>)"
 
 
 def test_weak_types_stay_weak():

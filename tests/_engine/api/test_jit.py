@@ -489,6 +489,7 @@ def test_what_is_noted_on_a_function_comes_along():
     jitted = st.jit(f)
     assert jitted.tag == "noted" and callable(jitted.trace)
     assert jitted.__wrapped__ is f and str(inspect.signature(jitted)) == "(x, y=1, *, z)"
+    assert inspect.signature(jitted, follow_wrapped=False) == inspect.signature(f)
     jitted.tag = "anew"
     assert (f.tag, st.jit(jitted).__wrapped__) == ("noted", jitted)
     assert weakref.ref(jitted)() is jitted and len({jitted, st.jit(f)}) == 2

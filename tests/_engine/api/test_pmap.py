@@ -67,3 +67,9 @@ def test_refusals():
         st.pmap(lambda x: x, in_axes=None)(1.0)
     with pytest.raises(ValueError, match="needs 99 devices"):
         st.pmap(lambda x: x)(snp.ones(99))
+
+
+def test_arguments_by_name():
+    f = st.pmap(lambda n, x, y: n * x + y, static_broadcasted_argnums=0)
+    assert f(2, A[:1], y=A[:1, 0]).tolist() == [[0, 2, 4]]
+    assert f(2, x=A[:1], y=A[:1]).tolist() == [[0, 3, 6]]

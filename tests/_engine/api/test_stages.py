@@ -235,8 +235,9 @@ def test_what_stages_tell_under_jaxs_names():
         assert stage.donate_argnums == (1,)
     assert compiled.call(1.0, y=snp.ones(2))["z"].tolist() == [2.0, 2.0]
     assert lowered.as_text("stablehlo") == lowered.as_text(dialect=None)
-    with pytest.raises(ValueError, match="dialect must be None or 'stablehlo', got 'hlo'"):
-        lowered.as_text("hlo")
+    assert "ENTRY" in lowered.as_text("hlo")
+    with pytest.raises(ValueError, match="dialect must be 'stablehlo', 'hlo' or None, got 'mhlo'"):
+        lowered.as_text("mhlo")
 
 
 def test_classes_of_the_stages():

@@ -4,6 +4,7 @@ import copy
 import enum
 import pickle
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -289,3 +290,11 @@ def test_tracers_are_not_pickled(kind, protocol):
         return x
 
     assert float(_tracers()[kind](f)) == 0.5
+
+
+def test_traced_values_can_be_referred_to_weakly():
+    def f(x):
+        assert weakref.ref(x)() is x
+        return x
+
+    assert st.jit(st.grad(st.vmap(f, axis_size=1, in_axes=None, out_axes=None)))(1.0) == 1

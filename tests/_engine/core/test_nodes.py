@@ -1,14 +1,16 @@
 """Registered classes: dataclasses as nodes, and what their fields must be."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
+import optree
 import pytest
 
 from stretto import grad, jit
 from stretto import numpy as snp
 from stretto._engine.core import tree
-from stretto._engine.core.nodes import register_dataclass
+from stretto._engine.core.nodes import register_dataclass, view
 
 
 @register_dataclass
@@ -52,3 +54,27 @@ def test_fields_not_set_by_init_stay_out():
         cache: dict = dataclasses.field(default_factory=dict, init=False)
 
     assert tree.leaves(Cached(1)) == [1]
+
+
+def test_another_namespace_has_the_same_nodes_but_for_some():
+    view("test of view", frozenset({Dense}))
+    view("test of view", frozenset())  # it is there already
+
+    @register_dataclass
+    @dataclasses.dataclass
+    class Pair:
+        one: object
+        two: object
+
+    leaves = [Dense(1, 2), Pair(3, Pair(4, 5))]
+    assert optree.tree_leaves(leaves, namespace="test of view") == [leaves[0], 3, 4, 5]
+    assert tree.leaves(leaves) == [1, 2, 3, 4, 5]
+
+
+def test_a_named_tuple_may_be_another_kind_of_node():
+    class Point(NamedTuple):
+        x: object
+        y: object
+
+    tree.register_pytree_node(Point, lambda p: ((p.x,), p.y), lambda y, xs: Point(xs[0], y))
+    assert tree.leaves(Point(1, 2)) == [1]

@@ -57,3 +57,9 @@ def test_rules():
     assert tuple(equation.primitive.sharding.spec) == (P.UNCONSTRAINED, "x")
     out = st.jit(st.vmap(constrained, in_axes=1, out_axes=1))(snp.ones((3, 2)))
     np.testing.assert_array_equal(out, np.ones((3, 2)))
+
+
+def test_a_mesh_without_axes_says_nothing():
+    anywhere = st.NamedSharding(st.sharding.Mesh(np.array(st.devices()[0]), ()), st.P())
+    x = snp.ones(2)
+    assert st.lax.with_sharding_constraint(x, anywhere) is x

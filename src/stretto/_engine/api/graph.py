@@ -45,6 +45,8 @@ __all__ = [
     "eval_shape",
     "make_graph",
     "make_jaxpr",
+    "record_call",
+    "shapes_of",
     "struct_of",
     "typeof",
     "types_of",
@@ -57,7 +59,7 @@ class ShapeDtypeStruct:
 
     Args:
         shape: the sizes of the axes.
-        dtype: the dtype, or its name.
+        dtype: the dtype, or its name; that of typed keys stays as it is.
         weak_type: whether the dtype is that of a Python number, and gives way in promotion.
         sharding: where it is; None for nowhere in particular.
 
@@ -80,7 +82,8 @@ class ShapeDtypeStruct:
         object.__setattr__(
             self, "shape", tuple([n if is_size(n) else operator.index(n) for n in self.shape])
         )
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if not hasattr(self.dtype, "extended_kind"):
+            object.__setattr__(self, "dtype", np.dtype(self.dtype))
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -158,9 +161,10 @@ def types_of(
     )
 
 
-def _record_call(
+def record_call(
     fun: Callable[..., Any], args: Any, kwargs: Any, places: Places = NONE
 ) -> tuple[Program, Any, Any]:
+    """The program of ``fun`` for arguments like these, its result's structure, captured values."""
     caller = name_of(fun)
     static, (positional, named) = places.separate(args, kwargs, caller)
     leaves, structure = tree.flatten((positional, named))
@@ -260,13 +264,13 @@ def make_graph(
 
     @wraps(fun, caller)
     def graph(*args: Any, **kwargs: Any) -> Any:
-        recorded = functools.partial(_record_call, fun, args, kwargs, places)
+        recorded = functools.partial(record_call, fun, args, kwargs, places)
         for name, size in axes:
             recorded = functools.partial(over_axis, name, size, recorded)
         program, structure, _ = recorded()
         if simplified:
             program = _simplified(live(program))
-        return (program, _shapes(program, structure)) if return_shape else program
+        return (program, shapes_of(program, structure)) if return_shape else program
 
     return graph
 
@@ -274,7 +278,7 @@ def make_graph(
 make_jaxpr = make_graph
 
 
-def _shapes(program: Program, structure: Any) -> Any:
+def shapes_of(program: Program, structure: Any) -> Any:
     """The types of the results, as a tree."""
     return tree.unflatten(structure, [struct_of(t) for t in program.out_types])
 
@@ -299,8 +303,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     with boundary:
-        program, structure, _ = _record_call(fun, args, kwargs)
-    return _shapes(program, structure)
+        program, structure, _ = record_call(fun, args, kwargs)
+    return shapes_of(program, structure)
 
 
 def typeof(x: ArrayLike) -> ArrayType:

@@ -8,6 +8,7 @@ skips all of this. Next, read ``entry``, which holds what a signature was traced
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -106,6 +107,10 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
         self._warned = False
         _ALL.keep(id(self), self)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._fun)
 
     def _general(self, args: Any, kwargs: Any) -> Any:
         """The general path of a call, for whatever ``dispatch`` has no record of."""

@@ -49,7 +49,7 @@ def pmap(
         donate_argnums: positions of arguments whose memory a result may take.
 
     Returns:
-        A function of all examples.
+        A function of all examples. Arguments given by name have them along their first axis.
 
     Raises:
         TypeError: ``fun`` is not a function.
@@ -63,11 +63,32 @@ def pmap(
     Array([[1., 1.]], dtype=float32)
     """
     static = places_of(fun, static_broadcasted_argnums, None, "static_broadcasted", "pmap")
+    donated = places_of(fun, donate_argnums, None, "donate", "pmap")
     name = "pmap axis" if axis_name is None else axis_name
     made: dict[Mesh, Jitted[..., Any]] = {}
 
+    named: dict[int, Callable[..., Any]] = {}
+
+    def by_name(count: int) -> Callable[..., Any]:
+        """The function of a dictionary of named arguments, and so many others."""
+        axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * count
+        return pmap(
+            wraps(fun, "pmap")(lambda kwargs, *args: fun(*args, **kwargs)),
+            axis_name,
+            in_axes=(0, *axes),
+            out_axes=out_axes,
+            static_broadcasted_argnums=[1 + i for i in static.numbers],
+            devices=devices,
+            axis_size=axis_size,
+            donate_argnums=[1 + i for i in donated.numbers],
+        )
+
     @wraps(fun, "pmap")
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            if len(args) not in named:
+                named[len(args)] = by_name(len(args))
+            return named[len(args)](kwargs, *args)
         size = _examples(args, static.present(args, {}), in_axes, axis_size)
         own = local_devices() if devices is None and process_count() > 1 else devices
         mesh = make_mesh((size,), (name,), devices=None if own is None else own[:size])

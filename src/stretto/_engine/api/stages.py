@@ -149,20 +149,22 @@ class Lowered(Stage[R_co]):
         self._text = entry.text()
 
     def as_text(self, dialect: str | None = None) -> str:
-        """The StableHLO module.
+        """The module, before XLA optimises it.
 
         Args:
-            dialect: ``"stablehlo"``, or None, which means the same.
+            dialect: ``"stablehlo"`` or None, or ``"hlo"`` for XLA's own.
 
         Returns:
             The text of the module.
 
         Raises:
-            ValueError: another dialect is asked for; ``compile().as_text()`` gives XLA's HLO.
+            ValueError: another dialect is asked for.
         """
+        if dialect == "hlo":
+            return pjrt.hlo_of_text(self._text)
         if dialect not in (None, "stablehlo"):
             raise ValueError(
-                f"as_text: dialect must be None or 'stablehlo', got {dialect!r}; "
+                f"as_text: dialect must be 'stablehlo', 'hlo' or None, got {dialect!r}; "
                 f"compile().as_text() gives optimised HLO"
             )
         return self._text

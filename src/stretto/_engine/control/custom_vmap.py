@@ -18,12 +18,13 @@ from stretto._engine.control.user_rule import fitted, user_rule
 from stretto._engine.core import tree
 from stretto._engine.core.program import Program
 from stretto._engine.core.sizes import unnamed
+from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import instantiate, jvp_flat, jvp_program
 from stretto._engine.transforms.vmap import to_axis
 
-__all__ = ["CustomVmap", "custom_vmap", "sequential_vmap"]
+__all__ = ["CustomVmap", "custom_vmap", "mapped_result", "sequential_vmap"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -170,22 +171,29 @@ class custom_vmap(CustomFunction[P, R_co]):
                 result = user_function(
                     size, list(arguments.trees(mapped[:count])), *arguments.trees(args[:count])
                 )
-                if not (isinstance(result, (tuple, list)) and len(result) == 2):
-                    raise TypeError(
-                        f"{caller} must return a pair (result, booleans that say which arrays are "
-                        f"mapped), got {result!r}"
-                    )
-                varies = _flags(result[1], structure, caller)
-                types = [
-                    t.with_shape((size, *t.shape)) if v else t
-                    for t, v in zip(program.out_types, varies, strict=True)
-                ]
-                outs = fitted(result[0], structure, types, caller, "an output")
+                outs, varies = mapped_result(result, structure, program.out_types, size, caller)
                 return [present(o) for o in outs], varies
 
             return user_rule(caller, captured, args[count:], call)
 
         return CustomVmap(program, rule)
+
+
+def mapped_result(
+    result: Any, structure: Any, types: Sequence[ArrayType], size: int, caller: str
+) -> tuple[list[Any], list[bool]]:
+    """What a rule for ``size`` examples returned, checked: the outputs, and which are mapped.
+
+    ``types`` are those of one example.
+    """
+    if not (isinstance(result, (tuple, list)) and len(result) == 2):
+        raise TypeError(
+            f"{caller} must return a pair (result, booleans that say which arrays are mapped), "
+            f"got {result!r}"
+        )
+    varies = _flags(result[1], structure, caller)
+    whole = [t.with_shape((size, *t.shape)) if v else t for t, v in zip(types, varies, strict=True)]
+    return fitted(result[0], structure, whole, caller, "an output"), varies
 
 
 def _flags(flags: Any, structure: Any, caller: str) -> list[bool]:

@@ -138,7 +138,7 @@ def install_eager(interpreter: Interpreter) -> None:
 class Tracer(Value):
     """Stands for a value while a transformation runs the user's function."""
 
-    __slots__ = ("interpreter", "position", "type")
+    __slots__ = ("__weakref__", "interpreter", "position", "type")
 
     interpreter: Any
     position: Position | None
@@ -247,6 +247,12 @@ class Linear:
     """Stands for an argument in which the operation is linear, in transpose rules.
 
     Such an argument has a type but no value: the rule is to compute its cotangent.
+
+    Args:
+        type: its type.
+
+    >>> Linear(array_type((3,), np.dtype("float32"))).shape
+    (3,)
     """
 
     __slots__ = ("type",)

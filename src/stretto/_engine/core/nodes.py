@@ -6,8 +6,9 @@ Layer 1 (core). Next, read ``tree``.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import optree
 
@@ -22,10 +23,62 @@ __all__ = [
     "register_pytree_with_keys",
     "register_pytree_with_keys_class",
     "register_static",
+    "view",
 ]
 
 NAMESPACE = "stretto"
 C = TypeVar("C", bound=type)
+
+
+class _Node(NamedTuple):
+    """How a class is a node: what optree is told of it."""
+
+    cls: type
+    to_children: Callable[[Any], Any]
+    from_children: Callable[[Any, Any], Any]
+    entry: type[optree.PyTreeEntry]
+
+
+_nodes: list[_Node] = []
+_views: dict[str, frozenset[type]] = {NAMESPACE: frozenset()}
+"""The namespaces that nodes are registered in, and the classes that are leaves there all the same.
+"""
+
+
+def view(namespace: str, leaves: frozenset[type]) -> None:
+    """Have the same classes be nodes in another namespace of optree, now and later, but for some.
+
+    Args:
+        namespace: its name.
+        leaves: the classes whose objects are leaves there.
+    """
+    if namespace not in _views:
+        _views[namespace] = leaves
+        for node in _nodes:
+            _tell(node, namespace)
+
+
+def _register(
+    cls: type,
+    to_children: Callable[[Any], Any],
+    from_children: Callable[[Any, Any], Any],
+    entry: type[optree.PyTreeEntry] = optree.AutoEntry,
+) -> None:
+    node = _Node(cls, to_children, from_children, entry)
+    for namespace in _views:
+        _tell(node, namespace)
+    _nodes.append(node)
+
+
+def _tell(node: _Node, namespace: str) -> None:
+    cls, to_children, from_children, entry = node
+    if cls not in _views[namespace]:
+        with warnings.catch_warnings():
+            # That a named tuple is a node already: whoever registers one wants it otherwise.
+            warnings.filterwarnings("ignore", "PyTree type", UserWarning)
+            optree.register_pytree_node(
+                cls, to_children, from_children, path_entry_type=entry, namespace=namespace
+            )
 
 
 def register_pytree_node(
@@ -58,7 +111,7 @@ def register_pytree_node(
     if flatten_with_keys_func is not None:
         register_pytree_with_keys(nodetype, flatten_with_keys_func, unflatten_func, flatten_func)
         return
-    optree.register_pytree_node(nodetype, flatten_func, unflatten_func, namespace=NAMESPACE)
+    _register(nodetype, flatten_func, unflatten_func)
 
 
 def register_pytree_with_keys(
@@ -98,9 +151,7 @@ def register_pytree_with_keys(
         pairs = tuple(pairs)
         return tuple([child for _, child in pairs]), static, tuple([key for key, _ in pairs])
 
-    optree.register_pytree_node(
-        nodetype, to_children, unflatten_func, path_entry_type=Keyed, namespace=NAMESPACE
-    )
+    _register(nodetype, to_children, unflatten_func, Keyed)
 
 
 def register_pytree_node_class(cls: C) -> C:
@@ -211,9 +262,7 @@ def register_attributes(
     Static data with a method ``difference(other)`` is asked for the words when two trees part
     there.
     """
-    optree.register_pytree_node(
-        cls, flatten_func, unflatten_func, path_entry_type=_Attribute, namespace=NAMESPACE
-    )
+    _register(cls, flatten_func, unflatten_func, _Attribute)
 
 
 def register_dataclass(
@@ -277,11 +326,5 @@ def register_dataclass(
             object.__setattr__(made, name, value)
         return made
 
-    optree.register_pytree_node(
-        nodetype,
-        to_children,
-        from_children,
-        path_entry_type=optree.DataclassEntry,
-        namespace=NAMESPACE,
-    )
+    _register(nodetype, to_children, from_children, optree.DataclassEntry)
     return nodetype

@@ -97,6 +97,8 @@ def named_here(sharding: Any, caller: str, argument: str) -> Any:
 def constrained(value: Any, sharding: Any, caller: str, argument: str, what: str) -> Any:
     """The value, lying where the sharding says; ``what`` is what messages call it.
 
+    A mesh without axes says nothing.
+
     Raises ``TypeError`` for what is no sharding over a mesh, ``ValueError`` for one that an array
     of this shape cannot have, or where there is no mesh in use.
     """
@@ -106,6 +108,8 @@ def constrained(value: Any, sharding: Any, caller: str, argument: str, what: str
             f"{caller}: {argument} must be over a mesh, NamedSharding(mesh, spec); got "
             f"{sharding!r}, for which there is device_put"
         )
+    if not named.mesh.axis_names:
+        return value
     check_split(named, value.shape, f"{caller}: {what}, {value.type},")
     return ShardingConstraint(named)(value)
 

@@ -31,6 +31,7 @@ __all__ = [
     "compile_text",
     "conditions",
     "cost_of_text",
+    "hlo_of_text",
     "deserialized",
     "failed",
     "from_dlpack",
@@ -277,11 +278,21 @@ def deserialized(
         return None
 
 
+def _module_of(text: str) -> Any:
+    """The HLO module of StableHLO text."""
+    mlir = runtime().jax.mlir
+    return mlir.mlir_module_to_xla_computation(text, False, False).get_hlo_module()
+
+
+def hlo_of_text(text: str) -> str:
+    """StableHLO text as HLO, before it is optimised."""
+    return _module_of(text).to_string()
+
+
 def cost_of_text(text: str) -> dict[str, float]:
     """XLA's estimate of the cost of StableHLO text before it is optimised."""
     at = runtime()
-    computation = at.jax.mlir.mlir_module_to_xla_computation(text, False, False)
-    return dict(at.jax.hlo_module_cost_analysis(at.client, computation.get_hlo_module()))
+    return dict(at.jax.hlo_module_cost_analysis(at.client, _module_of(text)))
 
 
 def profiler() -> Any:

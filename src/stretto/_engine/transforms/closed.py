@@ -22,21 +22,23 @@ __all__ = ["record_closed"]
 
 
 def record_closed(
-    fun: Callable[..., Any], types: Sequence[ArrayType], name: str
+    fun: Callable[..., Any], types: Sequence[ArrayType], name: str, names: Sequence[str] = ()
 ) -> tuple[Program, Any]:
     """Trace ``fun`` as ``record`` does; captured arrays become constants, and dead work is dropped.
 
+    ``names`` are what messages call the arguments.
+
     Raises ``EscapedTracerError`` if a traced value was captured.
     """
-    program, extra, captured = record(fun, types, name=name)
+    program, extra, captured = record(fun, types, names, name)
     if not captured:
         return drop_dead(program), extra
     constants = []
     for v, value in zip(program.inputs[len(types) :], captured, strict=True):
         if isinstance(value, Tracer):
             raise EscapedTracerError(
-                f"{name}: a derivative rule uses a traced value from outside ({value.origin()}); "
-                f"pass it to the function as an argument"
+                f"{name}: a traced value from outside is used ({value.origin()}); pass "
+                f"it to the function as an argument"
             )
         constants.append(Equation(Constant(Held(value.to_host(), value.type)), (), (v,)))
     inputs = program.inputs[: len(types)]

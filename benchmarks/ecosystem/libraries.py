@@ -1,0 +1,56 @@
+"""Which libraries, and where in their source archives the tests are.
+
+Next, read ``suites``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+__all__ = ["LIBRARIES", "Library"]
+
+
+class Library(NamedTuple):
+    """A library's source archive, and its tests.
+
+    Args:
+        name: its name on the index of packages.
+        version: the version, also in the group ``ecosystem`` of ``pyproject.toml``.
+        tests: the folders or files of tests in the archive.
+        environ: variables of the environment that the tests need.
+        options: more options for pytest.
+        left_out: files of tests that need something else than the library, and what.
+    """
+
+    name: str
+    version: str
+    tests: tuple[str, ...]
+    environ: Mapping[str, str] = MappingProxyType({})
+    options: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = MappingProxyType({})
+
+
+LIBRARIES = (
+    Library("einops", "0.8.2", ("einops/tests",), {"EINOPS_TEST_BACKENDS": "numpy,jax"}),
+    Library("optax", "0.2.8", ("optax",)),
+    Library(
+        "chex",
+        "0.1.92",
+        ("chex",),
+        # It runs all functions that Python has for its exit, after which optree has no nodes.
+        options=(
+            "--deselect",
+            "chex/_src/asserts_chexify_test.py::AssertsChexifyTest::test_uninspected_checks",
+        ),
+    ),
+    Library("dm-haiku", "0.0.17", ("haiku",), options=("--ignore=haiku/_src/integration",)),
+    Library("blackjax", "1.7.1", ("tests",)),
+    Library("numpyro", "0.22.0", ("test",)),
+    Library("flax", "0.12.8", ("tests/core", "tests/linen")),
+    Library("distrax", "0.1.9", ("distrax",)),
+    Library("penzai", "0.2.5", ("tests",)),
+    Library("jaxopt", "0.8.5", ("tests",)),
+)
+"""In the order in which they are run; equinox and those that build on it ship no tests."""

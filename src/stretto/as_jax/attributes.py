@@ -1,0 +1,83 @@
+"""The attributes of arrays, traced values and keys that clients of JAX read.
+
+Attached by ``finder.install``, so that Stretto by itself has none of them. Next, read ``settings``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from stretto._engine.api.stages import Lowered
+from stretto._engine.core.interpreter import Interpreter, Tracer, Value
+from stretto._engine.core.shardings import NamedSharding
+from stretto.as_jax.avals import ShapedArray, get_aval
+from stretto.custom_derivatives import SymbolicZero
+from stretto.random.key_arrays import KeyArray
+
+__all__ = ["attach"]
+
+
+def _aval(self: Any) -> ShapedArray:
+    """The abstract value."""
+    return get_aval(self)
+
+
+def _trace(self: Any) -> Any:
+    """The transformation that it belongs to."""
+    return self.interpreter
+
+
+def _of_words(name: str) -> property:
+    def get(self: Any) -> Any:
+        return getattr(self._words, name)
+
+    return property(get)
+
+
+def _call_on_words(name: str) -> Any:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._words, name)(*args, **kwargs)
+
+    call.__name__ = name
+    return call
+
+
+class _Module:
+    """A lowered function, as ``compiler_ir`` gives it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def as_hlo_text(self) -> str:
+        """The text, without the places in the source."""
+        return re.sub(r", metadata=\{[^}]*\}", "", self._text)
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def _compiler_ir(self: Any, dialect: str | None = None) -> _Module:
+    """The module of a lowered function, which prints itself."""
+    return _Module(self.as_text(dialect))
+
+
+def _changed(self: NamedSharding, mesh: Any = None, spec: Any = None) -> NamedSharding:
+    """A copy over another mesh, or with another spec."""
+    return NamedSharding(mesh or self.mesh, self.spec if spec is None else spec)
+
+
+def attach() -> None:
+    """Attach them."""
+    Value.aval = property(_aval)  # type: ignore[attr-defined]
+    Tracer._trace = property(_trace)  # type: ignore[attr-defined]
+    NamedSharding.update = _changed  # type: ignore[attr-defined]
+    SymbolicZero.aval = property(_aval)  # type: ignore[attr-defined]
+    Interpreter.main = property(lambda self: self)  # type: ignore[attr-defined]
+    KeyArray.aval = property(_aval)  # type: ignore[attr-defined]
+    Lowered.compiler_ir = _compiler_ir  # type: ignore[attr-defined]
+    KeyArray.weak_type = False  # type: ignore[attr-defined]
+    for name in ("sharding", "device", "committed", "is_fully_addressable", "is_fully_replicated"):
+        setattr(KeyArray, name, _of_words(name))
+    for name in ("devices", "delete", "is_deleted", "is_ready", "copy_to_host_async"):
+        setattr(KeyArray, name, _call_on_words(name))

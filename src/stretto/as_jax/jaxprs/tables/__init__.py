@@ -1,0 +1,1 @@
+"""The tables of operations: ``arrays`` first, then ``control``."""

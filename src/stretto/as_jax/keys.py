@@ -1,0 +1,220 @@
+"""Functions of arrays that take typed keys as well, as JAX's do: each works on the keys' words.
+
+Next, read ``presented/numpy``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto import numpy as snp
+from stretto._engine.core.types import float0
+from stretto.as_jax.types import is_key
+from stretto.random.key_arrays import KeyArray
+
+__all__ = ["TAKING_KEYS", "with_keys"]
+
+
+def _keys_in(value: Any) -> list[KeyArray]:
+    if is_key(value):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [x for x in value if is_key(x)]
+    return []
+
+
+def _words(value: Any) -> Any:
+    if is_key(value):
+        return value._words
+    if isinstance(value, (list, tuple)):
+        return type(value)([_words(x) for x in value])
+    return value
+
+
+def _own_axes(axis: Any, ndim: int) -> Any:
+    """An axis of keys, or several, counted from the front: the words have one more at the end."""
+    if isinstance(axis, (list, tuple)):
+        return tuple([_own_axes(a, ndim) for a in axis])
+    return axis + ndim if isinstance(axis, int) and axis < 0 else axis
+
+
+def with_keys(fun: Callable[..., Any], more_axes: int = 0) -> Callable[..., Any]:
+    """A function of arrays that moves elements, of keys too.
+
+    Args:
+        fun: the function; axes are its arguments ``axis``, ``axis1``, ``source`` and so on.
+        more_axes: how many axes the result has more than the keys, for axes counted from behind.
+    """
+    signature = inspect.signature(fun)
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = [key for value in (*args, *kwargs.values()) for key in _keys_in(value)]
+        if not found:
+            return fun(*args, **kwargs)
+        like = found[0]
+        for key in found:
+            if key.dtype != like.dtype:
+                raise TypeError(f"{fun.__name__}: keys of types {like.dtype} and {key.dtype}")
+        bound = signature.bind(*args, **kwargs)
+        ndim = like.ndim + more_axes
+        for name, value in bound.arguments.items():
+            if name in _AXES:
+                bound.arguments[name] = _own_axes(value, ndim)
+            elif name in _SHAPES:
+                sizes = (value,) if isinstance(value, int) else tuple(value)
+                bound.arguments[name] = (*sizes, like._implementation.size)
+            else:
+                bound.arguments[name] = _words(value)
+        result = fun(*bound.args, **bound.kwargs)
+        if isinstance(result, (list, tuple)):
+            return [like._like(words) for words in result]
+        return like._like(result)
+
+    return call
+
+
+_AXES = ("axis", "axis1", "axis2", "source", "destination", "dimension")
+_SHAPES = ("shape", "newshape")
+
+
+def _where(condition: Any, x: Any = None, y: Any = None, /, **options: Any) -> Any:
+    if not (is_key(x) or is_key(y)):
+        return snp.where(condition, *([] if x is None and y is None else [x, y]), **options)
+    if not (is_key(x) and is_key(y) and x.dtype == y.dtype):
+        raise TypeError("where: keys can be chosen only from keys of the same type")
+    return x._like(snp.where(snp.expand_dims(condition, -1), x._words, y._words))
+
+
+def _like(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """``zeros_like`` and its kind: of keys, whose words are all zero."""
+
+    @functools.wraps(fun)
+    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
+        dtype = getattr(a, "dtype", None)
+        if is_key(a) and not args and kwargs.get("dtype") is None:
+            kwargs.pop("dtype", None)
+            return a._like(fun(a._words, **kwargs))
+        if dtype is not None and dtype == float0:
+            return snp.zeros(a.shape, bool)
+        return fun(a, *args, **kwargs)
+
+    return call
+
+
+def _transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    return a.transpose(*(axes or ())) if is_key(a) else snp.transpose(a, axes)
+
+
+def _asarray(fun: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(fun)
+    def call(object: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if is_key(object):
+            return object
+        if isinstance(object, (list, tuple)) and any(map(is_key, object)):
+            return TAKING_KEYS["stack"](object)
+        return fun(object, dtype, *args, **kwargs)
+
+    return call
+
+
+def _measure(fun: Callable[..., Any], attribute: str) -> Callable[..., Any]:
+    @functools.wraps(fun)
+    def call(a: Any, *args: Any) -> Any:
+        return getattr(a, attribute) if is_key(a) and not args else fun(a, *args)
+
+    return call
+
+
+def _expand_dims(a: Any, axis: Any) -> Any:
+    if not is_key(a):
+        return snp.expand_dims(a, axis)
+    count = len(axis) if isinstance(axis, (list, tuple)) else 1
+    return a._like(snp.expand_dims(a._words, _own_axes(axis, a.ndim + count)))
+
+
+def _ravel(a: Any, *args: Any, **kwargs: Any) -> Any:
+    return a.ravel() if is_key(a) else snp.ravel(a, *args, **kwargs)
+
+
+def _tile(A: Any, reps: Any) -> Any:
+    if not is_key(A):
+        return snp.tile(A, reps)
+    counts = (reps,) if isinstance(reps, int) else tuple(reps)
+    return A._like(snp.tile(A._words, (*counts, 1)))
+
+
+def _squeeze(a: Any, axis: Any = None) -> Any:
+    return a.squeeze(axis) if is_key(a) else snp.squeeze(a, axis)
+
+
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    if is_key(a1) and is_key(a2):
+        return a1.dtype == a2.dtype and snp.array_equal(a1._words, a2._words)
+    return snp.array_equal(a1, a2, equal_nan)
+
+
+def _astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_key(x) and x.dtype == dtype:
+        return x
+    return snp.astype(x, dtype, *args, **kwargs)
+
+
+def _isclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    return a == b if is_key(a) and is_key(b) else snp.isclose(a, b, *args, **kwargs)
+
+
+def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_key(a) and is_key(b):
+        return (a == b).all()
+    return snp.allclose(a, b, *args, **kwargs)
+
+
+def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
+    return a.take(indices, axis, **options) if is_key(a) else snp.take(a, indices, axis, **options)
+
+
+def _result_type(*args: Any) -> Any:
+    if args and all(is_key(x) or hasattr(x, "extended_kind") for x in args):
+        found = {getattr(x, "dtype", x) for x in args}
+        if len(found) == 1:
+            return found.pop()
+    return snp.result_type(*args)
+
+
+TAKING_KEYS: dict[str, Callable[..., Any]] = {
+    "allclose": _allclose,
+    "array": _asarray(snp.array),
+    "array_equal": _array_equal,
+    "asarray": _asarray(snp.asarray),
+    "astype": _astype,
+    "broadcast_to": with_keys(snp.broadcast_to),
+    "concatenate": with_keys(snp.concatenate),
+    "copy": with_keys(snp.copy),
+    "empty_like": _like(snp.empty_like),
+    "expand_dims": _expand_dims,
+    "flip": with_keys(snp.flip),
+    "isclose": _isclose,
+    "moveaxis": with_keys(snp.moveaxis),
+    "ndim": _measure(snp.ndim, "ndim"),
+    "ravel": _ravel,
+    "repeat": with_keys(snp.repeat),
+    "reshape": with_keys(snp.reshape),
+    "result_type": _result_type,
+    "roll": with_keys(snp.roll),
+    "shape": _measure(snp.shape, "shape"),
+    "size": _measure(snp.size, "size"),
+    "split": with_keys(snp.split),
+    "squeeze": _squeeze,
+    "stack": with_keys(snp.stack, more_axes=1),
+    "swapaxes": with_keys(snp.swapaxes),
+    "take": _take,
+    "tile": _tile,
+    "transpose": _transpose,
+    "where": _where,
+    "zeros_like": _like(snp.zeros_like),
+}
+"""By the name in ``jax.numpy``."""

@@ -1,0 +1,24 @@
+"""``jax._src.distributed``."""
+
+from __future__ import annotations
+
+import stretto
+
+__all__ = ["global_state"]
+
+
+class _State:
+    """Which process of several this is."""
+
+    client = None
+
+    @property
+    def process_id(self) -> int:
+        return stretto.process_index()
+
+    @property
+    def num_processes(self) -> int:
+        return stretto.process_count()
+
+
+global_state = _State()

@@ -1,0 +1,10 @@
+"""``jax._src.tree_util``."""
+
+from stretto.as_jax.naming import names_of
+from stretto.as_jax.presented.tree_util import default_registry
+
+__all__ = ["_registry"]
+
+_registry = default_registry
+
+__getattr__, __dir__ = names_of("stretto.as_jax.presented.tree_util")

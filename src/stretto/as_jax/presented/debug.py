@@ -1,0 +1,18 @@
+"""``jax.debug``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from stretto.as_jax.naming import names_of
+
+__all__ = ["breakpoint"]
+
+__getattr__, __dir__ = names_of("stretto.debug")
+
+
+def breakpoint(**options: Any) -> None:
+    """Stop in Python's debugger: while a function is traced, where it is traced."""
+    del options
+    sys.breakpointhook()

@@ -1,0 +1,13 @@
+"""``jax.experimental``."""
+
+from stretto import io_callback
+from stretto.as_jax.presented import Ref, enable_x64
+
+__all__ = ["MutableArray", "disable_x64", "enable_x64", "io_callback"]
+
+MutableArray = Ref
+
+
+def disable_x64() -> object:
+    """Set ``jax_enable_x64`` to false inside a ``with`` block."""
+    return enable_x64(False)

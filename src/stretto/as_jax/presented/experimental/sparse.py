@@ -1,0 +1,97 @@
+"""``jax.experimental.sparse``: matrices by coordinates, as far as libraries use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto import numpy as snp
+from stretto import tree_util
+
+__all__ = ["BCOO"]
+
+
+class BCOO:
+    """A matrix by the coordinates of its elements.
+
+    Args:
+        args: the elements, of shape (n,), and their indices, of shape (n, 2).
+        shape: the shape of the matrix.
+    """
+
+    def __init__(self, args: tuple[Any, Any], *, shape: tuple[int, ...], **options: Any) -> None:
+        del options
+        self.data, self.indices = map(snp.asarray, args)
+        self.shape = tuple(shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the elements."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def nse(self) -> int:
+        """How many elements are given."""
+        return self.data.shape[0]
+
+    @classmethod
+    def fromdense(cls, mat: Any, **options: Any) -> BCOO:
+        """Of an array, without its zeros."""
+        del options
+        host = np.asarray(mat)
+        places = np.nonzero(host)
+        return cls((host[places], np.stack(places, -1).astype(np.int32)), shape=host.shape)
+
+    @classmethod
+    def from_scipy_sparse(cls, mat: Any, **options: Any) -> BCOO:
+        """Of one of SciPy's."""
+        del options
+        coo = mat.tocoo()
+        indices = np.stack([coo.row, coo.col], -1).astype(np.int32)
+        return cls((coo.data, indices), shape=coo.shape)
+
+    def todense(self) -> Any:
+        """As an array; elements of one place are added."""
+        places = tuple([self.indices[:, i] for i in range(self.ndim)])
+        return snp.zeros(self.shape, self.dtype).at[places].add(self.data)
+
+    @property
+    def T(self) -> BCOO:
+        """The transposed matrix."""
+        return BCOO((self.data, self.indices[:, ::-1]), shape=self.shape[::-1])
+
+    def __matmul__(self, other: Any) -> Any:
+        other = snp.asarray(other)
+        rows, columns = self.indices[:, 0], self.indices[:, 1]
+        data = self.data.reshape(-1, *(1,) * (other.ndim - 1))
+        parts = data * other[columns]
+        out = snp.zeros((self.shape[0], *other.shape[1:]), parts.dtype)
+        return out.at[rows].add(parts)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return snp.moveaxis(self.T @ snp.moveaxis(snp.asarray(other), -1, 0), 0, -1)
+
+    def __mul__(self, factor: Any) -> BCOO:
+        return BCOO((self.data * factor, self.indices), shape=self.shape)
+
+    __rmul__ = __mul__
+
+
+def _unflattened(shape: Any, children: Any) -> BCOO:
+    made = object.__new__(BCOO)
+    made.shape = shape
+    made.data, made.indices = children
+    return made
+
+
+tree_util.register_pytree_node(
+    BCOO,
+    lambda x: ((x.data, x.indices), x.shape),
+    _unflattened,
+)

@@ -1,0 +1,65 @@
+"""``jax.Array`` and ``jax.core.Tracer``: classes for ``isinstance``, which nothing is made of.
+
+Next, read ``avals``.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core import interpreter
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.types import array_type
+from stretto.random.key_arrays import KeyArray
+
+__all__ = ["Array", "Tracer", "is_key"]
+
+
+class Array(abc.ABC):  # noqa: B024 (its methods are those of the classes registered)
+    """Arrays, traced values, and typed keys."""
+
+    __module__ = "jax"
+
+
+Array.register(Value)
+Array.register(KeyArray)
+
+
+def is_key(x: object) -> bool:
+    """Whether it is an array of typed keys."""
+    return isinstance(x, KeyArray)
+
+
+class _Traced(type):
+    def __instancecheck__(cls, x: Any) -> bool:
+        if cls is not Tracer:  # a class that a library derives from it
+            return type.__instancecheck__(cls, x)
+        if isinstance(x, KeyArray):
+            x = x._words
+        return isinstance(x, interpreter.Tracer)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        if cls is not Tracer:
+            return type.__subclasscheck__(cls, subclass)
+        return issubclass(subclass, interpreter.Tracer) or subclass is cls
+
+
+class Tracer(interpreter.Tracer, metaclass=_Traced):
+    """Traced values, and typed keys whose words are traced.
+
+    Libraries derive the values of their own ``Trace`` from it.
+
+    Args:
+        trace: the trace that it belongs to.
+        aval: its abstract value.
+    """
+
+    __module__ = "jax.core"
+    position = None
+
+    def __init__(self, trace: Any, aval: Any) -> None:
+        self.interpreter = trace
+        self.type = array_type(aval.shape, np.dtype(aval.dtype), bool(aval.weak_type))

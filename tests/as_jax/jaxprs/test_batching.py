@@ -1,0 +1,70 @@
+"""Rules for ``vmap``: the three tables, mapped axes, shorthand."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.as_jax.jaxprs import batching
+from stretto.as_jax.jaxprs.primitive import Primitive
+
+ROWS = snp.arange(6.0).reshape(2, 3)
+
+
+def summed():
+    p = Primitive("summed")
+    p.def_impl(lambda x: snp.sum(x, -1))
+    return p
+
+
+def test_axes_are_as_rules_say():
+    p = Primitive("turned")
+    p.multiple_results = True
+    p.def_impl(lambda x: [x, x.sum(), snp.zeros(())])
+    batching.primitive_batchers[p] = lambda args, axes: (
+        [args[0].T, args[0].sum(1), snp.zeros(())], [1, axes[0], batching.not_mapped]
+    )  # fmt: skip
+    first, second, third = st.vmap(p.bind)(ROWS)
+    assert first.tolist() == ROWS.tolist()
+    assert second.tolist() == [3.0, 12.0]
+    assert third.tolist() == [0.0, 0.0]
+
+
+def test_rules_that_get_size_and_name():
+    seen = []
+    p, q = summed(), summed()
+    batching.axis_primitive_batchers[p] = lambda size, name, kind, args, axes: (
+        seen.append((size, name)) or snp.sum(args[0], 1), 0
+    )  # fmt: skip
+    batching.fancy_primitive_batchers[q] = lambda axis, args, axes: (
+        seen.append((axis.size, axis.name)) or snp.sum(args[0], 1), 0
+    )  # fmt: skip
+    assert st.vmap(p.bind, axis_name="i")(ROWS).tolist() == [3.0, 12.0]
+    assert st.vmap(q.bind)(ROWS).tolist() == [3.0, 12.0]
+    assert seen == [(2, "i"), (2, None)]
+
+
+def test_what_ignores_the_axis():
+    p = Primitive("any")
+    p.def_impl(snp.any)
+    batching.primitive_batchers[p] = lambda args, axes: (p.bind(args[0]), None)
+    got = st.jit(st.vmap(p.bind))(snp.array([True, False]))
+    assert got.tolist() == [True, True]
+
+
+def test_shorthand():
+    p, q = Primitive("doubled"), Primitive("added")
+    p.def_impl(lambda x: 2 * x)
+    q.def_impl(snp.add)
+    batching.defvectorized(p)
+    batching.defbroadcasting(q)
+    assert st.vmap(p.bind)(ROWS).tolist() == (2 * ROWS).tolist()
+    assert st.vmap(q.bind, (0, None))(ROWS, ROWS[0]).tolist() == (ROWS + ROWS[0]).tolist()
+    np.testing.assert_array_equal(batching.broadcast(snp.ones(2), 3, 1), np.ones((2, 3)))
+    assert batching.bdim_at_front(ROWS, 1, 3).shape == (3, 2)
+    assert batching.bdim_at_front(1.0, None, 3).shape == (3,)
+
+
+def test_none():
+    with pytest.raises(NotImplementedError, match="summed has no rule for vmap"):
+        st.vmap(summed().bind)(ROWS)

@@ -1,0 +1,29 @@
+"""The attributes that clients read of arrays, traced values and keys."""
+
+from tests.as_jax.running import prints
+
+
+def test_aval_and_trace():
+    assert prints(
+        """
+        import weakref
+        def f(x, key):
+            print(x.aval, key.aval, x._trace is not None, weakref.ref(x)() is x)
+            return x
+        jax.jit(f)(jnp.ones(2), jax.random.key(0))
+        key = jax.random.key(0)
+        print(jnp.ones(2).aval, jax.typeof(key), key.weak_type, key.is_fully_addressable)
+        key.delete()
+        print(key.is_deleted())
+        """
+    ) == ["float32[2] key<fry>[] True True", "float32[2] key<fry>[] False True", "True"]
+
+
+def test_lowered_functions():
+    assert prints(
+        """
+        lowered = jax.jit(lambda x: x @ x).lower(jnp.ones((2, 2)))
+        text = lowered.compiler_ir(dialect="hlo").as_hlo_text()
+        print("dot(" in text, "metadata" in text, "dot_general" in str(lowered.compiler_ir()))
+        """
+    ) == ["True False True"]

@@ -1,0 +1,52 @@
+"""Transformations with JAX's parameters."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.as_jax import calls
+
+
+def test_shapes_of_keys():
+    made = calls.eval_shape(lambda seed: (st.random.key(seed), snp.ones(2)), 0)
+    assert made[0] == st.ShapeDtypeStruct((), st.random.key(0).dtype)
+    assert made[1].shape == (2,)
+    again = calls.eval_shape(lambda key: st.random.split(key, 3), made[0])
+    assert (again.shape, again.dtype) == ((3,), made[0].dtype)
+
+
+def test_results_that_are_shapes_already():
+    scalar = st.ShapeDtypeStruct((), "float32")
+    out = calls.eval_shape(lambda x: {"known": scalar, "traced": x + 1}, 2)
+    assert out["known"] is scalar
+    assert out["traced"].dtype == "int32"
+
+
+def test_decorators_with_options():
+    assert calls.jit(static_argnums=1)(lambda x, n: x * n)(2.0, 3) == 6
+    assert calls.jit(lambda x: x + 1, backend="cpu")(1.0) == 2
+    assert calls.checkpoint(prevent_cse=False)(lambda x: x + 1)(1.0) == 2
+    assert calls.named_call(name="f")(lambda x: x + 1)(1.0) == 2
+    assert calls.pmap(axis_name="i")(lambda x: x + 1)(snp.ones(1))[0] == 2
+    assert calls.pmap(lambda x, y: x + y)(snp.ones(1), y=snp.ones(1))[0] == 2
+
+
+def test_what_is_refused():
+    with pytest.raises(NotImplementedError, match=r"jax\.jit: a function is compiled for where"):
+        calls.jit(lambda x: x, backend="tpu")
+    with pytest.raises(NotImplementedError, match="abstracted_axes"):
+        calls.jit(lambda x: x, abstracted_axes={0: "n"})
+    with pytest.raises(NotImplementedError, match="static_argnums in place of concrete"):
+        calls.checkpoint(lambda x: x, concrete=True)
+    with pytest.raises(RuntimeError, match="Unknown backend"):
+        calls.devices("tpu")
+
+
+def test_values_on_the_host():
+    key = st.random.key(0)
+    array, same = calls.device_get((snp.ones(2), key))
+    assert type(array) is np.ndarray and same is key
+    doubled = calls.pure_callback(lambda x: 2 * x, np.ones(2, np.float32), snp.ones(2))
+    assert doubled.tolist() == [2, 2]
+    assert calls.make_mesh((1,), ("i",), axis_types=None).shape == {"i": 1}

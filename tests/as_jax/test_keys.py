@@ -1,0 +1,83 @@
+"""Functions of arrays that take typed keys."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.as_jax.keys import TAKING_KEYS
+
+KEYS = st.random.split(st.random.key(0), 6)
+WORDS = np.asarray(st.random.key_data(KEYS))
+
+
+def words(keys):
+    return np.asarray(st.random.key_data(keys))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "expected"),
+    [
+        ("reshape", ((2, 3),), WORDS.reshape(2, 3, 2)),
+        ("expand_dims", (-1,), WORDS[:, None]),
+        ("flip", (), None),
+        ("roll", (1, 0), np.roll(WORDS, 1, 0)),
+        ("repeat", (2, 0), WORDS.repeat(2, 0)),
+        ("tile", (2,), np.tile(WORDS, (2, 1))),
+        ("broadcast_to", ((2, 6),), np.broadcast_to(WORDS, (2, 6, 2))),
+        ("take", (np.array([1, 0]), 0), WORDS[[1, 0]]),
+        ("copy", (), WORDS),
+        ("ravel", (), WORDS),
+        ("zeros_like", (), np.zeros_like(WORDS)),
+    ],
+)
+def test_elements_are_moved(name, args, expected):
+    made = TAKING_KEYS[name](KEYS, *(args if name != "flip" else (0,)))
+    assert made.dtype == KEYS.dtype
+    np.testing.assert_array_equal(words(made), WORDS[::-1] if expected is None else expected)
+
+
+def test_several_keys():
+    one, two = KEYS[0], KEYS[1]
+    np.testing.assert_array_equal(words(TAKING_KEYS["stack"]([one, two])), WORDS[:2])
+    np.testing.assert_array_equal(words(TAKING_KEYS["asarray"]([one, two])), WORDS[:2])
+    both = TAKING_KEYS["stack"]([KEYS, KEYS], axis=-1)
+    assert both.shape == (6, 2)
+    np.testing.assert_array_equal(words(TAKING_KEYS["concatenate"]([KEYS, KEYS])[6:]), WORDS)
+    chosen = TAKING_KEYS["where"](np.arange(6) < 3, KEYS, KEYS[::-1])
+    expected = np.where(np.arange(6)[:, None] < 3, WORDS, WORDS[::-1])
+    np.testing.assert_array_equal(words(chosen), expected)
+    other = st.random.key(0, impl="rbg")
+    with pytest.raises(TypeError, match="keys of types key<fry> and key<rbg>"):
+        TAKING_KEYS["stack"]([one, other])
+    with pytest.raises(TypeError, match="only from keys of the same type"):
+        TAKING_KEYS["where"](True, one, 1.0)
+
+
+def test_axes_and_measures():
+    square = KEYS.reshape((2, 3))
+    assert TAKING_KEYS["moveaxis"](square, 0, -1).shape == (3, 2)
+    assert TAKING_KEYS["swapaxes"](square, -1, -2).shape == (3, 2)
+    assert TAKING_KEYS["transpose"](square).shape == (3, 2)
+    assert TAKING_KEYS["squeeze"](KEYS.reshape((6, 1)), -1).shape == (6,)
+    assert [part.shape for part in TAKING_KEYS["split"](KEYS, 3)] == [(2,)] * 3
+    measures = [TAKING_KEYS[name](square) for name in ("shape", "ndim", "size")]
+    assert measures == [(2, 3), 2, 6]
+    assert TAKING_KEYS["astype"](KEYS, KEYS.dtype) is KEYS
+    assert TAKING_KEYS["allclose"](KEYS, KEYS) and TAKING_KEYS["isclose"](KEYS, KEYS).shape == (6,)
+    assert TAKING_KEYS["array_equal"](KEYS, KEYS) and not TAKING_KEYS["array_equal"](KEYS, square)
+
+
+def test_arrays_go_by_as_ever():
+    x = snp.arange(6)
+    assert TAKING_KEYS["reshape"](x, (2, 3)).shape == (2, 3)
+    assert TAKING_KEYS["where"](x > 2, x, 0).tolist() == [0, 0, 0, 3, 4, 5]
+    assert TAKING_KEYS["where"](x > 2)[0].tolist() == [3, 4, 5]
+    assert TAKING_KEYS["tile"](x[:2], 2).tolist() == [0, 1, 0, 1]
+
+
+def test_dtypes_of_keys():
+    result_type = TAKING_KEYS["result_type"]
+    key = st.random.key(0)
+    assert result_type(key) == result_type(key.dtype, key) == key.dtype
+    assert result_type(snp.ones(2), 1) == np.float32

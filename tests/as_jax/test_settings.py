@@ -1,0 +1,35 @@
+"""``jax.config``."""
+
+from tests.as_jax.running import fails, prints
+
+
+def test_names_and_values():
+    assert prints(
+        """
+        print(jax.config.jax_enable_x64, jax.config.jax_threefry_partitionable)
+        jax.config.update("jax_enable_x64", True)
+        print(jnp.ones(2).dtype, st.config.enable_x64, jax.config.x64_enabled)
+        with jax.enable_x64(False):
+            print(jnp.ones(2).dtype, jax.config.read("jax_enable_x64"))
+        with jax.numpy_rank_promotion("raise"), jax.checking_leaks(), jax.disable_jit(disable=True):
+            print(jax.config.jax_numpy_rank_promotion, jax.config.jax_check_tracer_leaks)
+        print(jax.config.jax_check_tracer_leaks)
+        """
+    ) == ["False True", "float64 True True", "float32 False", "raise True", "False"]
+
+
+def test_the_environment():
+    environ = {"JAX_ENABLE_X64": "1", "JAX_NUMPY_RANK_PROMOTION": "warn"}
+    assert prints(
+        "print(jax.config.jax_enable_x64, jax.config.jax_numpy_rank_promotion)", **environ
+    ) == ["True warn"]
+
+
+def test_what_jax_does_not_have_is_an_error():
+    assert fails("jax.config.update('jax_nonsense', 1)") == (
+        "AttributeError: Unrecognized config option: jax_nonsense"
+    )
+    assert "must be among 'cpu', 'gpu' and 'cuda'" in fails(
+        "jax.config.update('jax_platforms', 'tpu')"
+    )
+    assert "expected value" in fails("jax.debug_nans(1, 2)")

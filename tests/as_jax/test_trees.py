@@ -1,0 +1,61 @@
+"""Trees by JAX's rules."""
+
+import collections
+
+import pytest
+
+import stretto as st
+from stretto.as_jax import trees
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def test_keys_are_leaves():
+    key = st.random.key(0)
+    assert trees.leaves({"k": key}) == [key] or trees.leaves({"k": key})[0] is key
+    assert len(st.tree.leaves({"k": key})) == 1 and st.tree.leaves({"k": key})[0] is not key
+
+
+def test_dictionaries_come_back_sorted():
+    made = trees.map_(lambda x: x, {"b": 1, "a": {"d": 2, "c": 3}})
+    assert list(made) == ["a", "b"] and list(made["a"]) == ["c", "d"]
+    assert list(trees.map_(lambda x: x, collections.OrderedDict(b=1, a=2))) == ["b", "a"]
+    kept = trees.map_(lambda x: x, collections.defaultdict(list, {"b": 1, "a": 2}))
+    assert list(kept) == ["a", "b"] and kept.default_factory is list
+
+
+def test_structures():
+    definition = trees.structure({"b": 1, "a": (2, None, [3])})
+    assert str(definition) == "PyTreeDef({'a': (*, None, [*]), 'b': *})"
+    assert definition.node_data() == (dict, ["a", "b"])
+    assert [child.num_leaves for child in definition.children()] == [2, 1]
+    assert definition == trees.structure({"a": (0, None, [0]), "b": 0})
+    assert hash(definition) == hash(trees.structure({"a": (0, None, [0]), "b": 0}))
+    assert trees.structure(1).node_data() is None and trees.structure(1).is_leaf()
+    assert trees.structure(Point(1, 2)).node_data() == (Point, Point)
+    assert trees.structure([0]).compose(trees.structure((1, 2))) == trees.structure([(1, 2)])
+    summed = definition.walk(lambda children, data: sum(children), lambda x: x, [1, 2, 3])
+    assert summed == 6
+
+
+def test_structures_that_differ():
+    with pytest.raises(ValueError, match="trees 0 and 1 differ in structure"):
+        trees.map_(lambda x, y: x, {"a": 1}, {"b": 1})
+    with pytest.raises(ValueError, match="leaf"):
+        trees.flatten_one_level(1)
+
+
+def test_paths():
+    pairs, _ = trees.flatten_with_path({"a": [1, 2]}, lambda path, x: len(path) == 1, True)
+    assert [(str(path[0]), leaf) for path, leaf in pairs] == [("['a']", [1, 2])]
+    assert [str(key) for key, _ in trees.one_level_with_keys(Point(1, 2))[0]] == [".x", ".y"]
+
+
+def test_classes_registered_before_and_after_are_nodes():
+    class Pair:
+        def __init__(self, x, y):
+            self.x, self.y = x, y
+
+    st.tree_util.register_pytree_node(Pair, lambda p: ((p.x, p.y), "p"), lambda _, xs: Pair(*xs))
+    assert trees.leaves([Pair(1, 2), st.tree_util.Partial(max, 3)]) == [1, 2, 3]
+    assert trees.structure(Pair(1, 2)).node_data() == (Pair, "p")

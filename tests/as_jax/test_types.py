@@ -1,0 +1,33 @@
+"""``jax.Array`` and ``jax.core.Tracer`` are for ``isinstance``."""
+
+import functools
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.as_jax.types import Array, Tracer, is_key
+
+
+def test_arrays_tracers_and_keys_are_arrays():
+    seen = []
+
+    def f(x, key):
+        seen.append([isinstance(v, cls) for v in (x, key) for cls in (Array, Tracer)])
+        return x
+
+    key = st.random.key(0)
+    st.jit(f)(1.0, key)
+    f(snp.ones(2), key)
+    f(1.0, None)
+    assert seen == [[True] * 4, [True, False, True, False], [False] * 4]
+    assert is_key(key) and not is_key(snp.ones(2))
+
+
+def test_functions_can_be_chosen_by_the_class():
+    @functools.singledispatch
+    def kind(x):
+        return "other"
+
+    kind.register(Array)(lambda x: "array")
+    assert [kind(x) for x in (snp.ones(2), st.random.key(0), 1.0)] == ["array", "array", "other"]
+    assert issubclass(type(snp.ones(2)), Array) and not issubclass(float, Array)
+    assert not issubclass(type(snp.ones(2)), Tracer) and issubclass(Tracer, Tracer)

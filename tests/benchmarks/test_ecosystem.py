@@ -1,0 +1,48 @@
+"""The suites of libraries written for JAX: what their reports say, and which failures are known."""
+
+import json
+import tomllib
+from pathlib import Path
+
+from benchmarks.ecosystem import suites
+from benchmarks.ecosystem.__main__ import EXCEPTIONS
+from benchmarks.ecosystem.libraries import LIBRARIES
+from benchmarks.ecosystem.suites import Outcome, compared, fetched
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="a.test_a" name="test_one"/>
+<testcase classname="a.test_a" name="test_two"><skipped/></testcase>
+<testcase classname="a.test_a" name="test_three"><failure/></testcase>
+<testcase classname="" name="b.test_b"><error/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_reports(tmp_path):
+    (tmp_path / "report.xml").write_text(REPORT)
+    outcome = suites.tests_of(tmp_path / "report.xml")
+    assert outcome == Outcome(1, 1, ("a.test_a::test_three", "b.test_b"))
+
+
+def test_failures_are_held_to_the_table():
+    outcome = Outcome(1, 0, ("a::x[1]", "a::x[2]", "a::y"))
+    assert compared(outcome, {"a::x*": "why", "a::y": "why"}) == ([], [])
+    assert compared(outcome, {"a::x*": "why", "a::z": "why"}) == (["a::y"], ["a::z"])
+
+
+def test_sources_that_are_there_are_not_fetched(tmp_path):
+    (tmp_path / "dm_haiku-0.0.17").mkdir()
+    haiku = next(library for library in LIBRARIES if library.name == "dm-haiku")
+    assert fetched(haiku, tmp_path) == tmp_path / "dm_haiku-0.0.17"
+
+
+def test_libraries_have_the_versions_of_the_environment():
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))
+    group = project["dependency-groups"]["ecosystem"]
+    assert {f"{library.name}=={library.version}" for library in LIBRARIES} <= set(group)
+    assert not [name for name in group if name.split("==")[0] in ("jax", "jaxlib")]
+
+
+def test_exceptions_are_of_these_libraries_and_have_reasons():
+    known = json.loads(EXCEPTIONS.read_text("utf-8"))
+    assert known.keys() <= {library.name for library in LIBRARIES}
+    assert all(reason for tests in known.values() for reason in tests.values())
