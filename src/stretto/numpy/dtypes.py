@@ -126,7 +126,7 @@ def as_dtype(dtype: DTypeLike | None) -> DType:
 class ScalarType(type):
     """A named dtype: it stands for the dtype wherever one is expected, and makes arrays of it.
 
-    It is a class, as NumPy's are, for annotations and for code that asks; but its calls make arrays.
+    It is a class, as NumPy's are, for annotations and code that asks; but its calls make arrays.
 
     Args:
         name: the name in ``stretto.numpy``.
