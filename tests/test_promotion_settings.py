@@ -61,6 +61,8 @@ def scores():
         "fit_histogram_binning": {"probs": probs[0]},
         "fit_isotonic": {"probs": probs[0]},
         "fit_platt": {"logits": logits[0, :, 0]},
+        "fit_variance_scaling": {"means": logits[0, :, 0], "variances": probs[0, :, 0]},
+        "fit_conformal_intervals": {"means": logits[0, :, 0], "deviations": probs[0, :, 0]},
         "interval_coverage": {"lower": targets - 1, "upper": targets + 1},
     }
     found = {}

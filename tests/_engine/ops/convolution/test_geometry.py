@@ -96,6 +96,8 @@ def test_dimension_numbers_must_be_three_strings(numbers):
         conv_dimension_numbers((1, 1, 4), (1, 1, 2), numbers)
 
 
-def test_shapes_must_be_sequences():
-    with pytest.raises(TypeError, match="conv_dimension_numbers: lhs_shape must be a sequence"):
+def test_shapes_must_be_of_one_rank():
+    with pytest.raises(ValueError, match=r"conv_dimension_numbers: ranks differ, shapes \(3,\)"):
         conv_dimension_numbers(3, (1, 1, 2), None)
+    with pytest.raises(TypeError, match="conv_dimension_numbers: lhs_shape"):
+        conv_dimension_numbers("abc", (1, 1, 2), None)
