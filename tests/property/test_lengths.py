@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.recorder import record
-from stretto._engine.core.sizes import size_variable
+from stretto._engine.core.sizes import known_sizes, size_variable, varying_sizes
 from stretto._engine.core.types import array_type
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.padded import padded_program, variables_of
@@ -39,7 +39,8 @@ def with_slopes(program, seed):
 def padded(f, rows, weights, bucket):
     """The valid parts of what it gives for a bucket, evaluated with garbage as padding."""
     types = [array_type((N, 3), F64), weights.type]
-    program, _, captured = record(lambda *xs: (f(*xs), None), types)
+    with varying_sizes(), known_sizes([{next(N.variables()): rows.shape[0]}]):  # as jit does
+        program, _, captured = record(lambda *xs: (f(*xs), None), types)
     variables = variables_of(program)
     n = rows.shape[0]
     fixed = padded_program(program, variables, dict.fromkeys(variables, bucket))
