@@ -213,11 +213,17 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         if self._fingerprint(args, kwargs) is None:
             return
         record = record_of(entry, args, kwargs)
-        if record is not None and settings.key == settings_key:
+        if record is not None and self._filed(record, args, kwargs, settings_key):
             entry.records += 1
-            # The fingerprint refers to keyword names by address, so it is taken again, now that
-            # the record keeps these alive.
-            self._remember(self._fingerprint(args, kwargs), record)
+
+    def _filed(self, record: Any, args: Any, kwargs: Any, settings_key: Any) -> bool:
+        """File the record for calls like this one, unless the settings have changed meanwhile."""
+        if settings.key != settings_key:
+            return False
+        # The fingerprint refers to keyword names by address, so it is taken now that the record
+        # keeps these alive.
+        self._remember(self._fingerprint(args, kwargs), record)
+        return True
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R_co]: ...

@@ -173,10 +173,8 @@ class Resized(Jitted[P, R_co]):
             if self._fingerprint(args, kwargs) is None:
                 return
             record = record_by(plan.run, plan.entry, args, kwargs)
-            if settings.key == key[3] and self._recorded < _RECORDS:
+            if self._recorded < _RECORDS and self._filed(record, args, kwargs, key[3]):
                 self._recorded += 1
-                # Taken again, now that the record keeps the names in it alive.
-                self._remember(self._fingerprint(args, kwargs), record)
 
     def _planned(self, key: Any, args: Any, kwargs: Any) -> _Plan:
         """What is done for arguments of these types."""
