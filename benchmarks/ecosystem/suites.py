@@ -34,7 +34,7 @@ def fetched(library: Library, folder: Path) -> Path:
     if not (folder / stem).is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         wanted = f"{library.name}=={library.version}"
-        options = ("--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--quiet")
+        options = ("--no-deps", "--no-binary", ":all:", "--quiet")
         subprocess.run(
             [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), wanted],
             check=True,
