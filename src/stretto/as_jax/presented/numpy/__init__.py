@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from stretto import numpy as snp
+import ml_dtypes
+
+from stretto import lax, numpy as snp
 from stretto.as_jax.keys import TAKING_KEYS
 from stretto.as_jax.naming import names_of
 from stretto.as_jax.types import Array
 from stretto.numpy.dtypes import ScalarType
+from stretto.numpy.einsums import einsum_by
 
 __all__: list[str]
 
@@ -21,6 +25,24 @@ def iscomplexobj(x: Any) -> bool:
     if isinstance(x, ScalarType):
         return snp.issubdtype(x, snp.complexfloating)
     return snp.iscomplexobj(x)
+
+
+def finfo(dtype: Any) -> ml_dtypes.finfo:
+    """The limits of a float dtype, as numbers of that dtype."""
+    return ml_dtypes.finfo(snp.finfo(dtype).dtype)
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    _dot_general: Callable[..., Any] = lax.dot_general,
+    **options: Any,
+) -> Any:
+    """``stretto.numpy.einsum``, also with a function of the library's own for the products."""
+    if _dot_general is lax.dot_general:
+        return snp.einsum(subscripts, *operands, **options)
+    return einsum_by(_dot_general, (subscripts, *operands), **options)
 
 
 def __getattr__(name: str) -> Any:
