@@ -235,13 +235,15 @@ def _branch_programs(
 ) -> tuple[list[Program], Any, list[Any]]:
     """Programs of the same signature for the branches, their result's structure, all operands.
 
-    ``functions`` are the branches, by what messages call them.
+    ``functions`` are the branches, by what messages call them. One given twice is traced once.
     """
     leaves, structure = tree.flatten(tuple(operands))
     values = values_of(leaves, caller)
     types = [v.type for v in values]
     names = tree.paths(tuple(operands), "operands")
-    recorded = [record_tree(f, structure, types, caller, names) for f in functions.values()]
+    distinct = {id(f): f for f in functions.values()}
+    traced = {i: record_tree(f, structure, types, caller, names) for i, f in distinct.items()}
+    recorded = [traced[id(f)] for f in functions.values()]
     branch_names = list(functions)
     first = recorded[0]
     for i, (_, out, _) in enumerate(recorded[1:], 1):
