@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto import ensure_compile_time_eval
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.types import kind_of
@@ -27,6 +28,7 @@ __all__ = [
     "Trace",
     "Tracer",
     "concrete_or_error",
+    "ensure_compile_time_eval",
     "eval_jaxpr",
     "find_top_trace",
     "get_aval",
