@@ -21,6 +21,7 @@ def test_of_arrays_numbers_and_keys():
 def test_of_tangents():
     assert ShapedArray((2,), np.float32).to_tangent_aval() == ShapedArray((2,), np.float32)
     assert ShapedArray((2,), np.int32).to_tangent_aval().dtype == float0
+    assert ShapedArray((2,), np.int32).at_least_vspace().dtype == float0
 
 
 def test_parts_and_text():

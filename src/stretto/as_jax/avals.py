@@ -128,7 +128,7 @@ class ShapedArray(AbstractValue):
         kept = not hasattr(self.dtype, "extended_kind") and is_inexact(self.dtype)
         return self if kept else ShapedArray(self.shape, float0)
 
-    to_cotangent_aval = to_tangent_aval
+    at_least_vspace = to_cotangent_aval = to_tangent_aval
 
     def to_ct_aval(self) -> ShapedArray:
         """That of cotangents."""

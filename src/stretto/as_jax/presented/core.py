@@ -13,7 +13,13 @@ from stretto import ensure_compile_time_eval
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.types import kind_of
-from stretto.as_jax.avals import AbstractToken, AbstractValue, ShapedArray, get_aval, pytype_aval_mappings
+from stretto.as_jax.avals import (
+    AbstractToken,
+    AbstractValue,
+    ShapedArray,
+    get_aval,
+    pytype_aval_mappings,
+)
 from stretto.as_jax.jaxprs.form import Atom, DropVar
 from stretto.as_jax.jaxprs.making import eval_jaxpr
 from stretto.as_jax.jaxprs.traces import Trace

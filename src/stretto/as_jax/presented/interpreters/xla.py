@@ -13,7 +13,7 @@ __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
 canonicalize_dtype_handlers: dict[type, Any] = {np.ndarray: asarray}
 """By class: the function that makes an array of one.
 
-It is kept for libraries that add classes to it. Stretto's functions take whatever has ``__array__``.
+Kept for libraries that add classes; Stretto's functions take whatever has ``__array__``.
 """
 
 
