@@ -15,6 +15,7 @@ import stretto
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto.as_jax import trees
 from stretto.as_jax.host_devices import follow_flags
+from stretto.as_jax.shared_jit import shared_jit
 from stretto.as_jax.types import is_key
 from stretto.random.key_arrays import KeyArray
 
@@ -54,7 +55,7 @@ def jit(
         _check_backend(backend if device is None else device.platform, "jit")
     if fun is None:
         return functools.partial(jit, **options)
-    return stretto.jit(fun, **options)
+    return shared_jit(fun, options)
 
 
 def _check_backend(backend: str | None, caller: str) -> None:
