@@ -27,3 +27,8 @@ def test_lowered_functions():
         print("dot(" in text, "metadata" in text, "dot_general" in str(lowered.compiler_ir()))
         """
     ) == ["True False True"]
+
+
+def test_names_of_dtypes_are_found_among_numpys_classes():
+    code = "print(np.int32 in {jnp.int32}, jnp.int32 in {np.int32}, {jnp.int32: 1}[jnp.int32])"
+    assert prints(code) == ["True True 1"]
