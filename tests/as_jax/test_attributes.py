@@ -27,3 +27,17 @@ def test_lowered_functions():
         print("dot(" in text, "metadata" in text, "dot_general" in str(lowered.compiler_ir()))
         """
     ) == ["True False True"]
+
+
+def test_memory():
+    assert prints(
+        """
+        x = jnp.zeros(1000) + 1
+        pointer = x.unsafe_buffer_pointer()
+        print(isinstance(pointer, int), pointer == x.unsafe_buffer_pointer())
+        y = jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+        print(x.is_deleted(), y.is_deleted())
+        y.delete()
+        print(y.is_deleted())
+        """
+    ) == ["True True", "True False", "True"]
