@@ -5,8 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.runtime import pjrt
 from stretto._engine.core.errors import ConfigError
+from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.options import (
     EFFORTS,
     SCHEDULER,

@@ -7,7 +7,7 @@ from typing import Any
 from stretto import numpy as snp
 from stretto.as_jax.keys import TAKING_KEYS
 from stretto.as_jax.naming import names_of
-from stretto.as_jax.types import Array
+from stretto.as_jax.types import Array, is_key
 from stretto.numpy.dtypes import ScalarType
 
 __all__: list[str]
@@ -20,7 +20,7 @@ def iscomplexobj(x: Any) -> bool:
     """Whether the elements of an array, or those of a dtype by its name, are complex."""
     if isinstance(x, ScalarType):
         return snp.issubdtype(x, snp.complexfloating)
-    return snp.iscomplexobj(x)
+    return not is_key(x) and snp.iscomplexobj(x)
 
 
 def __getattr__(name: str) -> Any:
