@@ -49,7 +49,10 @@ class _Batchers(dict[Primitive, Callable[..., Any]]):
 
     def get(self, p: Any, default: Any = None) -> Any:
         """The rule, or the default where there is none."""
-        return self[p] if p in self else default
+        try:
+            return self[p]
+        except KeyError:
+            return default
 
     def __setitem__(self, p: Primitive, rule: Callable[..., Any]) -> None:
         super().__setitem__(p, rule)
