@@ -10,7 +10,7 @@ import ml_dtypes
 from stretto import lax, numpy as snp
 from stretto.as_jax.keys import TAKING_KEYS
 from stretto.as_jax.naming import names_of
-from stretto.as_jax.types import Array
+from stretto.as_jax.types import Array, is_key
 from stretto.numpy.dtypes import ScalarType
 from stretto.numpy.einsums import einsum_by
 
@@ -25,7 +25,7 @@ def iscomplexobj(x: Any) -> bool:
     """Whether the elements of an array, or those of a dtype by its name, are complex."""
     if isinstance(x, ScalarType):
         return snp.issubdtype(x, snp.complexfloating)
-    return snp.iscomplexobj(x)
+    return not is_key(x) and snp.iscomplexobj(x)
 
 
 def histogram(
