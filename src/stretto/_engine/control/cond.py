@@ -235,9 +235,9 @@ def _branch_programs(
 ) -> tuple[list[Program], Any, list[Any]]:
     """Programs of the same signature for the branches, their result's structure, all operands.
 
-    ``functions`` are the branches, by what messages call them. One given twice is traced once. Where
-    all results have one dtype, that of the first, which is ``false_fun`` of ``cond``, says whether
-    the common one is weak.
+    ``functions`` are the branches, by what messages call them; one given twice is traced once.
+    Where all results have one dtype, that of the first, which is ``false_fun`` of ``cond``, says
+    whether the common one is weak.
     """
     leaves, structure = tree.flatten(tuple(operands))
     values = values_of(leaves, caller)
