@@ -218,6 +218,16 @@ def test_trees_and_weak_types():
     assert float(cond(3, lambda: 1.0, lambda: 2.0)) == 1.0
 
 
+def test_the_first_branch_says_whether_a_result_is_weak():
+    strong, weak = (lambda: snp.float32(1)), (lambda: 1.0)
+    assert (
+        cond(True, strong, weak).weak_type and st.jit(lambda p: cond(p, strong, weak))(0).weak_type
+    )
+    assert not cond(True, weak, strong).weak_type
+    assert switch(1, [weak, strong, strong]).weak_type
+    assert not switch(1, [strong, weak, weak]).weak_type
+
+
 def test_index_is_clamped():
     f = lambda i: switch(i, [lambda: 10, lambda: 20, lambda: 30])
     for g in (f, st.jit(f), lambda i: st.vmap(f)(snp.array([i]))[0]):

@@ -16,6 +16,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import is_inexact, kind_of, promote, short_name
 from stretto._engine.ops.convert import convert, dtype_argument
+from stretto._engine.ops.leibniz import leibniz
 from stretto._engine.ops.precision import ALGORITHMS, Precision
 
 __all__ = [
@@ -45,6 +46,10 @@ class Bilinear(Primitive, abstract=True):
             return out, first
         second = self(x, dy)
         return out, second if first is None else first + second
+
+    def taylor(self, k: int, out: Any, x: Any, y: Any) -> Any:
+        """The rule of Leibniz."""
+        return leibniz(self, k, x, y)
 
 
 @functools.cache
