@@ -24,6 +24,7 @@ from stretto._engine.api.arguments import (
 )
 from stretto._engine.api.lengths import holds_ragged
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
+from stretto._engine.control.refs import Parts, Ref, refs_among
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of
@@ -134,9 +135,12 @@ def vmap(
                 )
             return over_ragged.vmap_ragged(of_one, name, in_axes, out_axes, args, kwargs)
         leaves, structure = tree.flatten((args, kwargs))
+        refs: dict[int, Ref] = {}
         if not all([isinstance(x, Value) or _may_be_mapped(x) for x in leaves]):
             args, kwargs = tree.unflatten(structure, _hidden(leaves, in_axes, args))
             leaves, structure = tree.flatten((args, kwargs))
+            refs = refs_among(leaves, name, lambda: LeafNames(fun, args, kwargs))
+            leaves = [x.read() if isinstance(x, Ref) else x for x in leaves]
         paths = LeafNames(fun, args, kwargs)
         values = as_values(leaves, f"vmap of {name}", lambda: paths)
         axes = _for_leaves(in_axes, args, "in_axes", None if kwargs else len(values))
@@ -156,17 +160,25 @@ def vmap(
 
         def flat(*examples: Any) -> list[Any]:
             nonlocal result, out_structure
-            positional, named = tree.unflatten(structure, examples)
-            result = of_one(*positional, **named)
+            result, given = parts(*examples)
             outs, out_structure = tree.flatten(result)
             if holds_float0(outs):
                 result = without_float0(result, (size,))
                 outs, out_structure = tree.flatten(result)
-            return as_values(outs, name, lambda: tree.paths(result, "the result"))
+            return [*as_values(outs, name, lambda: tree.paths(result, "the result")), *given]
 
+        def call(*examples: Any) -> Any:
+            positional, named = tree.unflatten(structure, examples)
+            return of_one(*positional, **named)
+
+        parts = Parts(call, {i: ref.structure for i, ref in refs.items()})
         flat.__name__ = name
         named_size = size if axis_name is None else AxisSize(size, axis_name)
         outs, mapped = map_members(flat, named_size, chunk_size or size, values, axes, paths)
+        count = len(outs) - len(parts.changed)
+        for i, o, a in zip(parts.changed, outs[count:], mapped[count:], strict=True):
+            refs[i].write(to_axis(o, size, a, axes[i]))
+        outs, mapped = outs[:count], mapped[:count]
         wanted = _for_leaves(out_axes, result, "out_axes", len(outs))
         placed = [
             to_axis(o, size, a, out_axis(w, o, a, "vmap", n))
@@ -197,7 +209,7 @@ tree.register_pytree_node(_Other, lambda other: ((), other), lambda other, _: ot
 
 
 def _may_be_mapped(x: Any) -> bool:
-    return is_array_like(x) and not is_float0(x)
+    return is_array_like(x) and not is_float0(x) and x.__class__ is not Ref
 
 
 def _hidden(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
@@ -211,7 +223,7 @@ def _hidden(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
     for x, a in zip(leaves, axes, strict=True):
         if is_float0(x):
             x = Nothing(x.shape if a is None else tuple(np.delete(x.shape, a)))
-        elif a is None and not is_array_like(x):
+        elif a is None and (x.__class__ is Ref or not is_array_like(x)):
             x = _Other(x)
         hidden.append(x)
     return hidden

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.control.family import ControlFlow, cut, parting, record_tree, values_of
+from stretto._engine.control.refs import passed
 from stretto._engine.control.route import run_mapped, selected
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.cells import collecting, giving, write_all
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Linear, as_value
@@ -231,17 +233,32 @@ def _with_others(
 
 
 def _branch_programs(
-    caller: str, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
+    caller: str,
+    functions: dict[str, Callable[..., Any]],
+    operands: Sequence[Any],
+    written: list[Any],
 ) -> tuple[list[Program], Any, list[Any]]:
     """Programs of the same signature for the branches, their result's structure, all operands.
 
-    ``functions`` are the branches, by what messages call them.
+    ``functions`` are the branches, by what messages call them. The references from outside that any
+    of them writes to are added to ``written``; then the result is a pair of that of the branches
+    and the values of these.
     """
-    leaves, structure = tree.flatten(tuple(operands))
+    operands = passed(tuple(operands))
+    leaves, structure = tree.flatten(operands)
     values = values_of(leaves, caller)
     types = [v.type for v in values]
-    names = tree.paths(tuple(operands), "operands")
-    recorded = [record_tree(f, structure, types, caller, names) for f in functions.values()]
+    names = tree.paths(operands, "operands")
+
+    def record_all(wrap: Any) -> list[Any]:
+        return [
+            record_tree(wrap(f, written), structure, types, caller, names)
+            for f in functions.values()
+        ]
+
+    recorded = record_all(collecting)
+    if written:  # each branch gives the values of what any of them writes
+        recorded = record_all(giving)
     branch_names = list(functions)
     first = recorded[0]
     for i, (_, out, _) in enumerate(recorded[1:], 1):
@@ -284,6 +301,19 @@ def _aligned(
         return [convert(o, t.dtype, t.weak_type) for o, t in zip(outs, targets, strict=True)], None
 
     return record(converted, aligned.in_types, name=program.name)[0]
+
+
+def _chosen(
+    caller: str, index: Any, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    """The result of the function with this index; what it wrote to references is written."""
+    written: list[Any] = []
+    programs, structure, values = _branch_programs(caller, functions, operands, written)
+    result = tree.unflatten(structure, Cond(tuple(programs))(index, *values))
+    if not written:
+        return result
+    write_all(written, result[1])
+    return result[0]
 
 
 class _NotGiven:
@@ -354,9 +384,8 @@ def switch(
             chosen = min(max(int(known), 0), len(branches) - 1)
             return in_python.call("switch", branches[chosen], *operands)
         functions = {f"branch {i}": branch for i, branch in enumerate(branches)}
-        programs, structure, values = _branch_programs("switch", functions, operands)
         bounded = clamp(0, convert(number, _INDEX), len(branches) - 1)
-        return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
+        return _chosen("switch", bounded, functions, operands)
 
 
 def cond(
@@ -401,8 +430,7 @@ def cond(
         if config.disable_jit and (known := in_python.known(condition)) is not None:
             return in_python.call("cond", true_fun if bool(known) else false_fun, *operands)
         branches = {"false_fun": false_fun, "true_fun": true_fun}
-        programs, structure, values = _branch_programs("cond", branches, operands)
         index = convert(
             condition if kind_of(condition.dtype) == "bool" else ne(condition, 0), _INDEX
         )
-        return tree.unflatten(structure, Cond(tuple(programs))(index, *values))
+        return _chosen("cond", index, branches, operands)

@@ -95,6 +95,14 @@ class Interpreter:
     """Whether it runs operations: nothing is being traced."""
     recorder: Any = None
     """The recorder that the operations handed to this interpreter end up in, if there is one."""
+    parent: Any = None
+    """The interpreter that it was made under; None for those at rest."""
+    borrows: ClassVar[bool] = False
+    """Whether it records a body, in which references from outside have values of their own."""
+    maps: ClassVar[str] = "traced"
+    """What its values are, in words for messages."""
+    instead: ClassVar[str] = "return the value, and write it to the reference outside"
+    """What to do instead of writing such a value to a reference from outside."""
 
     _began: tuple[str, Place | None]
 

@@ -63,11 +63,8 @@ class PartialVal(NamedTuple):
 class _UnknownRecorder(Recorder):
     """Records what involves unknown values; hands the rest to the interpreter around it."""
 
-    __slots__ = ("parent",)
-
-    def __init__(self, types: Sequence[Any]) -> None:
-        super().__init__(types)
-        self.parent = state.interpreter
+    __slots__ = ()
+    borrows = False
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record the operation if any operand is unknown, a call one by one; else hand it on."""
