@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from stretto._engine.api.stages import Lowered
+from stretto._engine.control.refs import Ref
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value
 from stretto._engine.core.shardings import NamedSharding
 from stretto.as_jax.avals import ShapedArray, get_aval
@@ -70,6 +71,7 @@ def _changed(self: NamedSharding, mesh: Any = None, spec: Any = None) -> NamedSh
 def attach() -> None:
     """Attach them."""
     Value.aval = property(_aval)  # type: ignore[attr-defined]
+    Ref.aval = property(_aval)  # type: ignore[attr-defined]
     Tracer._trace = property(_trace)  # type: ignore[attr-defined]
     NamedSharding.update = _changed  # type: ignore[attr-defined]
     SymbolicZero.aval = property(_aval)  # type: ignore[attr-defined]

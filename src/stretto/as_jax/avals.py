@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.control.refs import Ref
 from stretto._engine.core.interpreter import Value, type_of
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding
@@ -21,7 +22,11 @@ from stretto._engine.runtime.device import default_device
 from stretto.as_jax.types import is_key
 from stretto.dtypes import extended, issubdtype
 
-__all__ = ["AbstractToken", "AbstractValue", "ShapedArray", "aval_of", "get_aval"]
+__all__ = ["AbstractRef", "AbstractToken", "AbstractValue", "ShapedArray", "aval_of", "get_aval"]
+
+
+HIGH: dict[type, Any] = {}
+"""For classes of a library's own that stand for values: the function that gives their type."""
 
 
 class AbstractValue:
@@ -39,6 +44,41 @@ class AbstractToken(AbstractValue):
     """Stands for the order of effects, which has no value."""
 
     __slots__ = ()
+
+
+class AbstractRef(AbstractValue):
+    """That of a mutable reference.
+
+    Args:
+        inner_aval: that of the array that it holds.
+    """
+
+    __slots__ = ("inner_aval",)
+
+    def __init__(self, inner_aval: Any, memory_space: Any = None, kind: Any = None) -> None:
+        del memory_space, kind
+        self.inner_aval = inner_aval
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractRef) and self.inner_aval == other.inner_aval
+
+    def __hash__(self) -> int:
+        return hash((AbstractRef, self.inner_aval))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "inner_aval":
+            raise AttributeError(name)
+        return getattr(self.inner_aval, name)
+
+    def update(self, inner_aval: Any = None, **changes: Any) -> AbstractRef:
+        """A copy, of another array."""
+        del changes
+        return AbstractRef(self.inner_aval if inner_aval is None else inner_aval)
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.inner_aval.str_short()}}}"
+
+    __str__ = __repr__
 
 
 class ShapedArray(AbstractValue):
@@ -172,6 +212,11 @@ def get_aval(x: Any) -> Any:
         return aval.update(sharding=x.sharding) if x.__class__ in SHARDED else aval
     if is_key(x):
         return ShapedArray(x.shape, x.dtype)
+    if isinstance(x, Ref):
+        return AbstractRef(ShapedArray(x.shape, x.dtype))
+    registered = HIGH.get(type(x))
+    if registered is not None:
+        return registered(x)
     if isinstance(x, AbstractValue):
         return x
     dtype = getattr(x, "dtype", None)

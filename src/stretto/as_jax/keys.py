@@ -167,6 +167,18 @@ def _isclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     return a == b if is_key(a) and is_key(b) else snp.isclose(a, b, *args, **kwargs)
 
 
+def _compared(fun: Callable[..., Any], equal: bool) -> Callable[..., Any]:
+    """``equal`` or ``not_equal``, of keys too."""
+
+    @functools.wraps(fun)
+    def call(x: Any, y: Any, /) -> Any:
+        if not (is_key(x) and is_key(y)):
+            return fun(x, y)
+        return (x == y) if equal else (x != y)
+
+    return call
+
+
 def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     if is_key(a) and is_key(b):
         return (a == b).all()
@@ -195,11 +207,13 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "concatenate": with_keys(snp.concatenate),
     "copy": with_keys(snp.copy),
     "empty_like": _like(snp.empty_like),
+    "equal": _compared(snp.equal, True),
     "expand_dims": _expand_dims,
     "flip": with_keys(snp.flip),
     "isclose": _isclose,
     "moveaxis": with_keys(snp.moveaxis),
     "ndim": _measure(snp.ndim, "ndim"),
+    "not_equal": _compared(snp.not_equal, False),
     "ravel": _ravel,
     "repeat": with_keys(snp.repeat),
     "reshape": with_keys(snp.reshape),

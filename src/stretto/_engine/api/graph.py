@@ -29,7 +29,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.config import over_axis
 from stretto._engine.core.functions import name_of
-from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import Value, as_value, gives_array
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import is_size
@@ -132,7 +132,7 @@ def _only_described(x: Any) -> bool:
     if isinstance(x, (Value, np.ndarray, np.generic)) or x.__class__ in (bool, int, float, complex):
         return False
     has_type = hasattr(x, "shape") and hasattr(x, "dtype")
-    return has_type and not (hasattr(x, "__array__") or hasattr(x, "__stretto_array__"))
+    return has_type and not (hasattr(x, "__array__") or gives_array(x))
 
 
 def struct_of(type: ArrayType) -> ShapeDtypeStruct:

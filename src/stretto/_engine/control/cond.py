@@ -309,11 +309,36 @@ def _chosen(
     """The result of the function with this index; what it wrote to references is written."""
     written: list[Any] = []
     programs, structure, values = _branch_programs(caller, functions, operands, written)
-    result = tree.unflatten(structure, Cond(tuple(programs))(index, *values))
+    passed_on = _passed_on(programs)
+    if passed_on:
+        programs = [
+            Program(
+                p.inputs,
+                p.equations,
+                [o for k, o in enumerate(p.outputs) if k not in passed_on],
+                p.name,
+            )
+            for p in programs
+        ]
+    outs = iter(Cond(tuple(programs))(index, *values))
+    count = structure.num_leaves
+    everything = [values[passed_on[k]] if k in passed_on else next(outs) for k in range(count)]
+    result = tree.unflatten(structure, everything)
     if not written:
         return result
     write_all(written, result[1])
     return result[0]
+
+
+def _passed_on(programs: Sequence[Program]) -> dict[int, int]:
+    """The outputs that are an operand, the same one in each branch; and which operand."""
+    places = [{v: i for i, v in enumerate(p.inputs)} for p in programs]
+    found: dict[int, int] = {}
+    for k, outs in enumerate(zip(*[p.outputs for p in programs], strict=True)):
+        operands = {at.get(o, -1) for at, o in zip(places, outs, strict=True)}  # type: ignore[call-overload]
+        if len(operands) == 1 and -1 not in operands:
+            found[k] = operands.pop()
+    return found
 
 
 class _NotGiven:

@@ -16,10 +16,10 @@ from stretto._engine.control.user_rule import described, fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.functions import name_of, signature_of
-from stretto._engine.core.interpreter import Tracer, as_value, state
+from stretto._engine.core.interpreter import Tracer, Value, as_value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Arguments", "CustomFunction", "WithRule"]
@@ -301,8 +301,9 @@ class Arguments:
     def cotangents(self, result: Any, caller: str) -> list[Any]:
         """The cotangent of each leaf (``None``: zero), from what the user's ``bwd`` returned.
 
-        That is a tuple with one tree for each argument that is not static; ``None`` may stand for
-        zeros in place of any part of a tree.
+        That is a tuple with one tree for each argument that is not static. In place of any part of
+        a tree, ``None`` stands for zeros, and an array for itself at each leaf of that part.
+        Integers are taken for those whose leaf is of their type, and are of no consequence.
         """
         names = [self.names[i] for i in self._moving]
         if not isinstance(result, (tuple, list)) or len(result) != len(names):
@@ -326,16 +327,15 @@ class Arguments:
                 leaves = tree.leaves(part)
                 if entry is None:
                     out += [None] * len(leaves)
-                elif isinstance(part, int):
-                    (i,) = leaves
-                    out.append(
-                        fit(entry, types[i], f"{caller} must return a cotangent", paths[i], True)
-                    )
-                else:
-                    raise TypeError(
-                        f"{caller} must return a cotangent like {name}, or None; they part at "
-                        f"{tree.difference(places, ct, name)}"
-                    )
+                    continue
+                what = f"{caller} must return a cotangent"
+                for i in leaves:
+                    integer = not is_inexact(types[i].dtype) and isinstance(entry, Value)
+                    if integer and entry.type.dtype == types[i].dtype:
+                        fit(entry, types[i], what, paths[i], False)
+                        out.append(None)
+                    else:
+                        out.append(fit(entry, types[i], what, paths[i], True))
         return out
 
     def check_perturbed(self, perturbed: Sequence[bool], captured: Sequence[Any]) -> None:

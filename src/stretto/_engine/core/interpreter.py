@@ -30,11 +30,13 @@ else:
     ArrayMethods = object
 
 __all__ = [
+    "ARRAY_METHODS",
     "Interpreter",
     "Linear",
     "Tracer",
     "Value",
     "as_value",
+    "gives_array",
     "is_array_like",
     "refuse_masked",
     "scalar_array",
@@ -287,6 +289,10 @@ class Linear:
 _SCALARS = (bool, int, float, complex)
 
 
+ARRAY_METHODS = ["__stretto_array__"]
+"""The methods by which an object gives an array, or a traced value, to take in its place."""
+
+
 def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
     """The value for an array, a NumPy array or a Python scalar.
 
@@ -312,8 +318,9 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
             f"{caller}: {argument} must be an array or a number; got a {python_type.__name__}. "
             f"Wrap it: stretto.numpy.array({argument})"
         )
-    if hasattr(x, "__stretto_array__"):
-        return as_value(x.__stretto_array__(), caller, argument)
+    for name in ARRAY_METHODS:
+        if hasattr(x, name):
+            return as_value(getattr(x, name)(), caller, argument)
     for scalar in _SCALARS:
         if isinstance(x, scalar):  # a subclass, such as an enumeration
             number: Any = x
@@ -331,7 +338,12 @@ def is_array_like(x: Any) -> bool:
     if isinstance(x, (Value, np.ndarray, np.generic, *_SCALARS)):
         return True
     is_class = isinstance(x, type)  # whose attributes are those of its instances
-    return not is_class and (hasattr(x, "__stretto_array__") or hasattr(x, "__array__"))
+    return not is_class and (gives_array(x) or hasattr(x, "__array__"))
+
+
+def gives_array(x: Any) -> bool:
+    """Whether it has a method that gives an array or a traced value for it."""
+    return any([hasattr(x, name) for name in ARRAY_METHODS])
 
 
 def type_of(x: Any, caller: str = "this function", argument: str = "x") -> ArrayType:

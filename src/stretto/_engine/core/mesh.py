@@ -84,6 +84,32 @@ class PartitionSpec:
     def __getitem__(self, i: Any) -> Any:
         return self._parts[i]
 
+    def index(self, part: Any, *between: int) -> int:
+        """Find an entry.
+
+        Args:
+            part: the entry.
+            *between: where to begin, and where to end.
+
+        Returns:
+            The first position where it is.
+
+        Raises:
+            ValueError: there is no such entry.
+        """
+        return self._parts.index(part, *between)
+
+    def count(self, part: Any) -> int:
+        """Count entries that are equal to one.
+
+        Args:
+            part: the entry.
+
+        Returns:
+            How often it occurs.
+        """
+        return self._parts.count(part)
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PartitionSpec):
             return self._parts == other._parts
