@@ -78,8 +78,7 @@ class HiPrimitive(Primitive):
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply it."""
-        run = self.to_lojax if hasattr(self, "to_lojax") else self.impl
-        return run(*args, **params)
+        return getattr(self, "to_lojax", self.impl)(*args, **params)
 
 
 VJPHiPrimitive = RefusedName(
@@ -106,4 +105,3 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
 def cur_qdd(x: Any) -> Any:
     """The type that a mutable value has now."""
     return x.cur_qdd()
-

@@ -13,10 +13,10 @@ import numpy as np
 from stretto._engine.core.integers import shown, sizes_of
 from stretto._engine.core.interpreter import (
     ARRAY_METHODS,
-    gives_array,
     Tracer,
     Value,
     as_value,
+    gives_array,
     refuse_masked,
     state,
 )

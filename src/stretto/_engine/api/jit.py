@@ -32,7 +32,6 @@ from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, as_options, on_device
 from stretto._engine.api.static import Places, no_overlap, places_of, rejoined
 from stretto._engine.control.call import Call
-from stretto._engine.control.refs import Ref
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
@@ -122,7 +121,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             hide_frames(error)
             raise
 
-    def _called(self, args: Any, kwargs: Any) -> Any:
+    def _called(self, args: Any, kwargs: Any) -> Any:  # noqa: PLR0912 (calls cost)
         """Call with any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
@@ -133,20 +132,14 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             static, dynamic = self._static.separate(args, kwargs, self._name)
         leaves, structure = tree.flatten(dynamic)
         traced, shardings = False, ()
-        refs: Any = ()
+        refs: Any = {}
         for x in leaves:
             if x.__class__ is not Array:
                 if holds_float0(leaves):
                     return self._called(*without_float0((args, kwargs)))
-                if any([x.__class__ is Ref for x in leaves]):
-                    leaves, refs = lent(
-                        leaves, self._name, lambda: self._leaf_names(args, kwargs, static)
-                    )
-                leaves = as_values(
-                    [on_device(x) for x in leaves],
-                    self._name,
-                    lambda: self._leaf_names(args, kwargs, static),
-                )
+                names = lambda: self._leaf_names(args, kwargs, static)
+                leaves, refs = lent(leaves, self._name, names)
+                leaves = as_values([on_device(x) for x in leaves], self._name, names)
                 traced = any(isinstance(x, Tracer) for x in leaves)
                 shardings = shardings_of(leaves) if SHARDED else ()
                 break
@@ -160,7 +153,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         if entry is None:
             entry = self._trace(recompilation.Signature(*key), args, kwargs)
         if entry.uses is not None:
-            return self._lending(entry, leaves, refs or {})
+            return self._lending(entry, leaves, refs)
         if key[3].debugged and state.interpreter is EAGER:
             checked.follow(False)  # another thread has changed the setting of all
         if traced or entry.has_tracers or state.interpreter is not EAGER:

@@ -88,9 +88,7 @@ class Lending:
         others = [i for i in range(len(captured)) if i not in places]
         inputs = program.inputs[:own]
         inputs += tuple([program.inputs[own + i] for i in (*places, *others)])
-        found = Uses(
-            tuple(given), tuple([captured[i] for i in places]), tuple(self._written)
-        )
+        found = Uses(tuple(given), tuple([captured[i] for i in places]), tuple(self._written))
         ordered = Program(inputs, program.equations, program.outputs, program.name)
         return found, ordered, [captured[i] for i in others]
 
@@ -100,6 +98,8 @@ def lent(
 ) -> tuple[list[Any], dict[int, Ref]]:
     """The leaves with values in place of references, and these by their places."""
     refs = refs_among(leaves, name, names)
+    if not refs:
+        return list(leaves), refs
     return [x.read() if isinstance(x, Ref) else x for x in leaves], refs
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from stretto._engine.api.arguments import leaf_names, values_of_tree, wraps
+from stretto._engine.api.lending import kinds_of, lent
 from stretto._engine.api.lengths import alike, refuse_split, unified
-from stretto._engine.control.refs import Parts, Ref, refs_among
+from stretto._engine.control.refs import Parts
 from stretto._engine.control.shard_map import ShardMap, explicit
 from stretto._engine.core import tree
 from stretto._engine.core.cells import write_all
@@ -92,8 +93,7 @@ def shard_map(
         axes = _axes(over, axis_names, caller)
         leaves, structure = tree.flatten(args)
         names = leaf_names(function, args)
-        refs = refs_among(leaves, caller, lambda: names)
-        leaves = [x.read() if isinstance(x, Ref) else x for x in leaves]
+        leaves, refs = lent(leaves, caller, lambda: names)
         values = [as_value(x, caller, name) for x, name in zip(leaves, names, strict=True)]
         asked = tree.prefix_leaves(in_specs, args, caller, "in_specs")
         ins = [_spec(s, over, axes, caller, "in_specs") for s in asked]
@@ -108,7 +108,7 @@ def shard_map(
 
         mine = Parts(
             lambda *xs: function(*tree.unflatten(structure, xs)),
-            {i: ref.structure for i, ref in refs.items()},
+            dict(kinds_of(refs)),
         )
 
         def flat(*xs: Any) -> Any:

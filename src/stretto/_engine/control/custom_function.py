@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from stretto._engine.control.family import ControlFlow
+from stretto._engine.control.refs import passed
 from stretto._engine.control.user_rule import described, fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
@@ -231,7 +232,8 @@ class Arguments:
     ) -> tuple[Arguments, list[Any]]:
         """The arguments, and their values."""
         arguments = cls(function, args)
-        leaves, arguments.structure = tree.flatten(tuple([args[i] for i in arguments._moving]))
+        moving = passed(tuple([args[i] for i in arguments._moving]))
+        leaves, arguments.structure = tree.flatten(moving)
         arguments.count = len(leaves)
         values = arguments._as_values(leaves)
         for i, arg in enumerate(args):
@@ -268,7 +270,7 @@ class Arguments:
 
     def paths(self) -> list[str]:
         """What messages call each value."""
-        numbers = tree.unflatten(self.structure, range(self.count))
+        numbers = passed(tree.unflatten(self.structure, range(self.count)))
         moving = [
             path
             for i, part in zip(self._moving, numbers, strict=True)
@@ -324,7 +326,7 @@ class Arguments:
                     f"{tree.difference(places, ct, name)}"
                 ) from None
             for entry, part in zip(entries, subtrees, strict=True):
-                leaves = tree.leaves(part)
+                leaves = tree.leaves(passed(part))
                 if entry is None:
                     out += [None] * len(leaves)
                     continue

@@ -42,9 +42,7 @@ def scan_writing(
     return last, ys
 
 
-def scan_over_refs(
-    loop: Loop, caller: str, step: Callable[..., Any], xs: Any
-) -> tuple[Any, Any]:
+def scan_over_refs(loop: Loop, caller: str, step: Callable[..., Any], xs: Any) -> tuple[Any, Any]:
     """The results of a scan that reads and writes its part of references at each step.
 
     ``loop`` is a function of the step and of what it goes over.

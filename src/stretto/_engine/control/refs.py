@@ -62,12 +62,20 @@ class Ref(Cell):
 
     def read(self) -> Any:
         """The words of keys, or the array, as the current interpreter sees it."""
+        self._check()
+        return super().read()
+
+    def write(self, value: Any) -> None:
+        """Replace them."""
+        self._check()
+        super().write(value)
+
+    def _check(self) -> None:
         if self._frozen:
             raise RefError(
                 f"a reference of type {self.type} is used after stretto.freeze(ref), which gave "
                 f"its last value: use that, or make another with stretto.new_ref"
             )
-        return super().read()
 
     def _held(self) -> Any:
         value = self.read()
@@ -221,10 +229,12 @@ class Ref(Cell):
         raise TypeError("a reference is not iterated over: iterate over its value, ref[...]")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        raise RefError(
-            f"an array is needed, and this is a reference of type {self.type}: pass its value, "
-            f"ref[...]"
-        )
+        raise RefError(f"an array is needed; got {self._no_array}")
+
+    @property
+    def _no_array(self) -> str:
+        """What ``as_value`` says of it."""
+        return f"a reference of type {self.type}: give its value, ref[...]"
 
     def __repr__(self) -> str:
         if self._frozen or not self._reachable():
@@ -383,6 +393,8 @@ def refs_among(
     Raises ``RefError`` if one is there twice.
     """
     found = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
+    if len(found) < 2:
+        return found
     first: dict[int, int] = {}
     for i, ref in found.items():
         j = first.setdefault(id(ref), i)
@@ -432,6 +444,8 @@ class Parts:
 
     def __call__(self, *leaves: Any) -> tuple[Any, tuple[Any, ...]]:
         """The result, and the new values."""
+        if not self._kinds:
+            return self._fun(*leaves), ()
         own = list(leaves)
         inner = {i: Ref(own[i], structure) for i, structure in self._kinds.items()}
         before = {i: ref.read() for i, ref in inner.items()}

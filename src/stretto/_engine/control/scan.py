@@ -497,4 +497,3 @@ def _checked(
         return result
 
     return body
-

@@ -401,4 +401,3 @@ def loop_while(
         len(body_consts),
     )
     return tree.unflatten(structure, loop(*cond_consts, *body_consts, *init))
-

@@ -18,7 +18,15 @@ from stretto._engine.core.program import Var
 from stretto._engine.core.recorder import Recorder, Traced
 from stretto._engine.core.types import ArrayType
 
-__all__ = ["Cell", "carrying", "collecting", "giving", "refusing_cells", "values_of_cells", "write_all"]
+__all__ = [
+    "Cell",
+    "carrying",
+    "collecting",
+    "giving",
+    "refusing_cells",
+    "values_of_cells",
+    "write_all",
+]
 
 
 class Cell:
@@ -70,7 +78,7 @@ class Cell:
                 self.read()  # whether it can be reached
                 _borrowed(here).write(self, value)
                 return
-            if getattr(value, "interpreter", None) is here:
+            if getattr(value, "interpreter", None) is here or not here.passes_writes:
                 raise RefError(
                     f"a reference of type {self.type} made outside of a function cannot take a "
                     f"value that is {here.maps} there{here.began()}: {here.instead}"

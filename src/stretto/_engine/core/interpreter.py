@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from stretto._engine.core.errors import EscapedTracerError, TracedValueError
+from stretto._engine.core.errors import EscapedTracerError, RefError, TracedValueError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.position import Place, Position, place
 from stretto._engine.core.program import repeated
@@ -101,6 +101,8 @@ class Interpreter:
     """The interpreter that it was made under; None for those at rest."""
     borrows: ClassVar[bool] = False
     """Whether it records a body, in which references from outside have values of their own."""
+    passes_writes: ClassVar[bool] = True
+    """Whether values that are none of its own may be written to references from outside."""
     maps: ClassVar[str] = "traced"
     """What its values are, in words for messages."""
     instead: ClassVar[str] = "return the value, and write it to the reference outside"
@@ -325,6 +327,9 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
         if isinstance(x, scalar):  # a subclass, such as an enumeration
             number: Any = x
             return as_value(scalar(number), caller, argument)
+    words = getattr(x, "_no_array", None)
+    if words is not None:
+        raise RefError(f"{caller}: {argument} must be an array or a number; got {words}")
     if hasattr(x, "__array__"):
         return as_value(np.asarray(x), caller, argument)
     raise TypeError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import Recorder, Traced, record
 from stretto._engine.transforms.evaluate import evaluate
