@@ -3,8 +3,10 @@
 import importlib
 import pkgutil
 
+import numpy as np
 import pytest
 
+import stretto.numpy as snp
 from stretto.as_jax import presented
 from tests.as_jax.running import prints
 
@@ -22,3 +24,16 @@ def test_all_are_found_as_jax():
     paths = [name.partition("presented.")[2] for name in NAMES]
     code = "\n".join(f"import jax.{path}" for path in paths) + "\nprint(len(dir(jax)) > 100)"
     assert prints(code) == ["True"]
+
+
+def test_results_have_the_forms_of_jax():
+    home = presented.__name__
+    flatten_util, lax, jnp = [
+        importlib.import_module(f"{home}.{name}") for name in ("flatten_util", "lax", "numpy")
+    ]
+    counts, edges = jnp.histogram(snp.arange(5.0), 5)
+    assert counts.dtype == edges.dtype == "float32" and counts.tolist() == [1.0] * 5
+    assert type(lax.top_k(snp.arange(3.0), 2)) is list
+    vector, back = flatten_util.ravel_pytree({"w": snp.ones(2), "b": snp.zeros(1)})
+    assert vector.tolist() == [0.0, 1.0, 1.0] and list(back(vector)) == ["b", "w"]
+    assert type(jnp.finfo("float32").eps) is np.float32 and jnp.iinfo("int8").max == 127

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+
 from stretto import numpy as snp
 from stretto.as_jax.keys import TAKING_KEYS
 from stretto.as_jax.naming import names_of
@@ -13,6 +15,7 @@ from stretto.numpy.dtypes import ScalarType
 __all__: list[str]
 
 ndarray = Array
+finfo, iinfo = ml_dtypes.finfo, ml_dtypes.iinfo
 _get, __dir__ = names_of("stretto.numpy")
 
 
@@ -21,6 +24,14 @@ def iscomplexobj(x: Any) -> bool:
     if isinstance(x, ScalarType):
         return snp.issubdtype(x, snp.complexfloating)
     return snp.iscomplexobj(x)
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any]:
+    """The histogram of the elements, counted in the floating-point dtype of its edges."""
+    counts, edges = snp.histogram(a, bins, range, density=density, weights=weights)
+    return (counts.astype(edges.dtype) if weights is None else counts), edges
 
 
 def __getattr__(name: str) -> Any:
