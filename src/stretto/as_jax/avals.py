@@ -39,6 +39,22 @@ class AbstractValue:
         """The abstract value of its tangent."""
         return self
 
+    def normalize(self) -> Any:
+        """The type without what does not matter to programs, such as weakness."""
+        return self
+
+    def lo_ty(self) -> list[Any]:
+        """The types of arrays that values of it consist of."""
+        return [self]
+
+    def lower_val(self, hi_val: Any) -> list[Any]:
+        """The arrays that a value consists of."""
+        return [hi_val]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        """The value of these arrays."""
+        return lo_vals[0]
+
 
 class AbstractToken(AbstractValue):
     """Stands for the order of effects, which has no value."""
@@ -155,6 +171,8 @@ class ShapedArray(AbstractValue):
     def strip_weak_type(self) -> ShapedArray:
         """The same with a dtype that does not give way."""
         return self.update(weak_type=False) if self.weak_type else self
+
+    normalize = strip_weak_type
 
     def to_tangent_aval(self) -> ShapedArray:
         """That of tangents: of the same dtype, or of none for what is not differentiated."""

@@ -6,11 +6,10 @@ Next, read ``ranges``.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from typing import cast as cast_to
 
 import numpy as np
 
-from stretto._engine.core.interpreter import as_value, state, type_of
+from stretto._engine.core.interpreter import as_value, gives_array, state, type_of
 from stretto._engine.core.types import array_type, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, SupportsDType
 from stretto._engine.ops.convert import convert
@@ -210,11 +209,12 @@ def _beside(
     out_sharding: object,
 ) -> Device | ShardingLike | str | None:
     """Where an array like ``a`` is to be: where that is, unless something else was asked for."""
-    if a.__class__ in SHARDED and device is None and out_sharding is None:
-        array = cast_to(Array, a)
-        if array.shape == sizes and state.interpreter.at_rest:
-            return array.sharding
-    return device
+    if not SHARDED or device is not None or out_sharding is not None:
+        return device
+    array = as_value(a, "full_like") if gives_array(a) else a
+    if isinstance(array, Array) and array.__class__ in SHARDED and array.shape == sizes:
+        return array.sharding if state.interpreter.at_rest else None
+    return None
 
 
 def _like(

@@ -14,7 +14,7 @@ from stretto._engine.api.lengths import alike, unified
 from stretto._engine.api.static import Places, others, places_of, rejoined
 from stretto._engine.control import policies as checkpoint_policies
 from stretto._engine.control.checkpoint import Checkpoint
-from stretto._engine.control.refs import passed
+from stretto._engine.control.refs import Apart
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import giving, write_all
@@ -103,19 +103,20 @@ def checkpoint(
         with boundary:
             fixed = _fixed(static, args, kwargs, name)
             positional, named = others(fixed, args, kwargs)
-            leaves, structure = tree.flatten(passed((positional, named)))
+            all_leaves, structure = tree.flatten((positional, named))
+            apart = Apart(all_leaves)
 
             def names() -> list[str]:
                 moving = [() if i in fixed else a for i, a in enumerate(args)]
-                return leaf_names(fun, *passed((moving, named)))
+                return apart.of(leaf_names(fun, moving, named))
 
-            values = as_values(leaves, f"checkpoint of {name}", names)
-            pairs = alike(structure, values)
+            values = as_values(apart.leaves, f"checkpoint of {name}", names)
+            pairs = alike(structure, apart.together(values))
             written: list[Any] = []
             writing = giving(function, written)
 
             def flat(*leaves: Any) -> Any:
-                own = tree.unflatten(structure, unified(leaves, pairs))
+                own = tree.unflatten(structure, unified(apart.together(leaves), pairs))
                 all_args, all_named = rejoined(fixed, *own)
                 result, values = writing(*all_args, **all_named)
                 result = without_float0(result)

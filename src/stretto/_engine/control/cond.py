@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.control.family import ControlFlow, cut, parting, record_tree, values_of
-from stretto._engine.control.refs import passed
+from stretto._engine.control.refs import Apart
 from stretto._engine.control.route import run_mapped, selected
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
@@ -244,11 +244,15 @@ def _branch_programs(
     of them writes to are added to ``written``; then the result is a pair of that of the branches
     and the values of these.
     """
-    operands = passed(tuple(operands))
-    leaves, structure = tree.flatten(operands)
+    leaves, structure = tree.flatten(tuple(operands))
+    names = tree.paths(tuple(operands), "operands")
+    apart = Apart(leaves)
+    if len(apart.leaves) < len(leaves):
+        functions = {k: _with_refs(f, structure, apart) for k, f in functions.items()}
+        leaves, names = apart.leaves, apart.of(names)
+        structure = tree.structure(tuple(leaves))
     values = values_of(leaves, caller)
     types = [v.type for v in values]
-    names = tree.paths(operands, "operands")
 
     def record_all(wrap: Any) -> list[Any]:
         return [
@@ -283,6 +287,13 @@ def _branch_programs(
         for program, _, cs in recorded
     ]
     return programs, first[1], [*captured, *values]
+
+
+def _with_refs(fun: Callable[..., Any], structure: Any, apart: Apart) -> Callable[..., Any]:
+    """The branch as a function of the leaves of its operands that are no references."""
+    return functools.wraps(fun, updated=())(
+        lambda *values: fun(*tree.unflatten(structure, apart.together(values)))
+    )
 
 
 def _aligned(

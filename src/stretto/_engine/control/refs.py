@@ -24,7 +24,7 @@ from stretto._engine.ops.convert import convert
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
-__all__ = ["Ref", "View", "freeze", "new_ref", "Parts", "passed", "refs_among"]
+__all__ = ["Ref", "View", "freeze", "new_ref", "Apart", "Parts", "passed", "refs_among"]
 
 
 class Ref(Cell):
@@ -405,6 +405,30 @@ def refs_among(
                 f"two would not be told apart: pass it once"
             )
     return found
+
+
+class Apart:
+    """The leaves of arguments without the references among them, which are put back for calls.
+
+    For bodies that take references as they are, as if from outside.
+
+    Args:
+        leaves: all leaves.
+    """
+
+    def __init__(self, leaves: Sequence[Any]) -> None:
+        self._refs = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
+        self.leaves = self.of(leaves)
+
+    def of(self, one_for_each: Sequence[Any]) -> list[Any]:
+        """Those of the other leaves, of things that there is one of for each leaf."""
+        return [x for i, x in enumerate(one_for_each) if i not in self._refs]
+
+    def together(self, values: Sequence[Any]) -> list[Any]:
+        """All leaves, with values for the others."""
+        rest = iter(values)
+        count = len(self._refs) + len(values)
+        return [self._refs[i] if i in self._refs else next(rest) for i in range(count)]
 
 
 class _Passed:
