@@ -2,6 +2,7 @@
 
 from tests.as_jax.running import START, fails, prints
 
+WHOLE = {"STRETTO_TRACEBACK_FILTERING": "off"}
 BOX = (
     START
     + """
@@ -134,7 +135,7 @@ def test_what_cannot_be_is_refused():
         STRETTO_TRACEBACK_FILTERING="off",
     )
     assert "one reference is passed as a" in twice
-    returned = fails("jax.jit(lambda: box)()", start=start, STRETTO_TRACEBACK_FILTERING="off")
+    returned = fails("jax.jit(lambda: box)()", start=start, **WHOLE)
     assert "must be an array or a number; got a reference" in returned
     by = fails(
         "jax.grad(lambda b: b.get()['x'])(box)", start=start, STRETTO_TRACEBACK_FILTERING="off"
@@ -149,5 +150,5 @@ def test_what_cannot_be_is_refused():
     assert "has changed since a function that uses it was traced" in fails(
         later, start=start, STRETTO_TRACEBACK_FILTERING="off"
     )
-    lost = fails("hjx.VJPHiPrimitive()", start=start, STRETTO_TRACEBACK_FILTERING="off")
+    lost = fails("hjx.VJPHiPrimitive()", start=start, **WHOLE)
     assert "VJPHiPrimitive is not in Stretto: make the operation with stretto.primitive" in lost

@@ -107,6 +107,10 @@ class _Thread(threading.local):
     direct = False
     """Whether operations work on the values that they are given, and not on copies."""
 
+    def __init__(self) -> None:
+        self.kept: list[tuple[Any, _Parts]] = []
+        """The parts of values that a trace has made or been given, until it ends."""
+
 
 _thread = _Thread()
 
@@ -220,13 +224,10 @@ class _Part(Ref):
 _known: weakref.WeakValueDictionary[int, _Parts] = weakref.WeakValueDictionary()
 """By the owner's id, which stays its own while its parts are known."""
 
-_kept: list[tuple[Any, _Parts]] = []
-"""Those of values that a trace has made or been given, until it ends."""
-
 
 def _keep(parts: _Parts) -> _Parts:
-    _kept[:] = [(around, p) for around, p in _kept if not around.ended]
-    _kept.append((state.interpreter, parts))
+    _thread.kept = [(around, p) for around, p in _thread.kept if not around.ended]
+    _thread.kept.append((state.interpreter, parts))
     _known[id(parts.owner)] = parts
     return parts
 

@@ -73,3 +73,8 @@ def test_arguments_by_name():
     f = st.pmap(lambda n, x, y: n * x + y, static_broadcasted_argnums=0)
     assert f(2, A[:1], y=A[:1, 0]).tolist() == [[0, 2, 4]]
     assert f(2, x=A[:1], y=A[:1]).tolist() == [[0, 3, 6]]
+
+
+def test_references_are_refused():
+    with pytest.raises(st.errors.RefError, match=r"pass their values, ref\[\.\.\.\]"):
+        st.pmap(lambda r: r[...])(st.new_ref(A[:1]))
