@@ -35,6 +35,10 @@ class Ref(Cell):
     argument of ``jit``, ``checkpoint`` and of branches, as what ``vmap``, ``scan`` and
     ``shard_map`` map over, or taken from outside.
 
+    Args:
+        value: what it holds at first; the words of keys. Use ``new_ref``, which takes anything.
+        structure: that of the keys as a tree; None for an array.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> total = st.new_ref(snp.zeros(2))
     >>> @st.jit
@@ -55,10 +59,6 @@ class Ref(Cell):
         super().__init__(value)
         self.structure = structure
         self._frozen = False
-
-    def like(self, value: Any) -> Ref:
-        """Another reference, made here, of the same kind: to an array, or to keys."""
-        return Ref(value, self.structure)
 
     def read(self) -> Any:
         """The words of keys, or the array, as the current interpreter sees it."""
@@ -250,10 +250,10 @@ class Ref(Cell):
         return True
 
     def __copy__(self) -> Ref:
-        return self.like(self.read())
+        return Ref(self.read(), self.structure)
 
     def __deepcopy__(self, memo: Any) -> Ref:
-        return self.like(self.read())
+        return Ref(self.read(), self.structure)
 
     def __reduce__(self) -> Any:
         return new_ref, (self._held(),)
