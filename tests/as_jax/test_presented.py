@@ -92,3 +92,33 @@ def test_meshes_in_use_are_abstract_meshes():
         "True True (<AxisType.Auto: 1>,) True",
         "PartitionSpec('x') True",
     ]
+
+
+def test_einsum_with_products_of_ones_own():
+    code = """
+    def product(x, y, numbers, **options):
+        print(numbers, sorted(options))
+        return 2 * jax.lax.dot_general(x, y, numbers, **options)
+
+    x, y = jnp.arange(6.0).reshape(2, 3), jnp.ones((3, 2))
+    print(jnp.einsum("ij,jk->ik", x, y, _dot_general=product).tolist())
+    print(jnp.einsum("ij,jk->ik", x, y, _dot_general=jax.lax.dot_general).tolist())
+    """
+    numbers = "(((1,), (0,)), ((), ())) ['precision', 'preferred_element_type']"
+    assert prints(code) == [numbers, "[[6.0, 6.0], [24.0, 24.0]]", "[[3.0, 3.0], [12.0, 12.0]]"]
+
+
+def test_limits_are_numbers_of_their_dtype():
+    code = "print(repr(jnp.finfo(jnp.float8_e4m3fn).max.astype(jnp.float32)))"
+    assert prints(code) == ["np.float32(448.0)"]
+
+
+def test_sparse_matrices_multiply_stacks_of_matrices():
+    code = """
+    from jax.experimental.sparse import BCOO
+    dense = np.array([[0.0, 2.0], [1.0, 0.0], [0.0, 3.0]], np.float32)
+    a, x = BCOO.fromdense(dense), np.arange(24, dtype=np.float32).reshape(3, 2, 4)
+    print((a @ x).tolist() == (dense @ x).tolist(), (a @ x[0, :, 0]).tolist())
+    print((x.swapaxes(1, 2) @ a.T).tolist() == (x.swapaxes(1, 2) @ dense.T).tolist())
+    """
+    assert prints(code) == ["True [8.0, 0.0, 12.0]", "True"]

@@ -13,7 +13,10 @@ import numpy as np
 
 import stretto
 from stretto._engine.api.graph import ShapeDtypeStruct
+from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto.as_jax import trees
+from stretto.as_jax.host_devices import follow_flags
+from stretto.as_jax.shared_jit import shared_jit
 from stretto.as_jax.types import is_key
 from stretto.random.key_arrays import KeyArray
 
@@ -31,8 +34,8 @@ __all__ = [
     "make_mesh",
     "named_call",
     "pmap",
-    "pure_callback",
     "remat",
+    "with_sharding_constraint",
 ]
 
 _UINT32 = np.dtype(np.uint32)
@@ -53,7 +56,7 @@ def jit(
         _check_backend(backend if device is None else device.platform, "jit")
     if fun is None:
         return functools.partial(jit, **options)
-    return stretto.jit(fun, **options)
+    return shared_jit(fun, options)
 
 
 def _check_backend(backend: str | None, caller: str) -> None:
@@ -69,6 +72,7 @@ def _backends(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
+        follow_flags()
         try:
             return fun(*args, **kwargs)
         except (ValueError, RuntimeError) as error:
@@ -92,6 +96,7 @@ def pmap(
 ) -> Any:
     """``stretto.pmap`` with JAX's parameters."""
     _check_backend(backend, "pmap")
+    follow_flags()
     options.pop("global_arg_shapes", None)
     if fun is None:
         return functools.partial(pmap, axis_name=axis_name, **options)
@@ -127,29 +132,15 @@ def make_mesh(
 ) -> Any:
     """``stretto.make_mesh``; the types of axes are looked at nowhere."""
     del axis_types
+    follow_flags()
     return stretto.make_mesh(axis_shapes, axis_names, devices=devices)
 
 
-def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
-    vmap_method: str | None = None,
-    vectorized: bool | None = None,
-    **kwargs: Any,
-) -> Any:
-    """``stretto.pure_callback`` with JAX's parameters."""
-    if vectorized is not None and vmap_method is None:
-        vmap_method = "legacy_vectorized" if vectorized else "sequential"
-    return stretto.pure_callback(
-        callback,
-        result_shape_dtypes,
-        *args,
-        sharding=sharding,
-        vmap_method="expand_dims" if vmap_method == "legacy_vectorized" else vmap_method,
-        **kwargs,
-    )
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """``stretto.lax.with_sharding_constraint``, for which one device is a place as well."""
+    if isinstance(shardings, (stretto.Device, SingleDeviceSharding)):
+        return stretto.device_put(x, shardings)
+    return stretto.lax.with_sharding_constraint(x, shardings)
 
 
 def device_get(x: Any) -> Any:

@@ -21,7 +21,7 @@ from stretto._engine.core.errors import RefError
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.ops.convert import convert
-from stretto.as_jax.avals import HIGH, AbstractValue
+from stretto.as_jax.avals import AbstractValue, pytype_aval_mappings
 from stretto.as_jax.jaxprs.primitive import Primitive
 from stretto.as_jax.refused import RefusedName
 from stretto.as_jax.trees import NAMESPACE
@@ -40,6 +40,10 @@ __all__ = [
     "cur_qdd",
     "register_hitype",
 ]
+
+
+HIGH: dict[type, Any] = {}
+"""The classes of such values, with the function that gives a value's type."""
 
 
 class AvalQDD(NamedTuple):
@@ -145,7 +149,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
 
     They are leaves of JAX's trees, and nodes of what they consist of to transformations.
     """
-    HIGH[val_cls] = typeof_fn
+    HIGH[val_cls] = pytype_aval_mappings[val_cls] = typeof_fn
     nodes.leaf_in(NAMESPACE, val_cls)
     tree.register_pytree_node(val_cls, _to_children, _from_children)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -167,14 +168,12 @@ def _isclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     return a == b if is_key(a) and is_key(b) else snp.isclose(a, b, *args, **kwargs)
 
 
-def _compared(fun: Callable[..., Any], equal: bool) -> Callable[..., Any]:
-    """``equal`` or ``not_equal``, of keys too."""
+def _compared(fun: Callable[..., Any], compare: Callable[..., Any]) -> Callable[..., Any]:
+    """``equal`` and ``not_equal``: keys are equal where all of their words are."""
 
     @functools.wraps(fun)
     def call(x: Any, y: Any, /) -> Any:
-        if not (is_key(x) and is_key(y)):
-            return fun(x, y)
-        return (x == y) if equal else (x != y)
+        return compare(x, y) if is_key(x) and is_key(y) else fun(x, y)
 
     return call
 
@@ -206,14 +205,14 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "broadcast_to": with_keys(snp.broadcast_to),
     "concatenate": with_keys(snp.concatenate),
     "copy": with_keys(snp.copy),
+    "equal": _compared(snp.equal, operator.eq),
     "empty_like": _like(snp.empty_like),
-    "equal": _compared(snp.equal, True),
     "expand_dims": _expand_dims,
     "flip": with_keys(snp.flip),
     "isclose": _isclose,
     "moveaxis": with_keys(snp.moveaxis),
     "ndim": _measure(snp.ndim, "ndim"),
-    "not_equal": _compared(snp.not_equal, False),
+    "not_equal": _compared(snp.not_equal, operator.ne),
     "ravel": _ravel,
     "repeat": with_keys(snp.repeat),
     "reshape": with_keys(snp.reshape),

@@ -219,6 +219,16 @@ def test_trees_and_weak_types():
     assert float(cond(3, lambda: 1.0, lambda: 2.0)) == 1.0
 
 
+def test_the_first_branch_says_whether_a_result_is_weak():
+    strong, weak = (lambda: snp.float32(1)), (lambda: 1.0)
+    assert (
+        cond(True, strong, weak).weak_type and st.jit(lambda p: cond(p, strong, weak))(0).weak_type
+    )
+    assert not cond(True, weak, strong).weak_type
+    assert switch(1, [weak, strong, strong]).weak_type
+    assert not switch(1, [strong, weak, weak]).weak_type
+
+
 def test_index_is_clamped():
     f = lambda i: switch(i, [lambda: 10, lambda: 20, lambda: 30])
     for g in (f, st.jit(f), lambda i: st.vmap(f)(snp.array([i]))[0]):
@@ -298,3 +308,16 @@ def test_what_all_branches_hand_on_is_the_operand():
     printed = lambda x: (st.debug.callback(lambda: None), x)[1]
     seen = st.make_graph(lambda p, x: cond(p, printed, lambda x: x, x))(True, y)
     assert [e for e in live(seen).equations if e.primitive.name == "cond"]
+
+
+def test_a_branch_given_twice_is_traced_once():
+    seen = []
+
+    def square(x):
+        seen.append(x)
+        return x * x
+
+    f = st.jit(lambda i, x: st.lax.switch(i, [square, lambda x: -x, square], x))
+    assert [float(f(i, 3.0)) for i in range(3)] == [9.0, -3.0, 9.0]
+    assert float(st.grad(lambda x: st.lax.cond(True, square, square, x))(3.0)) == 6.0
+    assert len(seen) == 2

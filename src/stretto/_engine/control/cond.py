@@ -240,9 +240,11 @@ def _branch_programs(
 ) -> tuple[list[Program], Any, list[Any]]:
     """Programs of the same signature for the branches, their result's structure, all operands.
 
-    ``functions`` are the branches, by what messages call them. The references from outside that any
-    of them writes to are added to ``written``; then the result is a pair of that of the branches
-    and the values of these.
+    ``functions`` are the branches, by what messages call them; one given twice is traced once.
+    Where all results have one dtype, that of the first, which is ``false_fun`` of ``cond``, says
+    whether the common one is weak. The references from outside that any of the branches writes to
+    are added to ``written``; then the result is a pair of that of the branches and the values of
+    these.
     """
     leaves, structure = tree.flatten(tuple(operands))
     names = tree.paths(tuple(operands), "operands")
@@ -253,12 +255,14 @@ def _branch_programs(
         structure = tree.structure(tuple(leaves))
     values = values_of(leaves, caller)
     types = [v.type for v in values]
+    distinct = {id(f): f for f in functions.values()}
 
     def record_all(wrap: Any) -> list[Any]:
-        return [
-            record_tree(wrap(f, written), structure, types, caller, names)
-            for f in functions.values()
-        ]
+        traced = {
+            i: record_tree(wrap(f, written), structure, types, caller, names)
+            for i, f in distinct.items()
+        }
+        return [traced[id(f)] for f in functions.values()]
 
     recorded = record_all(collecting)
     if written:  # each branch gives the values of what any of them writes
@@ -276,7 +280,10 @@ def _branch_programs(
     paths = tree.paths(tree.unflatten(first[1], range(first[1].num_leaves)), "result")
     for path, *outs in zip(paths, *(p.out_types for p, _, _ in recorded), strict=True):
         strong = {t.dtype for t in outs if not t.weak_type}
-        dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], caller)
+        if len({t.dtype for t in outs}) == 1:
+            dtype, weak = outs[0].dtype, outs[0].weak_type
+        else:
+            dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], caller)
         if len({t.shape for t in outs}) > 1 or not strong <= {dtype}:
             each = ", ".join(f"{t} in {name}" for t, name in zip(outs, branch_names, strict=True))
             raise TypeError(f"{caller}: branches must return equal types; {path} is {each}")

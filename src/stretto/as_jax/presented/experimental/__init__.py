@@ -1,6 +1,7 @@
 """``jax.experimental``."""
 
-from stretto import Ref, io_callback
+from stretto import Ref
+from stretto.as_jax.callbacks import io_callback
 from stretto.as_jax.hijax import cur_qdd
 from stretto.as_jax.presented import enable_x64
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from stretto.as_jax.calls import with_sharding_constraint as with_sharding_constraint
 from stretto.as_jax.jaxprs.tables.named import primitive_of
 from stretto.as_jax.naming import names_of
 from stretto.lax import top_k as largest
