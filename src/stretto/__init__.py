@@ -124,6 +124,7 @@ with imports_on_demand(
         jacobian as jacobian,
         jacrev as jacrev,
     )
+    from stretto._engine.api.jet import jet as jet
     from stretto._engine.api.jit import clear_caches as clear_caches, jit as jit
     from stretto._engine.api.linear_transpose import linear_transpose as linear_transpose
     from stretto._engine.api.meshes import make_mesh as make_mesh

@@ -29,6 +29,11 @@ def test_lowered_functions():
     ) == ["True False True"]
 
 
+def test_names_of_dtypes_are_found_among_numpys_classes():
+    code = "print(np.int32 in {jnp.int32}, jnp.int32 in {np.int32}, {jnp.int32: 1}[jnp.int32])"
+    assert prints(code) == ["True True 1"]
+
+
 def test_memory():
     assert prints(
         """

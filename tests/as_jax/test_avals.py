@@ -4,7 +4,7 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.as_jax.avals import ShapedArray, get_aval
+from stretto.as_jax.avals import ShapedArray, get_aval, pytype_aval_mappings
 from stretto.dtypes import float0
 
 
@@ -21,6 +21,7 @@ def test_of_arrays_numbers_and_keys():
 def test_of_tangents():
     assert ShapedArray((2,), np.float32).to_tangent_aval() == ShapedArray((2,), np.float32)
     assert ShapedArray((2,), np.int32).to_tangent_aval().dtype == float0
+    assert ShapedArray((2,), np.int32).at_least_vspace().dtype == float0
 
 
 def test_parts_and_text():
@@ -30,3 +31,13 @@ def test_parts_and_text():
     assert str(aval) == "float32[2,3]" and aval.str_short(short_dtypes=True) == "f32[2,3]"
     assert hash(aval) == hash(ShapedArray([2, 3], "float32"))
     assert aval.sharding.is_fully_replicated
+
+
+def test_classes_that_libraries_add(monkeypatch):
+    class Variable:
+        def __array__(self, dtype=None, copy=None):
+            return np.ones(3, np.float32)
+
+    by_array = pytype_aval_mappings[np.ndarray]
+    monkeypatch.setitem(pytype_aval_mappings, Variable, lambda x: by_array(np.asarray(x)))
+    assert get_aval(Variable()) == ShapedArray((3,), np.float32)

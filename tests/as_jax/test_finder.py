@@ -52,3 +52,8 @@ def test_nothing_is_loaded_before_it_is_used():
         "import stretto as st, sys; st.as_jax.install(); import jax; print('jaxlib' in sys.modules)"
     )
     assert prints(code, start="") == ["False"]
+
+
+def test_modules_of_strettos_alone_are_not_there():
+    message = fails("import jax\njax.ensemble")
+    assert "module 'jax' has no attribute 'ensemble'" in message

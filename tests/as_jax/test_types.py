@@ -31,3 +31,8 @@ def test_functions_can_be_chosen_by_the_class():
     assert [kind(x) for x in (snp.ones(2), st.random.key(0), 1.0)] == ["array", "array", "other"]
     assert issubclass(type(snp.ones(2)), Array) and not issubclass(float, Array)
     assert not issubclass(type(snp.ones(2)), Tracer) and issubclass(Tracer, Tracer)
+
+
+def test_methods_can_be_read_off_the_class():
+    assert Array.sum(snp.ones(3)) == 3 and Array.item.__name__ == "item"
+    assert not hasattr(Array, "nonsense")

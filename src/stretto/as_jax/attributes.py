@@ -14,6 +14,7 @@ from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.runtime.array import Array
 from stretto.as_jax.avals import ShapedArray, get_aval
 from stretto.custom_derivatives import SymbolicZero
+from stretto.numpy.dtypes import ScalarType
 from stretto.random.key_arrays import KeyArray
 
 __all__ = ["attach"]
@@ -73,8 +74,14 @@ def _changed(self: NamedSharding, mesh: Any = None, spec: Any = None) -> NamedSh
     return NamedSharding(mesh or self.mesh, self.spec if spec is None else spec)
 
 
+def _hash_of_class(self: ScalarType) -> int:
+    """As NumPy's class of the dtype has; ``jax.numpy.int32`` is found among these, not dtypes."""
+    return hash(self.dtype.type)
+
+
 def attach() -> None:
     """Attach them."""
+    ScalarType.__hash__ = _hash_of_class  # type: ignore[method-assign]
     Value.aval = property(_aval)  # type: ignore[attr-defined]
     Tracer._trace = property(_trace)  # type: ignore[attr-defined]
     Array.unsafe_buffer_pointer = _pointer  # type: ignore[attr-defined]

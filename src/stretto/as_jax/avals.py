@@ -21,7 +21,14 @@ from stretto._engine.runtime.device import default_device
 from stretto.as_jax.types import is_key
 from stretto.dtypes import extended, issubdtype
 
-__all__ = ["AbstractToken", "AbstractValue", "ShapedArray", "aval_of", "get_aval"]
+__all__ = [
+    "AbstractToken",
+    "AbstractValue",
+    "ShapedArray",
+    "aval_of",
+    "get_aval",
+    "pytype_aval_mappings",
+]
 
 
 class AbstractValue:
@@ -121,7 +128,7 @@ class ShapedArray(AbstractValue):
         kept = not hasattr(self.dtype, "extended_kind") and is_inexact(self.dtype)
         return self if kept else ShapedArray(self.shape, float0)
 
-    to_cotangent_aval = to_tangent_aval
+    at_least_vspace = to_cotangent_aval = to_tangent_aval
 
     def to_ct_aval(self) -> ShapedArray:
         """That of cotangents."""
@@ -132,8 +139,7 @@ class ShapedArray(AbstractValue):
         del mesh_axis_types
         extra = issubdtype(self.dtype, extended) or self.dtype == float0
         name = short_name(self.dtype) if short_dtypes and not extra else self.dtype.name
-        star = "*" if self.weak_type and short_dtypes else ""
-        return f"{name}{star}[{','.join(map(str, self.shape))}]"
+        return f"{name}[{','.join(map(str, self.shape))}]"
 
     def __str__(self) -> str:
         weak = "~" if self.weak_type else ""
@@ -174,7 +180,21 @@ def get_aval(x: Any) -> Any:
         return ShapedArray(x.shape, x.dtype)
     if isinstance(x, AbstractValue):
         return x
+    of_library = pytype_aval_mappings.get(type(x))
+    if of_library is not None:
+        return of_library(x)
     dtype = getattr(x, "dtype", None)
     if hasattr(dtype, "extended_kind") or (dtype is not None and dtype == float0):
         return ShapedArray(x.shape, dtype)
+    return _array_aval(x)
+
+
+def _array_aval(x: Any) -> ShapedArray:
+    """That of what has a shape and a dtype, or is a number."""
     return _of_type(type_of(x, "get_aval"))
+
+
+pytype_aval_mappings: dict[type, Any] = dict.fromkeys(
+    (np.ndarray, np.generic, bool, int, float, complex), _array_aval
+)
+"""By class: the function that gives the abstract value of one; libraries add classes of theirs."""

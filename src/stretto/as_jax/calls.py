@@ -15,6 +15,8 @@ import stretto
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto.as_jax import trees
+from stretto.as_jax.host_devices import follow_flags
+from stretto.as_jax.shared_jit import shared_jit
 from stretto.as_jax.types import is_key
 from stretto.random.key_arrays import KeyArray
 
@@ -54,7 +56,7 @@ def jit(
         _check_backend(backend if device is None else device.platform, "jit")
     if fun is None:
         return functools.partial(jit, **options)
-    return stretto.jit(fun, **options)
+    return shared_jit(fun, options)
 
 
 def _check_backend(backend: str | None, caller: str) -> None:
@@ -70,6 +72,7 @@ def _backends(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
+        follow_flags()
         try:
             return fun(*args, **kwargs)
         except (ValueError, RuntimeError) as error:
@@ -93,6 +96,7 @@ def pmap(
 ) -> Any:
     """``stretto.pmap`` with JAX's parameters."""
     _check_backend(backend, "pmap")
+    follow_flags()
     options.pop("global_arg_shapes", None)
     if fun is None:
         return functools.partial(pmap, axis_name=axis_name, **options)
@@ -128,6 +132,7 @@ def make_mesh(
 ) -> Any:
     """``stretto.make_mesh``; the types of axes are looked at nowhere."""
     del axis_types
+    follow_flags()
     return stretto.make_mesh(axis_shapes, axis_names, devices=devices)
 
 

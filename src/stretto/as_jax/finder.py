@@ -92,6 +92,8 @@ class Presented(ModuleType):
                 obj=self,
             ) from None
         if isinstance(value, ModuleType) and not isinstance(value, Presented):
+            if _home(path) is None:  # a module of Stretto's that JAX has no counterpart of
+                raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
             return importlib.import_module(f"jax.{path}")
         self.__dict__[name] = value
         return value
@@ -159,8 +161,9 @@ def install() -> None:
             f"{getattr(there, '__file__', None)}: call install() before anything imports jax, or "
             f"run `python -m stretto.as_jax script.py`"
         )
-    from stretto.as_jax import attributes, settings  # noqa: PLC0415 (they change Stretto)
+    from stretto.as_jax import attributes, host_devices, settings  # noqa: PLC0415 (they change Stretto)
 
     sys.meta_path.insert(0, _FINDER)
     settings.start()
+    host_devices.read_flags()
     attributes.attach()

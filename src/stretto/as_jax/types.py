@@ -13,12 +13,20 @@ import numpy as np
 from stretto._engine.core import interpreter
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import array_type
+from stretto._engine.runtime.array import Array as Concrete
 from stretto.random.key_arrays import KeyArray
 
 __all__ = ["Array", "Tracer", "is_key"]
 
 
-class Array(abc.ABC):  # noqa: B024 (its methods are those of the classes registered)
+class _WithMethods(abc.ABCMeta):
+    """Methods can be read off the class, as libraries do that wrap each of them."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(Concrete, name)
+
+
+class Array(metaclass=_WithMethods):
     """Arrays, traced values, and typed keys."""
 
     __module__ = "jax"

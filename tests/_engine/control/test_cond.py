@@ -291,3 +291,16 @@ def test_an_operand_for_each_branch(wrap):
     np.testing.assert_array_equal(st.vmap(f)(snp.array([1.0, 2.0])), [3.0, 4.0])
     both = lambda x: cond(x > 1, lambda x, y: x + y, lambda x, y: x * y, x, 5.0)
     assert float(wrap(both)(3.0)) == (1.0 if wrap is st.grad else 8.0)
+
+
+def test_a_branch_given_twice_is_traced_once():
+    seen = []
+
+    def square(x):
+        seen.append(x)
+        return x * x
+
+    f = st.jit(lambda i, x: st.lax.switch(i, [square, lambda x: -x, square], x))
+    assert [float(f(i, 3.0)) for i in range(3)] == [9.0, -3.0, 9.0]
+    assert float(st.grad(lambda x: st.lax.cond(True, square, square, x))(3.0)) == 6.0
+    assert len(seen) == 2

@@ -35,6 +35,7 @@ def test_one_integer_or_several():
     for given in (2, np.int64(2), np.array(2), snp.array(2)):
         assert sizes_of(given, "f") == (2,)
     assert entries_of("ab") == ("ab",) and entries_of(None) == (None,)
+    assert entries_of({0: 1}) == ({0: 1},)
     assert sizes_of((snp.array(2), np.uint8(3)), "f") == (2, 3)
     assert sizes_of((), "f") == sizes_of(np.zeros(0, int), "f") == ()
 
@@ -154,7 +155,20 @@ def test_a_slice_may_go_beyond():
     assert X[:HUGE].shape == (2, 3)
 
 
-SEVERAL = [range(2), np.array([0, 1]), snp.array([0, 1]), [0, 1]]
+class Entries:
+    """A sequence by its methods, as libraries' shapes are, of no class that Python knows."""
+
+    def __init__(self, *entries):
+        self.entries = entries
+
+    def __len__(self):
+        return len(self.entries)
+
+    def __getitem__(self, i):
+        return self.entries[i]
+
+
+SEVERAL = [Entries(0, 1), range(2), np.array([0, 1]), snp.array([0, 1]), [0, 1]]
 
 
 @pytest.mark.parametrize("axes", SEVERAL, ids=lambda axes: type(axes).__name__)
@@ -169,8 +183,8 @@ def test_axes_are_any_sequence(axes):
     assert st.nn.softmax(X, axes).shape == (2, 3)
 
 
-@pytest.mark.parametrize("shape", [range(2, 4), np.array([2, 3]), snp.array([2, 3]), [2, 3]],
-                         ids=lambda shape: type(shape).__name__)  # fmt: skip
+@pytest.mark.parametrize("shape", [Entries(2, 3), range(2, 4), np.array([2, 3]), snp.array([2, 3]),
+                         [2, 3]], ids=lambda shape: type(shape).__name__)  # fmt: skip
 def test_shapes_are_any_sequence(shape):
     key = st.random.key(0)
     for out in (

@@ -235,14 +235,17 @@ def _branch_programs(
 ) -> tuple[list[Program], Any, list[Any]]:
     """Programs of the same signature for the branches, their result's structure, all operands.
 
-    ``functions`` are the branches, by what messages call them. Where all results have one dtype,
-    that of the first, which is ``false_fun`` of ``cond``, says whether the common one is weak.
+    ``functions`` are the branches, by what messages call them; one given twice is traced once.
+    Where all results have one dtype, that of the first, which is ``false_fun`` of ``cond``, says
+    whether the common one is weak.
     """
     leaves, structure = tree.flatten(tuple(operands))
     values = values_of(leaves, caller)
     types = [v.type for v in values]
     names = tree.paths(tuple(operands), "operands")
-    recorded = [record_tree(f, structure, types, caller, names) for f in functions.values()]
+    distinct = {id(f): f for f in functions.values()}
+    traced = {i: record_tree(f, structure, types, caller, names) for i, f in distinct.items()}
+    recorded = [traced[id(f)] for f in functions.values()]
     branch_names = list(functions)
     first = recorded[0]
     for i, (_, out, _) in enumerate(recorded[1:], 1):

@@ -7,7 +7,7 @@ float, a string or ``None`` names neither the function that was called nor the a
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -99,8 +99,14 @@ def entries_of(values: Any) -> tuple[Any, ...] | list[Any]:
     """The entries of an argument that is one number, or several: any sequence or array of them."""
     if isinstance(values, (tuple, list)):
         return values
-    several = values.ndim > 0 if hasattr(values, "ndim") else isinstance(values, Sequence)
-    return tuple(values) if several and not isinstance(values, (str, bytes)) else (values,)
+    several = values.ndim > 0 if hasattr(values, "ndim") else _is_sequence(values)
+    return tuple(values) if several else (values,)
+
+
+def _is_sequence(values: Any) -> bool:
+    """Whether it has a length and entries by number, as a library's class for shapes does."""
+    by_number = hasattr(type(values), "__len__") and hasattr(type(values), "__getitem__")
+    return by_number and not isinstance(values, (str, bytes, Mapping))
 
 
 def integers(values: Any, caller: str, argument: str, least: int | None = None) -> tuple[int, ...]:

@@ -203,6 +203,8 @@ class Primitive(metaclass=_Interned):
     # What an application consists of.
     multiple: ClassVar[bool] = False
     """Whether the rules give a tuple of outputs instead of a single one."""
+    backward_at_zero: ClassVar[bool] = False
+    """Whether ``transpose`` is to be called where all cotangents are zero, too."""
     holds_programs: ClassVar[bool] = False
     """Whether it has programs among its parameters; see ``control/family``."""
     calls_python: ClassVar[bool] = False
@@ -244,6 +246,12 @@ class Primitive(metaclass=_Interned):
 
     inferred: ClassVar[dict[tuple[ArrayType, ...], tuple[ArrayType, ...]]]
     """For each instance, the output types for the input types asked about so far."""
+
+    taylor: ClassVar[Callable[..., Any]] = None  # type: ignore[assignment]
+    """The rule for Taylor series of an operation with one output, where that costs less than to
+    expand what ``jvp`` gives: ``taylor(k, out, *args)`` is the derivative of order ``k`` along a
+    curve, where each argument, and ``out`` for orders below, is a function from an order to the
+    derivative, ``None`` for zero."""
 
     infer: ClassVar[Callable[..., Any]]
     reference: ClassVar[Callable[..., Any]]

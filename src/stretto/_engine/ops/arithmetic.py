@@ -28,6 +28,7 @@ from stretto._engine.ops.elementwise import (
     binary,
     unary,
 )
+from stretto._engine.ops.leibniz import leibniz
 from stretto._engine.ops.rounding import truncated
 from stretto._engine.ops.sign_bits import has_negative_zero, signs
 
@@ -114,6 +115,10 @@ class Mul(Elementwise):
             return ct * y, None
         return None, x * ct
 
+    def taylor(self, k: int, out: Any, x: Any, y: Any) -> Any:
+        """The rule of Leibniz."""
+        return leibniz(self, k, x, y)
+
 
 class Div(Elementwise):
     """The quotient; of integers, truncated towards zero, with -1 for division by zero."""
@@ -132,6 +137,13 @@ class Div(Elementwise):
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
         """``ct / y``; linear in ``x`` alone."""
         return ct / y, None
+
+    def taylor(self, k: int, out: Any, x: Any, y: Any) -> Any:
+        """The rule of Leibniz for x = out y, solved for the derivative of ``out``."""
+        known, top = leibniz(MUL, k, out, y, most=k - 1), x(k)
+        if known is None:
+            return None if top is None else top / y(0)
+        return (-known if top is None else top - known) / y(0)
 
 
 class Rem(Elementwise):

@@ -16,6 +16,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import is_inexact, kind_of, promote, short_name
 from stretto._engine.ops.convert import convert, dtype_argument
+from stretto._engine.ops.leibniz import leibniz
 from stretto._engine.ops.precision import ALGORITHMS, Precision
 
 __all__ = [
@@ -45,6 +46,10 @@ class Bilinear(Primitive, abstract=True):
             return out, first
         second = self(x, dy)
         return out, second if first is None else first + second
+
+    def taylor(self, k: int, out: Any, x: Any, y: Any) -> Any:
+        """The rule of Leibniz."""
+        return leibniz(self, k, x, y)
 
 
 @functools.cache
@@ -159,11 +164,19 @@ def cotangent_and_known(ct: Any, known: Any) -> tuple[Any, Any]:
     return convert(ct, dtype), convert(known, dtype)
 
 
-def promote_dtypes(caller: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Both as values of one dtype, each of its own shape."""
+def promote_dtypes(caller: str, x: Any, y: Any, preferred: Any = None) -> tuple[Any, Any]:
+    """Both as values of one dtype, each of its own shape.
+
+    Two floats of 8 bits have no dtype in common: they are multiplied in the preferred one.
+    """
     x, y = as_value(x, caller, "x"), as_value(y, caller, "y")
     tx, ty = x.type, y.type
     if tx.dtype is ty.dtype and tx.weak_type == ty.weak_type:
         return x, y
+    if preferred is not None and all(
+        [t.kind == "float" and t.dtype.itemsize == 1 for t in (tx, ty)]
+    ):
+        dtype = dtype_argument(preferred, caller, "preferred_element_type")
+        return convert(x, dtype), convert(y, dtype)
     dtype, weak = promote([(tx.dtype, tx.weak_type), (ty.dtype, ty.weak_type)], caller)
     return convert(x, dtype, weak), convert(y, dtype, weak)

@@ -9,10 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from stretto import ensure_compile_time_eval
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.types import kind_of
-from stretto.as_jax.avals import AbstractToken, AbstractValue, ShapedArray, get_aval
+from stretto.as_jax.avals import (
+    AbstractToken,
+    AbstractValue,
+    ShapedArray,
+    get_aval,
+    pytype_aval_mappings,
+)
 from stretto.as_jax.jaxprs.form import Atom, DropVar
 from stretto.as_jax.jaxprs.making import eval_jaxpr
 from stretto.as_jax.jaxprs.traces import Trace
@@ -27,6 +34,7 @@ __all__ = [
     "Trace",
     "Tracer",
     "concrete_or_error",
+    "ensure_compile_time_eval",
     "eval_jaxpr",
     "find_top_trace",
     "get_aval",
@@ -35,6 +43,7 @@ __all__ = [
     "is_constant_shape",
     "mapped_aval",
     "physical_aval",
+    "pytype_aval_mappings",
     "raise_to_shaped",
     "trace_state_clean",
     "typeof",

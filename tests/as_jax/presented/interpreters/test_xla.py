@@ -2,8 +2,10 @@
 
 import importlib
 
+import numpy as np
 import pytest
 
+import stretto as st
 from stretto.as_jax.jaxprs import ad
 from stretto.as_jax.jaxprs.tables.named import primitive_of
 from stretto.as_jax.presented.interpreters import xla
@@ -11,6 +13,10 @@ from stretto.as_jax.presented.interpreters import xla
 
 def test_a_primitive_applied():
     assert float(xla.apply_primitive(primitive_of("sin"), 0.0)) == 0.0
+
+
+def test_the_table_of_arrays():
+    assert isinstance(xla.canonicalize_dtype_handlers[np.ndarray](np.ones(2)), st.Array)
 
 
 @pytest.mark.parametrize("name", ["ad", "batching", "mlir", "partial_eval"])

@@ -1,8 +1,8 @@
 """``jax._src.xla_bridge``."""
 
-from typing import Any
-
-from stretto import default_backend, device_count, devices, local_devices, process_index
+from stretto import default_backend, process_index
+from stretto.as_jax.calls import device_count, devices, local_devices
+from stretto.as_jax.host_devices import STARTED as _backends  # noqa: F401 (a name of JAX's)
 from stretto.as_jax.presented.extend.backend import backends, get_backend
 
 __all__ = [
@@ -14,6 +14,3 @@ __all__ = [
     "local_devices",
     "process_index",
 ]
-
-_backends: dict[str, Any] = {}
-"""Those that were started; Stretto starts its own when they are first needed."""

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from stretto import clear_caches, default_backend
+from stretto.as_jax.host_devices import Backend
 
 __all__ = ["backends", "clear_backends", "get_backend"]
 
 clear_backends = clear_caches
-
-
-class Backend:
-    """A kind of devices."""
-
-    def __init__(self, platform: str) -> None:
-        self.platform = platform
 
 
 def get_backend(platform: str | None = None) -> Backend:

@@ -1,0 +1,5 @@
+"""``jax.experimental.jet``."""
+
+from stretto import jet
+
+__all__ = ["jet"]

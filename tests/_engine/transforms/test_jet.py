@@ -1,0 +1,42 @@
+"""Series: which operations they cost, and what becomes of values without a derivative."""
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.transforms.jet import jet_flat
+
+
+def terms_like(x, order):
+    return [snp.ones_like(x)] + [snp.zeros_like(x)] * (order - 1)
+
+
+def growth(fun):
+    def count(order):
+        traced = lambda x: st.jet(fun, (x,), (terms_like(x, order),))
+        return len(st.make_graph(traced)(snp.ones(3)).equations)
+
+    return count(12) / count(6)
+
+
+def test_the_work_grows_as_a_power_of_the_order():
+    # of squares for one product, of cubes for chains of powers; nested derivatives grow by 2⁶
+    assert growth(lambda x: x * x) < 4.5
+    assert growth(snp.sin) < 5
+    assert growth(snp.tanh) < 9
+    assert growth(lambda x: snp.log(x) / (1 + x)) < 5
+
+
+def test_terms_that_are_zero_are_none():
+    x, dx = snp.ones(2), snp.full(2, 3.0)
+    [terms] = jet_flat(lambda x: [2 * x], [[x, dx]], 3)
+    assert [t if t is None else t.tolist() for t in terms] == [[2, 2], [6, 6], None, None]
+    first, second = jet_flat(lambda x: [x > 0, snp.cos(snp.zeros(2))], [[x, dx]], 1)
+    assert first[1] is second[1] is None and first[0].dtype == bool
+
+
+def test_a_value_that_is_not_expanded_is_computed_once():
+    def f(x, y):
+        return [x * snp.sin(y)]
+
+    traced = lambda x, y: jet_flat(f, [[x, x, x], [y]], 2)[0]
+    program = st.make_graph(traced)(snp.ones(3), snp.ones(3))
+    assert [e.primitive.name for e in program.equations].count("sin") == 1
