@@ -213,7 +213,7 @@ def _make(x: Tree, dtype: DTypeLike | None, caller: str) -> Array:
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(x, Value):
         value: Any = x
-        return value if wanted is None else _converted(value, wanted)
+        return value if wanted is None else convert(value, wanted)
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, wanted, caller)
     if type(x) not in PYTHON and not isinstance(x, (np.ndarray, np.generic)):
@@ -231,8 +231,8 @@ def _make(x: Tree, dtype: DTypeLike | None, caller: str) -> Array:
         host = np.array(x, order="C", copy=True, subok=False)
         if host.dtype == wanted:
             return Array(host, array_type(host.shape, wanted))
-        return _converted(Array(host, array_type(host.shape, host.dtype)), wanted)
-    return _converted(as_value(x, caller, "object"), wanted)
+        return convert(Array(host, array_type(host.shape, host.dtype)), wanted)
+    return convert(as_value(x, caller, "object"), wanted)
 
 
 def listed(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> Array:
@@ -252,10 +252,6 @@ def _shared(x: Tree) -> Tree:
         return np.asarray(memoryview(x))
     except TypeError:
         return x
-
-
-def _converted(x: Array, dtype: np.dtype) -> Array:
-    return convert(x, dtype, x.weak_type and dtype == x.dtype)
 
 
 def cast(x: Tree, dtype: np.dtype, caller: str) -> np.ndarray:

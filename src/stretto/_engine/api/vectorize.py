@@ -65,9 +65,9 @@ def vmap(
     Args:
         fun: a function of one example: of trees of arrays without the axis.
         in_axes: along which axis the examples lie: an int (negative counts from the end), None for
-            what all examples share, which need not be arrays, or a tree of these that is a prefix
-            of the tuple of positional arguments (a list will do for the tuple). Keyword arguments
-            are mapped along axis 0.
+            what all examples share, which need not be arrays (Python's numbers stay what they are),
+            or a tree of these that is a prefix of the tuple of positional arguments (a list will do
+            for the tuple). Keyword arguments are mapped along axis 0.
         out_axes: likewise where the axis goes in the results; None demands a result that is the
             same for all.
         axis_name: the name, any hashable value, under which collectives such as ``lax.psum`` in
@@ -137,7 +137,7 @@ def vmap(
             return over_ragged.vmap_ragged(of_one, name, in_axes, out_axes, args, kwargs)
         leaves, structure = tree.flatten((args, kwargs))
         refs: dict[int, Ref] = {}
-        if not all([isinstance(x, Value) or _may_be_mapped(x) for x in leaves]):
+        if not all([isinstance(x, Value) or _is_array_alone(x) for x in leaves]):
             args, kwargs = tree.unflatten(structure, _hidden(leaves, in_axes, args))
             leaves, structure = tree.flatten((args, kwargs))
             leaves, refs = lent(leaves, name, lambda: LeafNames(fun, args, kwargs))
@@ -232,14 +232,18 @@ class _Other:
 tree.register_pytree_node(_Other, lambda other: ((), other), lambda other, _: other.value)
 
 
-def _may_be_mapped(x: Any) -> bool:
-    return is_array_like(x) and not is_float0(x) and x.__class__ is not Ref
+_PASSED_ON = frozenset({bool, int, float, complex, Ref})
+"""Classes of numbers, and of references, that are handed on as they are if they are not mapped."""
+
+
+def _is_array_alone(x: Any) -> bool:
+    return is_array_like(x) and x.__class__ not in _PASSED_ON and not is_float0(x)
 
 
 def _hidden(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
     """The leaves, with nodes without leaves for float0 zeros and for what need not be arrays.
 
-    The former become those of one example.
+    The former become those of one example; the latter, numbers among them, arrive as they are.
     """
     axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
     axes += [0] * (len(leaves) - len(axes))
@@ -247,7 +251,7 @@ def _hidden(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
     for x, a in zip(leaves, axes, strict=True):
         if is_float0(x):
             x = Nothing(x.shape if a is None else tuple(np.delete(x.shape, a)))
-        elif a is None and (x.__class__ is Ref or not is_array_like(x)):
+        elif a is None and (x.__class__ in _PASSED_ON or not is_array_like(x)):
             x = _Other(x)
         hidden.append(x)
     return hidden
