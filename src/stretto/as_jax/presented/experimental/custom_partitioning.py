@@ -1,7 +1,7 @@
 """``jax.experimental.custom_partitioning``: functions whose partitioning is their author's.
 
-Here XLA partitions them as it does any function, so that they compute the same; what the author says
-of shardings is taken, and not followed.
+Here XLA partitions them as it does any function, so that they compute the same; what the author
+says of shardings is taken, and not followed.
 """
 
 from __future__ import annotations
