@@ -25,10 +25,10 @@ ACCURATE = "cbrt cos exp exp2 expm1 log log1p logistic rsqrt sin sqrt tan tanh"
 PLAIN = (
     "abs acos acosh add and asin asinh atan atan2 atanh bessel_i0e bessel_i1e ceil cholesky clamp "
     "clz complex cosh digamma div dynamic_update_slice eq erf erf_inv erfc floor ge gt hessenberg "
-    "householder_product igamma igamma_grad_a igammac imag is_finite le lgamma lt max min ne neg nextafter not "
-    "optimization_barrier or polygamma population_count pow real regularized_incomplete_beta rem "
-    "select_n shift_left shift_right_arithmetic shift_right_logical sign sinh square stop_gradient "
-    "sub threefry2x32 xor zeta"
+    "householder_product igamma igamma_grad_a igammac imag is_finite le lgamma lt max min ne neg "
+    "nextafter not optimization_barrier or polygamma population_count pow real "
+    "regularized_incomplete_beta rem select_n shift_left shift_right_arithmetic "
+    "shift_right_logical sign sinh square stop_gradient sub threefry2x32 xor zeta"
 )
 PARAMETERS = {
     **dict.fromkeys(PLAIN.split(), ""),
