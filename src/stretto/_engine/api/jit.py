@@ -68,6 +68,9 @@ R_co = TypeVar("R_co", covariant=True)
 _SIGNATURES = 4096
 """The most signatures that one function keeps."""
 
+_STATIC = tree.structure(())
+"""Stands in messages for an argument that is no part of the traced ones."""
+
 _RECORDS = 8
 """The most fingerprints of one signature: they also differ by the order of dictionaries."""
 
@@ -336,12 +339,13 @@ class Jitted(Dispatcher, Generic[P, R_co]):
 
     def _names_later(self, key: recompilation.Signature, count: int, named: bool) -> LeafNames:
         """The names of the leaves of such arguments, without keeping the arguments alive."""
-        numbers = tree.unflatten(key.structure, range(len(key.types)))
+        parts = key.structure.children()
         if self._plain and not named:
-            return LeafNames(self._fun, numbers)
-        fixed, positional = dict(key.static), iter(numbers[0])
-        moving = [() if i in fixed else next(positional) for i in range(count)]
-        return LeafNames(self._fun, moving, numbers[1])
+            return LeafNames(self._fun, parts, None, tree.paths_of)
+        fixed, positional, by_name = dict(key.static), iter(parts[0].children()), parts[1]
+        moving = [_STATIC if i in fixed else next(positional) for i in range(count)]
+        options = dict(zip(by_name.entries(), by_name.children(), strict=True))
+        return LeafNames(self._fun, moving, options, tree.paths_of)
 
     def _leaf_names(self, args: Any, kwargs: Any, static: Any) -> list[str]:
         fixed = dict(static)
