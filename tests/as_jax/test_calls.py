@@ -1,5 +1,10 @@
 """Transformations with JAX's parameters."""
 
+import functools
+import gc
+import pickle
+import weakref
+
 import numpy as np
 import pytest
 
@@ -50,3 +55,62 @@ def test_values_on_the_host():
     doubled = calls.pure_callback(lambda x: 2 * x, np.ones(2, np.float32), snp.ones(2))
     assert doubled.tolist() == [2, 2]
     assert calls.make_mesh((1,), ("i",), axis_types=None).shape == {"i": 1}
+
+
+def test_forms_of_one_function_share_what_was_traced():
+    traced = []
+
+    def f(x, n):
+        traced.append(n)
+        return x * n
+
+    for _ in range(2):
+        assert calls.jit(f)(2.0, 3.0) == 6
+    assert len(traced) == 1
+    for _ in range(2):
+        assert calls.jit(f, static_argnums=1)(2.0, 3) == 6
+    assert traced[1:] == [3]
+    assert calls.jit(f, static_argnums=1) is not calls.jit(f, static_argnums=0)
+
+
+def test_forms_are_not_those_of_what_a_function_wraps():
+    def f(x):
+        return x + 1
+
+    assert calls.jit(f)(1.0) == 2
+
+    @functools.wraps(f)
+    def twice(x):
+        return f(f(x))
+
+    assert calls.jit(twice)(1.0) == 3
+    assert calls.jit(f)(1.0) == 2
+
+
+def test_forms_are_freed_with_the_function():
+    def made():
+        array = np.ones(3)
+        return lambda x: x + array
+
+    f = made()
+    assert calls.jit(f)(np.zeros(3))[0] == 1
+    known = weakref.ref(f)
+    del f
+    gc.collect()
+    assert known() is None
+
+
+def test_options_that_cannot_be_compared():
+    def f(x, n):
+        return x * n
+
+    assert calls.jit(f, static_argnums=[1])(2.0, 3) == 6
+
+
+def test_forms_are_not_pickled():
+    def f(x):
+        return x
+
+    calls.jit(f)(1.0)
+    (forms,) = vars(f).values()
+    assert pickle.loads(pickle.dumps(forms)).fun is None

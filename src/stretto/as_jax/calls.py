@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,41 @@ def jit(
         _check_backend(backend if device is None else device.platform, "jit")
     if fun is None:
         return functools.partial(jit, **options)
-    return stretto.jit(fun, **options)
+    if fun.__class__ is not FunctionType:
+        return stretto.jit(fun, **options)
+    jitted = fun.__dict__.get(_Jitted.NAME)
+    if jitted is None or jitted.fun is not fun:  # that of what it wraps, copied by functools.wraps
+        jitted = fun.__dict__[_Jitted.NAME] = _Jitted(fun)
+    return jitted.by(options)
+
+
+class _Jitted:
+    """The compiled forms of a function, by the options of ``jit``.
+
+    In JAX all ``jit(f)`` of one ``f`` share what was traced, and libraries make a new one for each
+    call. The function keeps this object, so both are freed together. Copies of the function by
+    pickle have an empty one.
+    """
+
+    NAME = "__stretto_jitted__"
+
+    def __init__(self, fun: Any = None) -> None:
+        self.fun = fun
+        self._forms: dict[Any, Any] = {}
+
+    def by(self, options: dict[str, Any]) -> Any:
+        """The form with these options, which is new if they cannot be compared."""
+        key = tuple(sorted(options.items()))
+        try:
+            known = self._forms.get(key)
+        except TypeError:
+            return stretto.jit(self.fun, **options)
+        if known is None:
+            known = self._forms[key] = stretto.jit(self.fun, **options)
+        return known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Jitted, ()
 
 
 def _check_backend(backend: str | None, caller: str) -> None:
