@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto.as_jax import checks
+from tests.as_jax.running import prints
 
 
 def looped(x):
@@ -92,3 +93,27 @@ def test_an_error_inside_another_function():
     with pytest.raises(ValueError, match="expected an Error"):
         checks.check_error(1)
     assert checks.init_error.get() is None
+
+
+def test_on_each_device_of_a_pmap():
+    assert prints(
+        """
+        from jax.experimental import checkify
+        def f(x):
+            checkify.check(x > 0, "{x} is not positive", x=x)
+            return jax.lax.psum(x, "i")
+        g = checkify.checkify(jax.pmap(f, axis_name="i"))
+        for x in ([1.0, 2.0, 3.0], [1.0, -2.0, -3.0]):
+            error, y = g(jnp.array(x))
+            print(error.get(), y.tolist())
+        def both(x):
+            checkify.check(x[0] > 1, "the first")
+            return jax.pmap(f, axis_name="i")(x)
+        print(jax.jit(checkify.checkify(both))(jnp.array([1.0, -1.0, 1.0]))[0].get())
+        """,
+        JAX_NUM_CPU_DEVICES="3",
+    ) == [
+        "None [6.0, 6.0, 6.0]",
+        "-2.0 is not positive (`check` failed) [-4.0, -4.0, -4.0]",
+        "the first (`check` failed)",
+    ]

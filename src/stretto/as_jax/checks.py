@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import stretto
 from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.api.graph import record_call
 from stretto._engine.control.callback import DebugCallback, debug_callback
 from stretto._engine.control.cond import Cond
 from stretto._engine.control.scan import Scan
+from stretto._engine.control.shard_map import ShardMap
 from stretto._engine.control.while_loop import While
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, constant
@@ -302,10 +304,33 @@ class _Run:
             return self.while_loop(primitive, values, error)
         if isinstance(primitive, Cond):
             return self.cond(primitive, values, error)
+        if isinstance(primitive, ShardMap):
+            return self.over_devices(primitive, values, error)
         program = getattr(primitive, "program", None)
         if program is None:
             raise NotImplementedError(f"checkify: checks inside of {primitive.name}")
         return self.run(program, values, error)
+
+    def over_devices(self, parts: ShardMap, values: list[Any], error: Any) -> tuple[Any, Any]:
+        """Each device with an error of its own; that of the first which failed is kept."""
+
+        def part(*args: Any) -> Any:
+            outs, own = self.run(parts.program, args, self.start())
+            return outs, tree.map(lambda x: x[None], own)
+
+        every = stretto.P(parts.axes)
+        outs, (codes, payloads) = stretto.shard_map(
+            part,
+            mesh=parts.mesh,
+            in_specs=parts.ins,
+            out_specs=([*parts.outs], tree.map(lambda _: every, self.start())),
+            axis_names=frozenset(parts.axes),
+            check_vma=False,
+        )(*values)
+        first = snp.argmax(codes != 0)
+        new = (error[0] == 0) & (codes[first] != 0)
+        one = (codes[first], tree.map(lambda x: x[first], payloads))
+        return outs, tree.map(lambda x, y: snp.where(new, x, y), one, error)
 
     def cond(self, choice: Cond, values: list[Any], error: Any) -> tuple[Any, Any]:
         """Branches with the error; where each example has its own, one example after the other."""
@@ -405,6 +430,11 @@ def checkify(
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         program, structure, captured = record_call(f, args, kwargs)
+        if len(program.outputs) > structure.num_leaves:
+            raise NotImplementedError(
+                "checkify: the function writes to references from outside; return the new values "
+                "instead, and write them outside"
+            )
         run = _Run(frozenset(errors))
         run.collect(program)
         values = [snp.asarray(x) for x in tree.leaves((args, kwargs))]

@@ -12,9 +12,11 @@ import numpy as np
 
 from stretto._engine.core.integers import shown, sizes_of
 from stretto._engine.core.interpreter import (
+    ARRAY_METHODS,
     Tracer,
     Value,
     as_value,
+    gives_array,
     refuse_masked,
     state,
 )
@@ -242,7 +244,7 @@ def listed(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> Array:
 
 def _shared(x: Tree) -> Tree:
     """The NumPy array of an object that only has DLPack or a buffer; anything else as it is."""
-    if hasattr(x, "__array__") or hasattr(x, "__stretto_array__"):
+    if hasattr(x, "__array__") or gives_array(x):
         return x
     if hasattr(x, "__dlpack__"):
         return take(x, True)
@@ -301,7 +303,7 @@ def _is_sequence(cls: type) -> bool:
     """Whether its instances are sequences, such as ranges, that NumPy reads as it reads lists."""
     if issubclass(cls, (Value, np.ndarray, np.generic, str, bytes, Mapping)):
         return False
-    own = ("__array__", "__stretto_array__", "__dlpack__")
+    own = ("__array__", "__dlpack__", *ARRAY_METHODS)
     return all(hasattr(cls, name) for name in ("__len__", "__getitem__")) and not any(
         hasattr(cls, name) for name in own
     )

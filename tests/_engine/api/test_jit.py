@@ -504,3 +504,17 @@ def test_who_asks_for_arrays_is_given_traced_ones():
     assert st.jit(f)(2.0) == 4.0 and st.grad(f)(2.0) == 2.0 and f(2.0) is None
     assert st.vmap(f)(snp.ones(2)).tolist() == [2.0, 2.0]
     assert not any(isinstance(x, st.Array) for x in (np.ones(2), 1.0, None, [], st.Array))
+
+
+def test_classes_of_nodes_are_made_with_arrays_alone():
+    class Checked:
+        def __init__(self, x):
+            assert isinstance(x, st.Array)
+            self.x = x
+
+    st.tree.register_pytree_node(Checked, lambda c: ((c.x,), None), lambda _, xs: Checked(*xs))
+    f = st.jit(lambda c, n, *, more: c.x * n + more["a"].x, static_argnums=1)
+    made = Checked(snp.ones(2))
+    assert f(made, 3, more={"a": made}).tolist() == [4, 4]
+    with pytest.raises(st.errors.TracedValueError, match=r"more\['a'\]"):
+        st.jit(lambda c, *, more: float(more["a"].x))(made, more={"a": Checked(snp.ones(()))})

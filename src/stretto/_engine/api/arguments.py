@@ -69,16 +69,22 @@ def argument_names(fun: Callable[..., Any], count: int) -> list[str]:
 
 
 def leaf_names(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    paths: Callable[[Any, str], list[str]] = tree.paths,
 ) -> list[str]:
-    """Each leaf of the arguments as an expression in Python: ``params['w'][0]``."""
+    """Each leaf of the arguments as an expression in Python: ``params['w'][0]``.
+
+    ``args`` and ``kwargs`` are trees, or with ``tree.paths_of`` for ``paths`` their structures.
+    """
     names = [
         path
         for name, arg in zip(argument_names(fun, len(args)), args, strict=True)
-        for path in tree.paths(arg, name)
+        for path in paths(arg, name)
     ]
     for key in sorted(kwargs or {}):
-        names.extend(tree.paths((kwargs or {})[key], key))
+        names.extend(paths((kwargs or {})[key], key))
     return names
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "map",
     "names",
     "paths",
+    "paths_of",
     "prefix_leaves",
     "register_attributes",
     "register_dataclass",
@@ -201,7 +202,14 @@ def paths(tree: Any, root: str = "") -> list[str]:
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
     """
-    spec = structure(tree)
+    return paths_of(structure(tree), root)
+
+
+def paths_of(spec: optree.PyTreeSpec, root: str = "") -> list[str]:
+    """As ``paths``, for the structure of a tree.
+
+    No tree is built for it: the class of a node may refuse leaves that are no arrays.
+    """
     return [accessor.codify(root) for accessor in optree.treespec_accessors(spec)]
 
 

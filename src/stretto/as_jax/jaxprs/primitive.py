@@ -6,7 +6,7 @@ Next, read ``spelling``; ``own`` is about those that libraries make.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from stretto._engine.core.holding import holding
@@ -114,7 +114,7 @@ class KnownPrimitive(Primitive):
     """A primitive that is an operation of Stretto's.
 
     ``build`` makes that from the parameters and the operands' types; ``order`` says which of JAX's
-    operands each of Stretto's is, where that differs.
+    operands each of Stretto's is, where that differs, and ``results`` of as many results.
     """
 
     def __init__(
@@ -123,11 +123,12 @@ class KnownPrimitive(Primitive):
         build: Callable[[dict[str, Any], tuple[ArrayType, ...]], Any],
         multiple: bool = False,
         order: tuple[int, ...] | None = None,
+        results: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__(name)
         self.build = build
         self.multiple_results = multiple
-        self.order = order
+        self.order, self.results = order, results
         self.subfuns: Callable[[dict[str, Any]], Any] | None = None
         """For a call with rules of its own: from parameters to the functions that it holds."""
 
@@ -145,7 +146,7 @@ class KnownPrimitive(Primitive):
             values = _of_one_shape(values)
         outs = operation(*values)
         if getattr(operation, "multiple", True):
-            return list(outs) if self.multiple_results else outs[0]
+            return as_jax_has(self, outs) if self.multiple_results else outs[0]
         return [outs] if self.multiple_results else outs
 
     def impl(self, *args: Any, **params: Any) -> Any:
@@ -158,8 +159,24 @@ class KnownPrimitive(Primitive):
         if self.order is not None:
             types = [types[i] for i in self.order]
         operation = self.build(params, tuple(types))
-        outs = [aval_of(t) for t in operation.out_types(tuple(types))]
+        outs = [aval_of(t) for t in as_jax_has(self, operation.out_types(tuple(types)))]
         return (outs if self.multiple_results else outs[0]), operation.effects
+
+
+def as_jax_has(p: Primitive, outs: Sequence[Any]) -> list[Any]:
+    """The results of an operation in the order that the primitive has them in."""
+    order = getattr(p, "results", None)
+    if order is None or len(order) != len(outs):
+        return list(outs)
+    return [outs[order.index(i)] for i in range(len(order))]
+
+
+def as_stretto_has(p: Primitive, outs: Sequence[Any]) -> list[Any]:
+    """The results of a primitive in the order that the operation has them in."""
+    order = getattr(p, "results", None)
+    if order is None or len(order) != len(outs):
+        return list(outs)
+    return [outs[i] for i in order]
 
 
 def _of_one_shape(values: list[Any]) -> list[Any]:

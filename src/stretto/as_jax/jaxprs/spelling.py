@@ -44,10 +44,12 @@ def spell(
     name: str | None = None,
     entries: dict[str, Entry] | None = None,
     order: tuple[int, ...] | None = None,
+    results: tuple[int, ...] | None = None,
 ) -> None:
     """Say how a class of operations is spelled: its name, and JAX's parameters.
 
-    ``order`` says which of JAX's operands each of the operation's is.
+    ``order`` says which of JAX's operands each of the operation's is, and ``results`` which of its
+    results, where there are as many.
     """
     fields = {n: Field(e) if isinstance(e, str) else e for n, e in (entries or {}).items()}
 
@@ -62,7 +64,7 @@ def spell(
         return cls(**{f.name: f.back(meant(params[n])) for n, f in moving})
 
     called = name or cls.name
-    own = known(called, lambda: KnownPrimitive(called, build, cls.multiple, order))
+    own = known(called, lambda: KnownPrimitive(called, build, cls.multiple, order, results))
     SPELLINGS[cls] = Spelling(own, params)
 
 

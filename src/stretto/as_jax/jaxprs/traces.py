@@ -12,6 +12,7 @@ from typing import Any
 from stretto._engine.control.custom_jvp import CustomJvp
 from stretto._engine.control.custom_vjp import CustomVjp
 from stretto._engine.core.interpreter import Interpreter, state
+from stretto.as_jax.jaxprs.primitive import as_stretto_has
 from stretto.as_jax.jaxprs.tables import control, named  # noqa: F401 (they fill the table)
 from stretto.as_jax.jaxprs.views import spelled
 
@@ -29,7 +30,8 @@ class Trace(Interpreter):
     ended = False
 
     def __init__(self) -> None:
-        self.recorder = state.interpreter.recorder
+        self.parent = state.interpreter
+        self.recorder = self.parent.recorder
 
     def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: Any, /) -> Any:
         """What the operation does to these values: one result, or a list of them."""
@@ -46,7 +48,7 @@ class Trace(Interpreter):
             outs = rule(called, fun, *rules, args, symbolic_zeros=True, **more)
         else:
             outs = self.process_primitive(called, [args[i] for i in places], params)
-        return tuple(outs) if primitive.multiple else outs
+        return tuple(as_stretto_has(called, outs)) if primitive.multiple else outs
 
 
 class TraceTag:

@@ -33,7 +33,7 @@ from stretto.as_jax.jaxprs.form import (
     Var,
 )
 from stretto.as_jax.jaxprs.keys import type_of_aval, unwrapped, wrapped
-from stretto.as_jax.jaxprs.primitive import KnownPrimitive, Primitive, known
+from stretto.as_jax.jaxprs.primitive import KnownPrimitive, Primitive, as_jax_has, known
 
 __all__ = [
     "SPELLINGS",
@@ -160,7 +160,7 @@ def _equation(e: core.Equation, atoms: dict[core.Atom, Any]) -> JaxprEqn:
     place = e.place
     source = NO_SOURCE if place is None else SourceInfo(e.position, place[2])
     params = spelling.params(operation, e)
-    outs = [atoms[v] for v in e.outputs]
+    outs = as_jax_has(spelling.primitive, [atoms[v] for v in e.outputs])
     return JaxprEqn(operands, outs, spelling.primitive, params, operation.effects, source)
 
 

@@ -24,11 +24,11 @@ WINDOW = "base_dilation padding window_dilation window_dimensions window_strides
 ACCURATE = "cbrt cos exp exp2 expm1 log log1p logistic rsqrt sin sqrt tan tanh"
 PLAIN = (
     "abs acos acosh add and asin asinh atan atan2 atanh bessel_i0e bessel_i1e ceil cholesky clamp "
-    "clz complex cosh digamma div dynamic_update_slice eq erf erf_inv erfc floor ge gt igamma "
-    "igamma_grad_a igammac imag is_finite le lgamma lt max min ne neg nextafter not "
-    "optimization_barrier or polygamma population_count pow real regularized_incomplete_beta rem "
-    "select_n shift_left shift_right_arithmetic shift_right_logical sign sinh square stop_gradient "
-    "sub xor zeta"
+    "clz complex cosh digamma div dynamic_update_slice eq erf erf_inv erfc floor ge gt hessenberg "
+    "householder_product igamma igamma_grad_a igammac imag is_finite le lgamma lt max min ne neg "
+    "nextafter not optimization_barrier or polygamma population_count pow real "
+    "regularized_incomplete_beta rem select_n shift_left shift_right_arithmetic "
+    "shift_right_logical sign sinh square stop_gradient sub threefry2x32 xor zeta"
 )
 PARAMETERS = {
     **dict.fromkeys(PLAIN.split(), ""),
@@ -56,6 +56,11 @@ PARAMETERS = {
     "fft": "fft_lengths fft_type",
     "gather": "dimension_numbers fill_value indices_are_sorted mode slice_sizes unique_indices",
     "integer_pow": "y",
+    "eig": "compute_left_eigenvectors compute_right_eigenvectors enable_eigvec_derivs "
+    "implementation",
+    "svd": "algorithm compute_uv full_matrices subset_by_index",
+    "tridiagonal_solve": "perturb_singular",
+    "reduce_window": f"base_dilation consts jaxpr {WINDOW.removeprefix('base_dilation ')}",
     "iota": "dimension dtype shape sharding",
     "mul": "out_dtype",
     "name": "name",
@@ -77,16 +82,16 @@ PARAMETERS = {
 
 MORE = {
     "eigh": "algorithm lower sort_eigenvalues subset_by_index vectors",
+    "schur": "compute_schur_vectors differentiable select_callable sort_eig_vals",
     "random_bits": "bit_width layout shape",
 }
 """Those with JAX's parameters, and one of Stretto's."""
 
-OWN = {"eig", "hessenberg", "householder_product", "lu", "schur", "svd", "threefry2x32"} | {
-    "select_and_gather_add",
+OWN = {
+    "lu",  # without the permutation, which is computed from the exchanges where it is needed
+    "select_and_gather_add",  # along one axis, and with places rather than values to choose by
     "select_and_scatter_add",
-    "reduce_window",
-    "custom_linear_solve",
-    "tridiagonal_solve",
+    "custom_linear_solve",  # whose programs share what they captured
     "sharding_constraint",
 }
 """Those of JAX's names with Stretto's own parameters."""
@@ -195,3 +200,19 @@ def test_a_derivative_can_be_walked():
     closed = make_jaxpr(grad)(snp.arange(3.0))
     (out,) = interpreted(closed.jaxpr, closed.consts, [snp.arange(3.0)])
     np.testing.assert_allclose(out, grad(snp.arange(3.0)), rtol=1e-6)
+
+
+def test_results_are_in_jaxs_order():
+    x = snp.array([[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    factors = lambda x: lax.linalg.svd(x, full_matrices=False)
+    closed = make_jaxpr(factors)(x)
+    (e,) = closed.eqns
+    assert [v.aval.shape for v in e.outvars] == [(2,), (3, 2), (2, 2)]
+    values, u, vh = e.primitive.bind(x, **e.params)
+    assert values.tolist() == [3, 2]
+    for a, b in zip(factors(x), (u, values, vh), strict=True):
+        np.testing.assert_array_equal(a, b)
+    avals, _ = e.primitive.abstract_eval(*[v.aval for v in e.invars], **e.params)
+    assert [a.shape for a in avals] == [(2,), (3, 2), (2, 2)]
+    values = make_jaxpr(lambda x: lax.linalg.svd(x, compute_uv=False))(x)
+    assert [v.aval.shape for v in values.eqns[0].outvars] == [(2,)]

@@ -21,7 +21,7 @@ from stretto._engine.ops.linalg.eigh import Eigh
 from stretto._engine.ops.linalg.lu import Lu
 from stretto._engine.ops.linalg.qr import HouseholderProduct, Qr
 from stretto._engine.ops.linalg.schur import Hessenberg, Schur
-from stretto._engine.ops.linalg.svd import Svd
+from stretto._engine.ops.linalg.svd import Svd, SvdAlgorithm
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.linalg.tridiagonal import TridiagonalSolve
 from stretto._engine.ops.name import Name
@@ -42,7 +42,7 @@ from stretto.as_jax.jaxprs.spelling import (
 from stretto.lax import primitives
 from stretto.lax.elementary import RoundingMethod
 
-__all__: list[str] = []
+__all__ = ["window_params", "windows_of"]
 
 
 def _mode(mode: Any, outside: str) -> str:
@@ -161,16 +161,48 @@ _spell_all()
 spell(Select, "select_n", {}, order=(0, 2, 1))
 spell(Cholesky, "cholesky", {})
 spell(Name, "name", {"name": "label"})
-spell_as_it_is(
+for _cls in (Hessenberg, HouseholderProduct, Threefry2x32):
+    spell(_cls)
+spell(TridiagonalSolve, "tridiagonal_solve", {"perturb_singular": "perturb"})
+spell(
     Eig,
-    Hessenberg,
-    HouseholderProduct,
-    Lu,
+    "eig",
+    {
+        "compute_left_eigenvectors": "left",
+        "compute_right_eigenvectors": "right",
+        "enable_eigvec_derivs": "differentiable",
+        "implementation": NONE,
+    },
+)
+spell(
     Schur,
-    ShardingConstraint,
+    "schur",
+    {
+        "compute_schur_vectors": "vectors",
+        "sort_eig_vals": Fixed(False),
+        "select_callable": NONE,
+        "differentiable": "differentiable",
+    },
+)
+_SVD_ROUTINE = Field(
+    "routine",
+    lambda routine: SvdAlgorithm.QR if routine == "gesvd" else None,
+    lambda algorithm: "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd",
+)
+spell(
     Svd,
-    Threefry2x32,
-    TridiagonalSolve,
+    "svd",
+    {
+        "full_matrices": "full",
+        "compute_uv": "vectors",
+        "subset_by_index": NONE,
+        "algorithm": _SVD_ROUTINE,
+    },
+    results=(1, 0, 2),  # the values first
+)
+spell_as_it_is(
+    Lu,
+    ShardingConstraint,
     primitives.select_and_gather_add_p,
     primitives.select_and_scatter_add_p,
 )
@@ -308,7 +340,8 @@ spell(
 )
 
 
-def _window_params(p: Any, e: Any) -> dict[str, Any]:
+def window_params(p: Any) -> dict[str, Any]:
+    """The parameters of windows."""
     return {
         "window_dimensions": tuple([w.size for w in p.windows]),
         "window_strides": tuple([w.stride for w in p.windows]),
@@ -327,14 +360,12 @@ _WINDOW_PARAMS = (
 )
 
 
-def _window(cls: Any) -> Any:
-    def build(params: dict[str, Any], types: Any) -> Any:
-        sizes, strides, padding, base, dilation = [params[name] for name in _WINDOW_PARAMS]
-        lows, highs = zip(*padding, strict=True)
-        along = zip(sizes, strides, lows, highs, base, dilation, strict=True)
-        return cls(tuple([AxisWindow(*axis) for axis in along]))
-
-    return build
+def windows_of(params: dict[str, Any]) -> tuple[AxisWindow, ...]:
+    """The windows that parameters say."""
+    sizes, strides, padding, base, dilation = [params[name] for name in _WINDOW_PARAMS]
+    lows, highs = zip(*padding, strict=True)
+    along = zip(sizes, strides, lows, highs, base, dilation, strict=True)
+    return tuple([AxisWindow(*axis) for axis in along])
 
 
 for _cls in (
@@ -342,6 +373,11 @@ for _cls in (
     primitives.reduce_window_min_p,
     primitives.reduce_window_sum_p,
 ):
-    spell_by_hand(_cls, _cls.name, _window_params, _window(_cls))
+    spell_by_hand(
+        _cls,
+        _cls.name,
+        lambda p, e: window_params(p),
+        lambda params, types, cls=_cls: cls(windows_of(params)),
+    )
 
 known("add_any", lambda: KnownPrimitive("add_any", lambda params, types: ADD))

@@ -37,9 +37,9 @@ from stretto.as_jax.jaxprs.spelling import (
     Field,
     Fixed,
     spell,
-    spell_as_it_is,
     spell_by_hand,
 )
+from stretto.as_jax.jaxprs.tables.arrays import window_params, windows_of
 from stretto.as_jax.jaxprs.views import closed, eval_jaxpr, meant, opened
 from stretto.as_jax.linear_util import WrappedFun, wrap_init
 
@@ -89,7 +89,12 @@ spell(
     "reduce",
     {"jaxpr": "computation", "dimensions": "axes", "computation": NONE},
 )
-spell_as_it_is(ReduceWindow)
+spell_by_hand(
+    ReduceWindow,
+    "reduce_window",
+    lambda p, e: {"jaxpr": closed(p.computation), "consts": (), **window_params(p)},
+    lambda params, types: ReduceWindow(meant(params["jaxpr"]), windows_of(params)),
+)
 spell(
     CustomLinearSolve,
     "custom_linear_solve",

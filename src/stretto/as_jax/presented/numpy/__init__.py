@@ -36,7 +36,7 @@ def histogram(
     return (counts.astype(edges.dtype) if weights is None else counts), edges
 
 
-def finfo(dtype: Any) -> ml_dtypes.finfo:
+def finfo(dtype: Any) -> Any:
     """The limits of a float dtype, as numbers of that dtype."""
     return ml_dtypes.finfo(snp.finfo(dtype).dtype)
 
