@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 
+import numpy as np
 import pytest
 
 from stretto.as_jax import presented
@@ -22,3 +23,10 @@ def test_all_are_found_as_jax():
     paths = [name.partition("presented.")[2] for name in NAMES]
     code = "\n".join(f"import jax.{path}" for path in paths) + "\nprint(len(dir(jax)) > 100)"
     assert prints(code) == ["True"]
+
+
+def test_nan_is_replaced_before_infinities():
+    code = (
+        "print(jnp.nan_to_num(jnp.array([1, jnp.nan, jnp.inf]), nan=-jnp.inf, posinf=2).tolist())"
+    )
+    assert prints(code) == [f"[1.0, {float(np.finfo(np.float32).min)}, 2.0]"]
