@@ -149,6 +149,11 @@ def each_in_a_process(lines):
     assert done.returncode == 0, done.stderr
 
 
+def test_truncated_normals_are_traced_without_scipy():
+    code = "st.make_graph(lambda k: st.random.truncated_normal(k, -2, 2, (3,)))(st.random.key(0))"
+    assert "scipy" not in loaded_by(f"import stretto as st; {code}")
+
+
 def test_each_name_is_found_whichever_comes_first():
     each_in_a_process([f"assert stretto.{name} is not None" for name in stretto.__all__])
 

@@ -22,6 +22,7 @@ class Library(NamedTuple):
         environ: variables of the environment that the tests need.
         options: more options for pytest.
         left_out: files of tests that need something else than the library, and what.
+        small: files of tests for a part that takes seconds.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Library(NamedTuple):
     environ: Mapping[str, str] = MappingProxyType({})
     options: tuple[str, ...] = ()
     left_out: Mapping[str, str] = MappingProxyType({})
+    small: tuple[str, ...] = ()
 
 
 LIBRARIES = (

@@ -1,4 +1,4 @@
-"""Fetch a library's source archive, run its tests on Stretto, and count what passes.
+"""Fetch a library's source archive, run its tests on Stretto or on JAX, and count what passes.
 
 Next, read ``__main__``.
 """
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +22,17 @@ PLUGIN = "stretto.as_jax.pytest_plugin"
 
 
 class Outcome(NamedTuple):
-    """What came of the tests of a library: how many passed, and which did not."""
+    """What came of the tests of a library.
+
+    Args:
+        passed: how many passed.
+        skipped: how many were skipped, by their own conditions.
+        failed: for the name of each that failed, what pytest calls it.
+    """
 
     passed: int
     skipped: int
-    failed: tuple[str, ...]
+    failed: Mapping[str, str]
 
 
 def fetched(library: Library, folder: Path) -> Path:
@@ -44,14 +51,35 @@ def fetched(library: Library, folder: Path) -> Path:
     return folder / stem
 
 
-def run(library: Library, sources: Path, report: Path, more: tuple[str, ...] = ()) -> Outcome:
-    """Run the library's tests, in another process whose report goes to a file."""
-    options = ("-p", PLUGIN, "-p", "no:cacheprovider", "-q", "--continue-on-collection-errors")
-    skipped = [f"--ignore={name}" for name in library.left_out]
+def run(
+    library: Library,
+    sources: Path,
+    report: Path,
+    tests: Sequence[str],
+    more: Sequence[str] = (),
+    jax: str | None = None,
+) -> Outcome:
+    """Run tests of the library, in another process whose report goes to a file.
+
+    Args:
+        library: the library.
+        sources: the folder of its source archive, in which the process runs.
+        report: the file for pytest's report.
+        tests: what pytest is to run: folders, files, or tests by pytest's names.
+        more: more options for pytest.
+        jax: the Python of an environment that has JAX, to run them on JAX; on Stretto by default.
+    """
+    options = ["-p", "no:cacheprovider", "-q", "--continue-on-collection-errors"]
+    options += ["-o", "junit_family=xunit1", f"--junitxml={report.absolute()}"]
+    options += [f"--ignore={name}" for name in library.left_out]
+    if not jax:
+        options += ["-p", PLUGIN]
+    chosen = report.with_suffix(".txt")  # there can be more than a command line holds
+    chosen.write_text("\n".join(tests))
     subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", *options, *skipped, *library.options),
-            *(f"--junitxml={report.absolute()}", *more, *library.tests),
+            *(jax or sys.executable, "-m", "pytest", *options, *library.options),
+            *(*more, f"@{chosen.absolute()}"),
         ],
         cwd=sources,
         env={**os.environ, **library.environ},
@@ -63,16 +91,25 @@ def run(library: Library, sources: Path, report: Path, more: tuple[str, ...] = (
 def tests_of(report: Path) -> Outcome:
     """What a report of pytest's says of each test."""
     passed = skipped = 0
-    failed: list[str] = []
+    failed: dict[str, str] = {}
     for case in ET.parse(report).iter("testcase"):
         outcome = {child.tag for child in case}
         if outcome & {"failure", "error"}:
-            failed.append(f"{case.get('classname')}::{case.get('name')}".lstrip(":"))
+            failed[f"{case.get('classname')}::{case.get('name')}".lstrip(":")] = _of_pytest(case)
         elif "skipped" in outcome:
             skipped += 1
         else:
             passed += 1
-    return Outcome(passed, skipped, tuple(failed))
+    return Outcome(passed, skipped, failed)
+
+
+def _of_pytest(case: ET.Element) -> str:
+    """What pytest calls a test: its file, its class if it has one, and its name."""
+    name, file = case.get("name", ""), case.get("file")
+    if file is None:  # a file that could not be imported
+        return name.replace(".", "/") + ".py"
+    within = case.get("classname", "").removeprefix(file.removesuffix(".py").replace("/", "."))
+    return "::".join([file, *within.split(".")[1:], name])
 
 
 def compared(outcome: Outcome, known: dict[str, str]) -> tuple[list[str], list[str]]:

@@ -32,3 +32,17 @@ def test_lowered_functions():
 def test_names_of_dtypes_are_found_among_numpys_classes():
     code = "print(np.int32 in {jnp.int32}, jnp.int32 in {np.int32}, {jnp.int32: 1}[jnp.int32])"
     assert prints(code) == ["True True 1"]
+
+
+def test_memory():
+    assert prints(
+        """
+        x = jnp.zeros(1000) + 1
+        pointer = x.unsafe_buffer_pointer()
+        print(isinstance(pointer, int), pointer == x.unsafe_buffer_pointer())
+        y = jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+        print(x.is_deleted(), y.is_deleted())
+        y.delete()
+        print(y.is_deleted())
+        """
+    ) == ["True True", "True False", "True"]

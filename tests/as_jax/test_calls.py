@@ -47,6 +47,13 @@ def test_values_on_the_host():
     key = st.random.key(0)
     array, same = calls.device_get((snp.ones(2), key))
     assert type(array) is np.ndarray and same is key
-    doubled = calls.pure_callback(lambda x: 2 * x, np.ones(2, np.float32), snp.ones(2))
-    assert doubled.tolist() == [2, 2]
     assert calls.make_mesh((1,), ("i",), axis_types=None).shape == {"i": 1}
+
+
+def test_places_of_one_device():
+    (device,) = st.devices()[:1]
+    for place in (device, st.device_put(1.0, device).sharding):
+        held = lambda x, place=place: calls.with_sharding_constraint(x, place) + 1
+        assert held(snp.ones(2)).tolist() == st.jit(held)(snp.ones(2)).tolist() == [2, 2]
+    split = st.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
+    assert calls.with_sharding_constraint(snp.ones(2), split).tolist() == [1, 1]

@@ -1,5 +1,7 @@
 """Optimisers and layers as functions."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,37 @@ def test_images():
     init, apply = stax.serial(stax.FanOut(2), stax.FanInConcat())
     assert init(st.random.key(0), (2, 3))[0] == (2, 6)
     assert apply([(), ()], snp.ones((2, 3))).shape == (2, 6)
+
+
+X4 = snp.sin(snp.arange(2 * 6 * 6 * 3.0)).reshape(2, 6, 6, 3)
+
+
+def waves(rng, shape):
+    return snp.cos(snp.arange(float(math.prod(shape)))).reshape(shape)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "total"),
+    [
+        (stax.MaxPool((2, 3), (1, 2), "SAME"), (-1, 6, 3, 3), 89.21812),
+        (stax.SumPool((2, 3), (1, 2), "SAME"), (-1, 6, 3, 3), -19.43566),
+        (stax.AvgPool((2, 3), (1, 2), "SAME"), (-1, 6, 3, 3), -3.565794),
+        (stax.BatchNorm(), (-1, 6, 6, 3), 0.0),
+        (stax.ConvTranspose(4, (3, 2), (2, 1), "SAME", waves), (-1, 12, 6, 4), 191.2144),
+        (
+            stax.GeneralConv(("NHWC", "OIHW", "NCHW"), 4, (3, 3), W_init=waves),
+            (-1, 4, 4, 4),
+            2.7814,
+        ),
+    ],
+)
+def test_layers_of_images(layer, shape, total):
+    """The sums, of magnitudes for convolutions, are JAX's."""
+    init, apply = layer
+    shape_after, params = init(st.random.key(0), (-1, *X4.shape[1:]))
+    convolution = len(params) == 2 and params[0].ndim > 1
+    if convolution:
+        params = params[0], 0 * params[1]
+    out = apply(params, X4)
+    assert shape_after == shape and out.shape == (2, *shape[1:])
+    np.testing.assert_allclose(abs(out).sum() if convolution else out.sum(), total, 1e-4, 1e-3)

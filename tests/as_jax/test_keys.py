@@ -65,6 +65,11 @@ def test_axes_and_measures():
     assert measures == [(2, 3), 2, 6]
     assert TAKING_KEYS["astype"](KEYS, KEYS.dtype) is KEYS
     assert TAKING_KEYS["allclose"](KEYS, KEYS) and TAKING_KEYS["isclose"](KEYS, KEYS).shape == (6,)
+    other = KEYS[::-1]
+    assert TAKING_KEYS["equal"](KEYS, other).tolist() == (other == KEYS).tolist() == [False] * 6
+    assert TAKING_KEYS["not_equal"](KEYS, other).all() and TAKING_KEYS["equal"](1, 1)
+    with pytest.raises(TypeError, match="not an array of numbers"):
+        TAKING_KEYS["equal"](KEYS, 1)
     assert TAKING_KEYS["array_equal"](KEYS, KEYS) and not TAKING_KEYS["array_equal"](KEYS, square)
 
 

@@ -16,6 +16,19 @@ def test_keys_are_leaves():
     assert len(st.tree.leaves({"k": key})) == 1 and st.tree.leaves({"k": key})[0] is not key
 
 
+def test_deques_are_leaves():
+    queue = collections.deque([1, 2])
+    tree = {"q": queue, "x": (3, None)}
+    assert trees.leaves(tree) == [queue, 3] and len(st.tree.leaves(tree)) == 3
+    assert trees.map_(lambda x: x, tree)["q"] is queue
+    assert trees.structure(queue).is_leaf() and trees.tree_is_leaf(queue)
+    assert trees.leaves(tree, is_leaf=lambda x: isinstance(x, tuple)) == [queue, (3, None)]
+    pairs, _ = trees.flatten_with_path(tree)
+    assert [leaf for _, leaf in pairs] == [queue, 3]
+    with pytest.raises(ValueError, match="can't flatten a leaf, deque"):
+        trees.flatten_one_level(queue)
+
+
 def test_dictionaries_come_back_sorted():
     made = trees.map_(lambda x: x, {"b": 1, "a": {"d": 2, "c": 3}})
     assert list(made) == ["a", "b"] and list(made["a"]) == ["c", "d"]

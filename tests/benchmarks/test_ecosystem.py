@@ -10,9 +10,10 @@ from benchmarks.ecosystem.libraries import LIBRARIES
 from benchmarks.ecosystem.suites import Outcome, compared, fetched
 
 REPORT = """<testsuites><testsuite>
-<testcase classname="a.test_a" name="test_one"/>
-<testcase classname="a.test_a" name="test_two"><skipped/></testcase>
-<testcase classname="a.test_a" name="test_three"><failure/></testcase>
+<testcase classname="a.test_a" name="test_one" file="a/test_a.py"/>
+<testcase classname="a.test_a" name="test_two" file="a/test_a.py"><skipped/></testcase>
+<testcase classname="a.test_a" name="test_three[1.5]" file="a/test_a.py"><failure/></testcase>
+<testcase classname="a.test_a.TestB" name="test_four" file="a/test_a.py"><failure/></testcase>
 <testcase classname="" name="b.test_b"><error/></testcase>
 </testsuite></testsuites>"""
 
@@ -20,11 +21,16 @@ REPORT = """<testsuites><testsuite>
 def test_reports(tmp_path):
     (tmp_path / "report.xml").write_text(REPORT)
     outcome = suites.tests_of(tmp_path / "report.xml")
-    assert outcome == Outcome(1, 1, ("a.test_a::test_three", "b.test_b"))
+    failed = {
+        "a.test_a::test_three[1.5]": "a/test_a.py::test_three[1.5]",
+        "a.test_a.TestB::test_four": "a/test_a.py::TestB::test_four",
+        "b.test_b": "b/test_b.py",
+    }
+    assert outcome == Outcome(1, 1, failed)
 
 
 def test_failures_are_held_to_the_table():
-    outcome = Outcome(1, 0, ("a::x[1]", "a::x[2]", "a::y"))
+    outcome = Outcome(1, 0, dict.fromkeys(["a::x[1]", "a::x[2]", "a::y"], "a.py"))
     assert compared(outcome, {"a::x*": "why", "a::y": "why"}) == ([], [])
     assert compared(outcome, {"a::x*": "why", "a::z": "why"}) == (["a::y"], ["a::z"])
 

@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto.numpy.einsums import einsum_by
 
 X, Y, Z = snp.ones((2, 3)), snp.ones((3, 4)), snp.ones((4, 2))
 
@@ -91,6 +92,22 @@ def test_preferred_element_types():
     assert snp.einsum("i,i->", x, x, preferred_element_type="float32").dtype == snp.float32
     assert snp.einsum("i->", snp.ones(2), preferred_element_type="bfloat16").dtype == snp.bfloat16
     assert snp.einsum("i,i->", snp.ones(2), 2 * snp.ones(2), precision="highest") == 4
+
+
+def test_every_product_may_be_a_function_of_ones_own():
+    seen = []
+
+    def product(x, y, numbers, precision, preferred_element_type):
+        seen.append((x.shape, y.shape, numbers))
+        return st.lax.dot_general(x, y, numbers, precision, preferred_element_type)
+
+    x, y, z = (np.random.default_rng(i).standard_normal((3, 3)) for i in range(3))
+    for text in ("ij,jk,kl->il", "ij,ij->ji", "i,j->ij", "ii,ij->j"):
+        operands = [x, y, z][: text.count(",") + 1]
+        operands = [x[0], y[0]] if text == "i,j->ij" else operands
+        expected = np.einsum(text, *operands)
+        np.testing.assert_allclose(einsum_by(product, (text, *operands)), expected, rtol=1e-5)
+    assert len(seen) == 5 and seen[2][2] == (((), ()), ((0, 1), (0, 1)))
 
 
 def test_refusals():

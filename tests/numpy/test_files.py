@@ -41,6 +41,15 @@ def test_by_name_and_in_numpys_hands(tmp_path):
             assert repr(arrays).startswith("ArrayFile of ")
 
 
+def test_numbers_keep_their_bits():
+    for x in (1e-8, np.float64(1e-8), np.array([1e-8, 1.0])):
+        file = io.BytesIO()
+        snp.save(file, x)
+        back = np.load(io.BytesIO(file.getvalue()))
+        assert back.dtype == np.float64 and np.array_equal(back, x)
+        assert there_and_back(x).dtype == snp.float32
+
+
 def test_bytes_text_and_iterators(tmp_path):
     (tmp_path / "raw").write_bytes(np.array([1, 2, 3], np.int16).tobytes())
     assert snp.fromfile(tmp_path / "raw", "int16", offset=2).tolist() == [2, 3]

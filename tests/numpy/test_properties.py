@@ -51,3 +51,8 @@ def test_what_shape_says_of_lists_and_stand_ins():
         snp.size(x, (0, 0))
     with pytest.raises(TypeError, match="ndim: a must be an array or a number"):
         snp.ndim("text")
+
+
+def test_shapes_of_numpys_arrays_of_anything():
+    words = np.array([["a", "b"]])
+    assert (snp.shape(words), snp.ndim(words), snp.size(words, 1)) == ((1, 2), 2, 2)

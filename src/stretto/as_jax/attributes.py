@@ -11,6 +11,7 @@ from typing import Any
 from stretto._engine.api.stages import Lowered
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value
 from stretto._engine.core.shardings import NamedSharding
+from stretto._engine.runtime.array import Array
 from stretto.as_jax.avals import ShapedArray, get_aval
 from stretto.custom_derivatives import SymbolicZero
 from stretto.numpy.dtypes import ScalarType
@@ -27,6 +28,11 @@ def _aval(self: Any) -> ShapedArray:
 def _trace(self: Any) -> Any:
     """The transformation that it belongs to."""
     return self.interpreter
+
+
+def _pointer(self: Array) -> int:
+    """The address of the elements on the device."""
+    return self.to_buffer().unsafe_buffer_pointer()
 
 
 def _of_words(name: str) -> property:
@@ -78,6 +84,7 @@ def attach() -> None:
     ScalarType.__hash__ = _hash_of_class  # type: ignore[method-assign]
     Value.aval = property(_aval)  # type: ignore[attr-defined]
     Tracer._trace = property(_trace)  # type: ignore[attr-defined]
+    Array.unsafe_buffer_pointer = _pointer  # type: ignore[attr-defined]
     NamedSharding.update = _changed  # type: ignore[attr-defined]
     SymbolicZero.aval = property(_aval)  # type: ignore[attr-defined]
     Interpreter.main = property(lambda self: self)  # type: ignore[attr-defined]

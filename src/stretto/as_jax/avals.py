@@ -139,8 +139,7 @@ class ShapedArray(AbstractValue):
         del mesh_axis_types
         extra = issubdtype(self.dtype, extended) or self.dtype == float0
         name = short_name(self.dtype) if short_dtypes and not extra else self.dtype.name
-        star = "*" if self.weak_type and short_dtypes else ""
-        return f"{name}{star}[{','.join(map(str, self.shape))}]"
+        return f"{name}[{','.join(map(str, self.shape))}]"
 
     def __str__(self) -> str:
         weak = "~" if self.weak_type else ""

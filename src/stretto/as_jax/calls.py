@@ -13,6 +13,7 @@ import numpy as np
 
 import stretto
 from stretto._engine.api.graph import ShapeDtypeStruct
+from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto.as_jax import trees
 from stretto.as_jax.host_devices import follow_flags
 from stretto.as_jax.shared_jit import shared_jit
@@ -33,8 +34,8 @@ __all__ = [
     "make_mesh",
     "named_call",
     "pmap",
-    "pure_callback",
     "remat",
+    "with_sharding_constraint",
 ]
 
 _UINT32 = np.dtype(np.uint32)
@@ -135,26 +136,11 @@ def make_mesh(
     return stretto.make_mesh(axis_shapes, axis_names, devices=devices)
 
 
-def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
-    vmap_method: str | None = None,
-    vectorized: bool | None = None,
-    **kwargs: Any,
-) -> Any:
-    """``stretto.pure_callback`` with JAX's parameters."""
-    if vectorized is not None and vmap_method is None:
-        vmap_method = "legacy_vectorized" if vectorized else "sequential"
-    return stretto.pure_callback(
-        callback,
-        result_shape_dtypes,
-        *args,
-        sharding=sharding,
-        vmap_method="expand_dims" if vmap_method == "legacy_vectorized" else vmap_method,
-        **kwargs,
-    )
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """``stretto.lax.with_sharding_constraint``, for which one device is a place as well."""
+    if isinstance(shardings, (stretto.Device, SingleDeviceSharding)):
+        return stretto.device_put(x, shardings)
+    return stretto.lax.with_sharding_constraint(x, shardings)
 
 
 def device_get(x: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -167,6 +168,16 @@ def _isclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     return a == b if is_key(a) and is_key(b) else snp.isclose(a, b, *args, **kwargs)
 
 
+def _compared(fun: Callable[..., Any], compare: Callable[..., Any]) -> Callable[..., Any]:
+    """``equal`` and ``not_equal``: keys are equal where all of their words are."""
+
+    @functools.wraps(fun)
+    def call(x: Any, y: Any, /) -> Any:
+        return compare(x, y) if is_key(x) and is_key(y) else fun(x, y)
+
+    return call
+
+
 def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     if is_key(a) and is_key(b):
         return (a == b).all()
@@ -194,12 +205,14 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "broadcast_to": with_keys(snp.broadcast_to),
     "concatenate": with_keys(snp.concatenate),
     "copy": with_keys(snp.copy),
+    "equal": _compared(snp.equal, operator.eq),
     "empty_like": _like(snp.empty_like),
     "expand_dims": _expand_dims,
     "flip": with_keys(snp.flip),
     "isclose": _isclose,
     "moveaxis": with_keys(snp.moveaxis),
     "ndim": _measure(snp.ndim, "ndim"),
+    "not_equal": _compared(snp.not_equal, operator.ne),
     "ravel": _ravel,
     "repeat": with_keys(snp.repeat),
     "reshape": with_keys(snp.reshape),

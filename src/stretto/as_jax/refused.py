@@ -16,11 +16,14 @@ _KERNELS = (
 _SAVING = "arrays are saved with stretto.save, or by a library of the user's"
 _TENSORFLOW = "there is no way to TensorFlow: export with jax.jit(f).lower(...)"
 
+_EXPORT = "programs are not written to files: jax.jit(f).lower(...).as_text() has their text"
+
 MODULES = {
     "experimental.array_serialization": _SAVING,
     "experimental.array_serialization.serialization": _SAVING,
     "experimental.array_serialization.tensorstore_impl": _SAVING,
     "experimental.jax2tf": _TENSORFLOW,
+    "export": _EXPORT,
     "experimental.pallas": _KERNELS,
     "experimental.pallas.ops": _KERNELS,
     "experimental.pallas.ops.gpu": _KERNELS,

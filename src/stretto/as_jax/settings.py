@@ -239,7 +239,7 @@ def block(name: str, default: Any = None, parameter: str = "value") -> Callable[
 def start() -> None:
     """Set JAX's defaults, and what ``JAX_...`` says in the environment."""
     ours.threefry_partitionable = True
-    ours.recompilation_warning = 0  # a warning that JAX does not have
+    ours.recompilation_warning = 0  # JAX has none, and libraries that raise at warnings rely on it
     for name in (*OURS, *KEPT):
         text = os.environ.get(name.upper())
         if text is not None:

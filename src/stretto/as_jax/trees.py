@@ -1,4 +1,4 @@
-"""Trees by JAX's rules: typed keys are leaves, and dictionaries come back sorted.
+"""Trees by JAX's rules: typed keys and deques are leaves, and dictionaries come back sorted.
 
 The classes registered with Stretto are nodes here too, in a namespace of optree's of its own, which
 ``core/nodes`` fills. Next, read ``presented/tree_util``.
@@ -26,13 +26,25 @@ __all__ = [
     "leaves",
     "map_",
     "one_level_with_keys",
+    "or_deque",
     "structure",
+    "tree_is_leaf",
 ]
 
 NAMESPACE = "stretto.as_jax"
 nodes.view(NAMESPACE, frozenset({KeyArray}))
 
 IsLeaf = Callable[[Any], bool] | None
+
+_is_deque: Callable[[Any], bool] = type.__instancecheck__.__get__(collections.deque)
+# Bound so, it costs a node some nanoseconds: deques are nodes of optree's in all namespaces.
+
+
+def or_deque(is_leaf: IsLeaf) -> Callable[[Any], bool]:
+    """Whether a node is to be a leaf: for this predicate, or since it is a deque."""
+    if is_leaf is None:
+        return _is_deque
+    return lambda node: is_leaf(node) or _is_deque(node)
 
 
 class _Leaf:
@@ -183,20 +195,25 @@ def _in_order(state: tuple[Any, ...]) -> dict[Any, None] | None:
     return dict.fromkeys(keys[1] if isinstance(keys, tuple) else keys)
 
 
+def tree_is_leaf(tree: Any) -> bool:
+    """Whether it is a leaf by itself."""
+    return optree.tree_is_leaf(tree, _is_deque, namespace=NAMESPACE)
+
+
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree and its structure."""
-    flat, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    flat, spec = optree.tree_flatten(tree, or_deque(is_leaf), namespace=NAMESPACE)
     return flat, PyTreeDef(spec)
 
 
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of a tree."""
-    return optree.tree_leaves(tree, is_leaf, namespace=NAMESPACE)
+    return optree.tree_leaves(tree, or_deque(is_leaf), namespace=NAMESPACE)
 
 
 def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure of a tree."""
-    return PyTreeDef(optree.tree_structure(tree, is_leaf, namespace=NAMESPACE))
+    return PyTreeDef(optree.tree_structure(tree, or_deque(is_leaf), namespace=NAMESPACE))
 
 
 def map_(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
@@ -223,14 +240,16 @@ def flatten_with_path(
     if is_leaf is not None and is_leaf_takes_path:
         answers = iter(list(_answers(tree, is_leaf, ())))
         is_leaf = lambda _: next(answers)
-    accessors, flat, spec = optree.tree_flatten_with_accessor(tree, is_leaf, namespace=NAMESPACE)
+    accessors, flat, spec = optree.tree_flatten_with_accessor(
+        tree, or_deque(is_leaf), namespace=NAMESPACE
+    )
     paths = [tuple([key_of(step) for step in accessor]) for accessor in accessors]
     return list(zip(paths, flat, strict=True)), PyTreeDef(spec)
 
 
 def _answers(tree: Any, is_leaf: Callable[..., Any], path: tuple[Any, ...]) -> Iterator[bool]:
     yield (leaf := bool(is_leaf(path, tree)))
-    if not leaf and not optree.tree_is_leaf(tree, namespace=NAMESPACE):
+    if not leaf and not tree_is_leaf(tree):
         for key, child in one_level_with_keys(tree)[0]:
             yield from _answers(child, is_leaf, (*path, key))
 
@@ -247,7 +266,7 @@ def one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Hashable]:
 
 def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
     """The children of a node, and its static data; ``ValueError`` for a leaf."""
-    if optree.tree_is_leaf(tree, namespace=NAMESPACE):
+    if tree_is_leaf(tree):
         raise ValueError(f"flatten_one_level: can't flatten a leaf, {type(tree).__name__}")
     made = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
     children: Any = made[0]

@@ -92,21 +92,37 @@ def einsum(
            [2, 4]], dtype=int32))
     """
     refuse_out("einsum", out)
-    if out_sharding is not None:
-        result = einsum(
-            subscripts,
-            *operands,
-            out=out,
-            optimize=optimize,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
-        return laid_out(result, out_sharding, "einsum")
-    values, notation = parse("einsum", (subscripts, *operands))
+    given = (subscripts, *operands)
+    return laid_out(
+        einsum_by(None, given, optimize, precision, preferred_element_type), out_sharding, "einsum"
+    )
+
+
+def einsum_by(
+    product: Callable[..., Array] | None,
+    operands: Sequence[Any],
+    optimize: OptimizeLike = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """``einsum`` whose products, all of them, are those of a function like ``dot_general``.
+
+    Args:
+        product: called with the two arrays, the numbers of their axes, ``precision`` and
+            ``preferred_element_type``; None stands for ``dot_general``.
+        operands: what ``einsum`` takes by position.
+        optimize: as for ``einsum``.
+        precision: as for ``einsum``.
+        preferred_element_type: as for ``einsum``.
+
+    Returns:
+        The sums.
+    """
+    values, notation = parse("einsum", operands)
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], "einsum")
     wanted = None if preferred_element_type is None else as_dtype(preferred_element_type)
     wider = wanted is not None and promote([(dtype, weak), (wanted, False)])[0] == wanted != dtype
-    step = _Step(precision, wanted if wider else None)
+    step = _Step(precision, wanted if wider else None, product)
     remaining = [_simplified(convert(v, dtype, weak), labels, notation.sizes)
             for v, labels in zip(values, notation.inputs, strict=True)]  # fmt: skip
     path = _path(notation, optimize)
@@ -140,10 +156,16 @@ def _simplified(x: Array, labels: Labels, sizes: dict[int, int]) -> _Operand:
 class _Step:
     """The steps of a contraction, with the settings that all of its products share."""
 
-    def __init__(self, precision: PrecisionLike, preferred: np.dtype | None) -> None:
+    def __init__(
+        self,
+        precision: PrecisionLike,
+        preferred: np.dtype | None,
+        multiply: Callable[..., Array] | None,
+    ) -> None:
         """``preferred`` is a dtype wider than the operands', to compute in."""
         self.precision = precision
         self.preferred = preferred
+        self.multiply = multiply
 
     def product(
         self, operands: Sequence[_Operand], wanted: Iterable[int], order: Labels | None
@@ -177,7 +199,7 @@ class _Step:
         (x, in_x), (y, in_y) = first, second
         x, y = promote_dtypes("einsum", x, y)
         summed = [label for label in in_x if label in in_y and label not in wanted]
-        if not summed:
+        if not summed and self.multiply is None:
             return _product((x, in_x), (y, in_y), order)
         shared = [label for label in in_x if label in in_y and label in wanted]
         sides = [(x, in_x), (y, in_y)]
@@ -191,7 +213,13 @@ class _Step:
             (_places(in_x, summed), _places(in_y, summed)),
             (_places(in_x, shared), _places(in_y, shared)),
         )
-        out = dot_general(x, y, numbers, self.precision, self.preferred)
+        if self.multiply is None:
+            out = dot_general(x, y, numbers, self.precision, self.preferred)
+        else:
+            dtype = x.dtype if self.preferred is None else self.preferred
+            out = self.multiply(
+                x, y, numbers, precision=self.precision, preferred_element_type=dtype
+            )
         return out, (*shared, *free[0], *free[1])
 
 

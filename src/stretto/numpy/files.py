@@ -16,7 +16,7 @@ import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.files import checked_path, opened, write_whole
-from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto.numpy.creation import asarray
 from stretto.numpy.file_headers import Archive, check_header, reading
@@ -49,20 +49,24 @@ def _refuse_pickle(caller: str, allow_pickle: bool) -> None:
 
 
 def _to_write(caller: str, x: ArrayLike, name: str) -> np.ndarray:
-    """The elements, of a dtype that is recognised when read back."""
+    """The elements, of a dtype that is recognised when read back.
+
+    NumPy's arrays and Python's numbers keep their 64 bits, whether or not arrays here have them.
+    """
     value = as_value(x, caller, name)
     if isinstance(value, Tracer):
         raise TracedValueError(
             f"{caller}: a file holds values, but {name}, a {value.type}, is traced: "
             f"{value.origin()}. Return it from the function that is transformed, and save it then"
         )
-    dtype = value.dtype
+    host = np.asarray(value if isinstance(x, Value) else x)
+    dtype = host.dtype
     if dtype != _BFLOAT16 and dtype.isbuiltin != 1:
         raise TypeError(
             f"{caller}: NumPy's format has no name for {dtype.name}, so {name} could not be read "
             f"back: convert it with .astype(...), or use stretto.save"
         )
-    return np.asarray(value)
+    return host
 
 
 def _write(

@@ -26,6 +26,11 @@ def _type_of(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> ArrayT
     )
 
 
+def _shape_of(x: ArrayLike | Sequence[Any], caller: str) -> tuple[int, ...]:
+    """The sizes of the axes; NumPy's arrays may have any elements, such as strings."""
+    return x.shape if isinstance(x, np.ndarray) else _type_of(x, caller, "a").shape
+
+
 def shape(a: ArrayLike | Sequence[Any] | None) -> tuple[int, ...]:
     """Give the sizes of the axes.
 
@@ -41,7 +46,7 @@ def shape(a: ArrayLike | Sequence[Any] | None) -> tuple[int, ...]:
     >>> snp.shape(snp.ones((2, 3)))
     (2, 3)
     """
-    return () if a is None else _type_of(a, "shape", "a").shape
+    return () if a is None else _shape_of(a, "shape")
 
 
 def ndim(a: ArrayLike | Sequence[Any] | None) -> int:
@@ -59,7 +64,7 @@ def ndim(a: ArrayLike | Sequence[Any] | None) -> int:
     >>> snp.ndim(snp.ones((2, 3)))
     2
     """
-    return len(shape(a)) if a is None else _type_of(a, "ndim", "a").ndim
+    return 0 if a is None else len(_shape_of(a, "ndim"))
 
 
 def size(a: ArrayLike | Sequence[Any], axis: int | Sequence[int] | None = None) -> int:
@@ -81,7 +86,7 @@ def size(a: ArrayLike | Sequence[Any], axis: int | Sequence[int] | None = None) 
     >>> snp.size(snp.ones((2, 3))), snp.size(snp.ones((2, 3)), 1)
     (6, 3)
     """
-    shape = _type_of(a, "size", "a").shape
+    shape = _shape_of(a, "size")
     return math.prod([shape[d] for d in canonical_axes(axis, len(shape), "size")])
 
 

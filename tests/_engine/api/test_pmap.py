@@ -73,3 +73,8 @@ def test_arguments_by_name():
     f = st.pmap(lambda n, x, y: n * x + y, static_broadcasted_argnums=0)
     assert f(2, A[:1], y=A[:1, 0]).tolist() == [[0, 2, 4]]
     assert f(2, x=A[:1], y=A[:1]).tolist() == [[0, 3, 6]]
+
+
+def test_results_that_are_numbers():
+    assert st.pmap(lambda x: (x, 3))(A[:1])[1].tolist() == [3]
+    assert st.eval_shape(st.pmap(lambda x: 3.0), A[:1]).shape == (1,)

@@ -218,6 +218,16 @@ def test_trees_and_weak_types():
     assert float(cond(3, lambda: 1.0, lambda: 2.0)) == 1.0
 
 
+def test_the_first_branch_says_whether_a_result_is_weak():
+    strong, weak = (lambda: snp.float32(1)), (lambda: 1.0)
+    assert (
+        cond(True, strong, weak).weak_type and st.jit(lambda p: cond(p, strong, weak))(0).weak_type
+    )
+    assert not cond(True, weak, strong).weak_type
+    assert switch(1, [weak, strong, strong]).weak_type
+    assert not switch(1, [strong, weak, weak]).weak_type
+
+
 def test_index_is_clamped():
     f = lambda i: switch(i, [lambda: 10, lambda: 20, lambda: 30])
     for g in (f, st.jit(f), lambda i: st.vmap(f)(snp.array([i]))[0]):
@@ -281,3 +291,16 @@ def test_an_operand_for_each_branch(wrap):
     np.testing.assert_array_equal(st.vmap(f)(snp.array([1.0, 2.0])), [3.0, 4.0])
     both = lambda x: cond(x > 1, lambda x, y: x + y, lambda x, y: x * y, x, 5.0)
     assert float(wrap(both)(3.0)) == (1.0 if wrap is st.grad else 8.0)
+
+
+def test_a_branch_given_twice_is_traced_once():
+    seen = []
+
+    def square(x):
+        seen.append(x)
+        return x * x
+
+    f = st.jit(lambda i, x: st.lax.switch(i, [square, lambda x: -x, square], x))
+    assert [float(f(i, 3.0)) for i in range(3)] == [9.0, -3.0, 9.0]
+    assert float(st.grad(lambda x: st.lax.cond(True, square, square, x))(3.0)) == 6.0
+    assert len(seen) == 2

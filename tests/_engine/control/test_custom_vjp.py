@@ -529,3 +529,23 @@ def test_values_from_outside_where_rematerialisation_is_optimised():
     np.testing.assert_array_equal(
         st.vmap(st.grad(outer))(snp.ones(2), snp.array([3.0, 4.0])), [3, 4]
     )
+
+
+@pytest.mark.parametrize("around", [lambda f: f, st.jit])
+def test_the_rule_runs_where_the_cotangent_is_zero(around):
+    @st.custom_vjp
+    def seen(x, largest):
+        return x * 1.0
+
+    seen.defvjp(lambda x, largest: (x, abs(x)), lambda largest, ct: (ct, largest))
+
+    @st.custom_vjp
+    def no_slope(x):
+        return x * 2.0
+
+    no_slope.defvjp(lambda x: (x * 2.0, None), lambda _, ct: (None,))
+
+    f = around(st.grad(lambda x, largest: no_slope(seen(x, largest)), (0, 1)))
+    assert tuple(map(float, f(-3.0, 0.0))) == (0.0, 3.0)
+    unused = around(st.grad(lambda x, largest: (seen(x, largest), x)[1], (0, 1)))
+    assert tuple(map(float, unused(-3.0, 0.0))) == (1.0, 0.0)

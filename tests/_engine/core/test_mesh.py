@@ -36,6 +36,9 @@ def test_specifications():
     assert spec == PartitionSpec("data", None, ("x", "y")) == ("data", None, ("x", "y"))
     assert (len(spec), list(spec), spec[2]) == (3, ["data", None, ("x", "y")], ("x", "y"))
     assert spec.names == ("data", "x", "y")
+    assert (spec.index(None), spec.index(("x", "y")), spec.count("x")) == (1, 2, 0)
+    with pytest.raises(ValueError):
+        spec.index("x")
     assert P(("x",), (), None) == P("x", None, None)
     assert P("x") + P("y") == P("x", "y") == ("x",) + P("y")
     assert hash(P("x")) == hash(P("x")) and P("x") != P("y")

@@ -225,3 +225,13 @@ def test_a_preferred_dtype_that_is_none_is_named():
     ):
         with pytest.raises(TypeError, match=f"{caller}: preferred_element_type must be a dtype"):
             call()
+
+
+def test_floats_of_8_bits_are_multiplied_in_the_preferred_dtype():
+    x = np.array([[1.5, 2.0]], ml_dtypes.float8_e4m3fn)
+    y = np.array([[4.0], [0.5]], ml_dtypes.float8_e5m2)
+    numbers = (((1,), (0,)), ((), ()))
+    out = dot_general(x, y, numbers, preferred_element_type=np.float32)
+    assert (out.dtype, out.tolist()) == (np.float32, [[7.0]])
+    with pytest.raises(TypeError, match="no implicit common type"):
+        dot_general(x, y, numbers)

@@ -5,8 +5,10 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.errors import ConfigError
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.options import (
+    EFFORTS,
     SCHEDULER,
     library_of,
     options_for,
@@ -106,3 +108,15 @@ def test_barriers_in_loops_of_any_size(size, body):
     """Of a small loop XLA would make one kernel, in which it takes no barriers."""
     turns = st.jit(lambda n, x: st.lax.fori_loop(0, n, body, x))
     np.testing.assert_array_equal(turns(1, snp.ones(size)), np.full(size, 3.0))
+
+
+def test_how_hard_the_compiler_tries():
+    values = {name: 1 if name.endswith("level") else 0.5 for name in EFFORTS}
+    compiled = st.jit(lambda x: snp.sin(x) + 1).lower(0.0).compile(compiler_options=values)
+    assert compiled(0.0) == 1
+    chosen = pjrt.runtime().compile_options(PLAIN, tuple(values.items()))
+    build = chosen.executable_build_options
+    assert {name: getattr(build, name) for name in EFFORTS} == values
+    assert EFFORTS.isdisjoint(name for name, _ in chosen.env_option_overrides)
+    with pytest.raises(ConfigError, match="memory_fitting_effort must be of type float, got 'all'"):
+        st.jit(snp.sin, compiler_options={"memory_fitting_effort": "all"})(1.0)

@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto.as_jax.jaxprs import batching
 from stretto.as_jax.jaxprs.primitive import Primitive
+from tests.as_jax.running import prints
 
 ROWS = snp.arange(6.0).reshape(2, 3)
 
@@ -68,3 +69,41 @@ def test_shorthand():
 def test_none():
     with pytest.raises(NotImplementedError, match="summed has no rule for vmap"):
         st.vmap(summed().bind)(ROWS)
+
+
+def test_rules_of_operations_that_there_are():
+    assert prints(
+        """
+        from jax import lax
+        from jax.interpreters import batching
+
+        own, calls = batching.primitive_batchers[lax.sub_p], []
+
+        def rule(args, axes, **params):
+            calls.append(axes)
+            out, axis = own(args, axes, **params)
+            return 10 * out, axis
+
+        f = lambda x, y: x - y
+        x, y = jnp.arange(6.0).reshape(2, 3), jnp.ones((3, 2))
+        before = jax.vmap(f, (0, 1))(x, y)
+        batching.primitive_batchers[lax.sub_p] = rule
+        for way in (lambda g: g, jax.jit):
+            after = way(jax.vmap(lambda x, y: f(x, y), (0, 1)))(x, y)
+            print(len(calls), bool((after == 10 * before).all()))
+            calls.clear()
+        print(f(3.0, 1.0), lax.sub_p in batching.primitive_batchers)
+        own_p = jax.extend.core.Primitive("own")
+        print(own_p in batching.primitive_batchers, batching.primitive_batchers.get(own_p))
+        products = batching.primitive_batchers[lax.dot_general_p]
+        params = jax.make_jaxpr(jnp.dot)(jnp.ones(3), jnp.ones(3)).eqns[0].params
+        out, axis = products((x, jnp.ones(3)), (0, None), **params)
+        print(out, axis)
+        """
+    ) == [
+        "1 True",
+        "1 True",
+        "2.0 True",
+        "False None",
+        "[ 3. 12.] 0",
+    ]

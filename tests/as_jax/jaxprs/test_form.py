@@ -20,23 +20,6 @@ from stretto.as_jax.jaxprs.tables.named import primitive_of
 VECTOR = ShapedArray((2,), "float32")
 
 
-def test_print():
-    closed = make_jaxpr(lambda x: st.jit(snp.sin)(x) + snp.arange(2.0))(snp.ones(2))
-    lines = str(closed).splitlines()
-    assert lines[0] == "{ lambda a:f32[2]; b:f32[2]. let"
-    assert lines[1].strip().startswith("c:f32[2] = jit[") and lines[1].endswith("] b")
-    assert [line.strip() for line in lines[2:]] == [
-        "jaxpr=",
-        "{ lambda ; a:f32[2]. let",
-        "b:f32[2] = sin a",
-        "in (b,) }",
-        "d:f32[2] = add c a",
-        "in (d,) }",
-    ]
-    assert str(closed) == repr(closed) == closed.pretty_print() == str(closed.jaxpr)
-    assert str(make_jaxpr(snp.sin)(1.0).eqns[0]) == "b:f32*[] = sin a"
-
-
 def test_results_that_nothing_reads():
     closed = make_jaxpr(lambda x: st.lax.top_k(x, 1)[0])(snp.ones(2))
     values, places = closed.eqns[0].outvars

@@ -185,9 +185,9 @@ class Entry:
         if idle:
             what = ", ".join(f"{self.names[places[k]]} ({inputs[k].type})" for k in idle)
             warnings.warn(
-                f"{self.program.name}: no result can have the memory of the donated {what}, so "
-                f"nothing was donated there; results have the types "
-                f"{', '.join(map(repr, self.out_types))}",
+                f"Some donated buffers were not usable: {self.program.name}: no result can have "
+                f"the memory of the donated {what}, so nothing was donated there; results have the "
+                f"types {', '.join(map(repr, self.out_types))}",
                 stacklevel=user_stack_level(),
             )
         return text

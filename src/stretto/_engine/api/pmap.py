@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from stretto._engine.api.arguments import wraps
+from stretto._engine.api.arguments import values_of_tree, wraps
 from stretto._engine.api.jit import Jitted, jit
 from stretto._engine.api.meshes import make_mesh
 from stretto._engine.api.shard_map import along, shard_map
@@ -113,7 +113,7 @@ def pmap(
                 inner = iter(tree.unflatten(structure, one))
                 out = fun(*[a if i in fixed else next(inner) for i, a in enumerate(args)])
                 places = tree.prefix_leaves(out_axes, out, "pmap", "out_axes")
-                outs, out_structure = tree.flatten(out)
+                outs, out_structure = values_of_tree(out, "pmap", "the result")
                 raised = [
                     x if a is None else _expanded(x, a) for x, a in zip(outs, places, strict=True)
                 ]

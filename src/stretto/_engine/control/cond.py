@@ -235,13 +235,17 @@ def _branch_programs(
 ) -> tuple[list[Program], Any, list[Any]]:
     """Programs of the same signature for the branches, their result's structure, all operands.
 
-    ``functions`` are the branches, by what messages call them.
+    ``functions`` are the branches, by what messages call them; one given twice is traced once.
+    Where all results have one dtype, that of the first, which is ``false_fun`` of ``cond``, says
+    whether the common one is weak.
     """
     leaves, structure = tree.flatten(tuple(operands))
     values = values_of(leaves, caller)
     types = [v.type for v in values]
     names = tree.paths(tuple(operands), "operands")
-    recorded = [record_tree(f, structure, types, caller, names) for f in functions.values()]
+    distinct = {id(f): f for f in functions.values()}
+    traced = {i: record_tree(f, structure, types, caller, names) for i, f in distinct.items()}
+    recorded = [traced[id(f)] for f in functions.values()]
     branch_names = list(functions)
     first = recorded[0]
     for i, (_, out, _) in enumerate(recorded[1:], 1):
@@ -255,7 +259,10 @@ def _branch_programs(
     paths = tree.paths(tree.unflatten(first[1], range(first[1].num_leaves)), "result")
     for path, *outs in zip(paths, *(p.out_types for p, _, _ in recorded), strict=True):
         strong = {t.dtype for t in outs if not t.weak_type}
-        dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], caller)
+        if len({t.dtype for t in outs}) == 1:
+            dtype, weak = outs[0].dtype, outs[0].weak_type
+        else:
+            dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], caller)
         if len({t.shape for t in outs}) > 1 or not strong <= {dtype}:
             each = ", ".join(f"{t} in {name}" for t, name in zip(outs, branch_names, strict=True))
             raise TypeError(f"{caller}: branches must return equal types; {path} is {each}")

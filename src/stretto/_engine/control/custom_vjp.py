@@ -192,7 +192,8 @@ class custom_vjp(CustomFunction[P, R_co]):
     takes the residuals and the output's cotangent, and returns a tuple with one tree an argument.
     ``None`` in it stands for zeros; integers and booleans get ``None`` or zeros of dtype float0.
     Arrays among the residuals are kept; whatever else is there is handed to ``bwd`` as it is. Where
-    no derivative is taken only ``fun`` runs.
+    no derivative is taken only ``fun`` runs; where one is, ``bwd`` runs if the result depends on
+    the function's, even if that cotangent is zero: it may return a new state in place of a slope.
 
     Arguments may be given by name: rules see all of them by position, defaults too. At rest ``fun``
     runs as it stands; transformed it is traced. What it takes from outside may be traced, but not

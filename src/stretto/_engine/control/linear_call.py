@@ -48,6 +48,11 @@ class LinearCall(ControlFlow):
     backward: Backward
     program: Program | None
 
+    @property
+    def backward_at_zero(self) -> bool:  # type: ignore[override]
+        """Where only ``backward`` is known, that may give anything, such as a state, for zeros."""
+        return self.program is None
+
     def parameters(self) -> list[tuple[str, Any]]:
         """All but the Python function, which tells nothing in print."""
         return [(name, x) for name, x in super().parameters() if name not in ("backward", "outs")]

@@ -84,6 +84,14 @@ class PartitionSpec:
     def __getitem__(self, i: Any) -> Any:
         return self._parts[i]
 
+    def index(self, part: Any) -> int:
+        """The axis of the array that has this entry, the first of them; ``ValueError`` if none."""
+        return self._parts.index(part)
+
+    def count(self, part: Any) -> int:
+        """How many axes of the array have this entry."""
+        return self._parts.count(part)
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PartitionSpec):
             return self._parts == other._parts

@@ -203,6 +203,8 @@ class Primitive(metaclass=_Interned):
     # What an application consists of.
     multiple: ClassVar[bool] = False
     """Whether the rules give a tuple of outputs instead of a single one."""
+    backward_at_zero: ClassVar[bool] = False
+    """Whether ``transpose`` is to be called where all cotangents are zero, too."""
     holds_programs: ClassVar[bool] = False
     """Whether it has programs among its parameters; see ``control/family``."""
     calls_python: ClassVar[bool] = False

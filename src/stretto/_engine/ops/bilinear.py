@@ -164,11 +164,19 @@ def cotangent_and_known(ct: Any, known: Any) -> tuple[Any, Any]:
     return convert(ct, dtype), convert(known, dtype)
 
 
-def promote_dtypes(caller: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Both as values of one dtype, each of its own shape."""
+def promote_dtypes(caller: str, x: Any, y: Any, preferred: Any = None) -> tuple[Any, Any]:
+    """Both as values of one dtype, each of its own shape.
+
+    Two floats of 8 bits have no dtype in common: they are multiplied in the preferred one.
+    """
     x, y = as_value(x, caller, "x"), as_value(y, caller, "y")
     tx, ty = x.type, y.type
     if tx.dtype is ty.dtype and tx.weak_type == ty.weak_type:
         return x, y
+    if preferred is not None and all(
+        [t.kind == "float" and t.dtype.itemsize == 1 for t in (tx, ty)]
+    ):
+        dtype = dtype_argument(preferred, caller, "preferred_element_type")
+        return convert(x, dtype), convert(y, dtype)
     dtype, weak = promote([(tx.dtype, tx.weak_type), (ty.dtype, ty.weak_type)], caller)
     return convert(x, dtype, weak), convert(y, dtype, weak)

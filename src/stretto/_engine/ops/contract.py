@@ -311,7 +311,7 @@ def dot_general(
 
     Args:
         lhs: an array.
-        rhs: an array; both are promoted to one dtype.
+        rhs: an array; both are promoted to one dtype, two floats of 8 bits to the preferred one.
         dimension_numbers: ``((summed axes of lhs, of rhs), (shared axes of lhs, of rhs))``.
         precision: a ``Precision`` or its name, a pair of these, or a ``DotAlgorithm`` or its
             preset. On a CPU only an algorithm with factors narrower than the operands makes a
@@ -338,7 +338,7 @@ def dot_general(
     >>> st.lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
     (4, 2, 5)
     """
-    left, right = promote_dtypes("dot_general", lhs, rhs)
+    left, right = promote_dtypes("dot_general", lhs, rhs, preferred_element_type)
     result = contracted(
         "dot_general", left, right, dimension_numbers, precision, preferred_element_type
     )

@@ -25,7 +25,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.runtime.options import Options, options_for
+from stretto._engine.runtime.options import EFFORTS, Options, given, options_for
 
 if TYPE_CHECKING:  # loaded when GPUs are asked for
     from stretto._engine.runtime import plugins
@@ -185,7 +185,10 @@ class Runtime:
     def compile_options(self, text: str, options: Options, devices: Sequence[Any] = ()) -> Any:
         """XLA's options for this text, and these; ``devices`` are several, if any."""
         chosen = self.xla_client.CompileOptions()
-        chosen.env_option_overrides = self.options_for(text, options)
+        flags = dict(self.options_for(text, options))
+        for name in EFFORTS & flags.keys():
+            given(chosen.executable_build_options, name, flags.pop(name))
+        chosen.env_option_overrides = list(flags.items())
         if devices:
             ids = np.array([[device.id for device in devices]], np.int32)
             chosen.num_replicas, chosen.num_partitions = ids.shape

@@ -10,13 +10,16 @@ import os
 import re
 from typing import Any, TypeAlias
 
+from stretto._engine.core.errors import ConfigError
 from stretto._engine.runtime.libraries import Libraries, library_work
 
 __all__ = [
+    "EFFORTS",
     "LIBRARY",
     "SCHEDULER",
     "Options",
     "asks_for_dumps",
+    "given",
     "library_of",
     "options_for",
     "quick_options",
@@ -71,6 +74,28 @@ _DUMPS = (
     "xla_dump_hlo_snapshots",
 )
 """XLA's options that make it write files, or print, when it compiles."""
+
+
+EFFORTS = frozenset(
+    {
+        "exec_time_optimization_effort",
+        "memory_fitting_effort",
+        "memory_fitting_level",
+        "optimization_level",
+    }
+)
+"""How hard XLA tries, which it is told otherwise than its flags."""
+
+
+def given(build: Any, name: str, value: Any) -> None:
+    """Give XLA one of ``EFFORTS``; raises ``ConfigError`` for a value that it does not take."""
+    try:
+        setattr(build, name, value)
+    except TypeError:
+        kind = type(getattr(build, name)).__name__
+        raise ConfigError(
+            f"compiler_options: {name} must be of type {kind}, got {value!r}"
+        ) from None
 
 
 def quick_options(version: tuple[int, ...]) -> Options:

@@ -51,6 +51,7 @@ def _backward(
     sums: dict[Any, Any] = {}
     for atom, ct in zip(program.outputs, cotangents, strict=True):
         _accumulate(sums, varying, (atom,), (ct,))
+    always = _at_zero(program, cotangents, pending)
     for equation in reversed(pending):
         primitive, place = equation.primitive, equation.place
         if primitive.multiple:
@@ -59,7 +60,7 @@ def _backward(
         else:
             ct = sums.pop(equation.outputs[0], None)
             is_zero = ct is None
-        if is_zero:
+        if is_zero and id(equation) not in always:
             continue
         args = [ct]
         for a in equation.inputs:
@@ -76,6 +77,25 @@ def _backward(
             raise
         _accumulate(sums, varying, equation.inputs, back)
     return [sums.get(v) for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
+
+
+def _at_zero(
+    program: Program, cotangents: Sequence[Any], pending: Sequence[Equation]
+) -> frozenset[int]:
+    """The ``id`` of each equation that is transposed even if its cotangents are zero.
+
+    The outputs depend on it, those that have a cotangent.
+    """
+    if not any([equation.primitive.backward_at_zero for equation in pending]):
+        return frozenset()
+    reached = {a for a, ct in zip(program.outputs, cotangents, strict=True) if ct is not None}
+    found = []
+    for equation in reversed(pending):
+        if not reached.isdisjoint(equation.outputs):
+            reached.update(equation.inputs)
+            if equation.primitive.backward_at_zero:
+                found.append(id(equation))
+    return frozenset(found)
 
 
 def _accumulate(

@@ -1,18 +1,21 @@
-"""Rules for ``vmap`` of libraries' primitives: ``jax.interpreters.batching``.
+"""Rules for ``vmap`` of primitives: ``jax.interpreters.batching``.
 
-Next, read ``mlir``.
+Those of Stretto's own operations can be looked up, and replaced. Next, read ``mlir``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import move_axis
 from stretto._engine.transforms.vmap import AxisSize, Batched
-from stretto.as_jax.jaxprs.primitive import Primitive
+from stretto.as_jax.jaxprs.primitive import KnownPrimitive, Primitive
+from stretto.as_jax.jaxprs.views import SPELLINGS, spelled
 
 __all__ = [
     "BatchTracer",
@@ -26,7 +29,72 @@ __all__ = [
     "primitive_batchers",
 ]
 
-primitive_batchers: dict[Primitive, Callable[..., Any]] = {}
+_own_rules: dict[type, Any] = {}
+"""The rule of each class of operations of which a library replaced it."""
+
+
+class _Batchers(dict[Primitive, Callable[..., Any]]):
+    """Rules by primitive; what is assigned to one of Stretto's operations takes its rule's place.
+
+    Until then the rule of such a one is a function that applies Stretto's.
+    """
+
+    def __missing__(self, p: Primitive) -> Callable[..., Any]:
+        if not isinstance(p, KnownPrimitive):
+            raise KeyError(p)
+        return functools.partial(_by_own_rule, p)
+
+    def __contains__(self, p: object) -> bool:
+        return isinstance(p, KnownPrimitive) or super().__contains__(p)
+
+    def get(self, p: Any, default: Any = None) -> Any:
+        """The rule, or the default where there is none."""
+        try:
+            return self[p]
+        except KeyError:
+            return default
+
+    def __setitem__(self, p: Primitive, rule: Callable[..., Any]) -> None:
+        super().__setitem__(p, rule)
+        if isinstance(p, KnownPrimitive):
+            for cls in [cls for cls, spelling in SPELLINGS.items() if spelling.primitive is p]:
+                _replace(cls, rule)
+
+
+def _example(type: ArrayType, axis: int | None) -> ArrayType:
+    shape = type.shape
+    return type if axis is None else type.with_shape((*shape[:axis], *shape[axis + 1 :]))
+
+
+def _by_own_rule(p: KnownPrimitive, args: Any, axes: Any, **params: Any) -> Any:
+    """The result of the rule that an operation has by itself, and where its examples lie."""
+    values = [as_value(x, p.name, f"operand {i}") for i, x in enumerate(args)]
+    places = range(len(values)) if p.order is None else p.order
+    values, axes = [values[i] for i in places], [axes[i] for i in places]
+    types = tuple([_example(v.type, a) for v, a in zip(values, axes, strict=True)])
+    operation = p.build(params, types)
+    size = next(v.shape[a] for v, a in zip(values, axes, strict=True) if a is not None)
+    rule = _own_rules.get(type(operation), type(operation).vmap)
+    out, axis = rule(operation, size, values, axes)
+    return (list(out), list(axis)) if p.multiple_results else (out, axis)
+
+
+def _replace(cls: Any, rule: Callable[..., Any]) -> None:
+    """Have operations of this class mapped by a library's rule."""
+    _own_rules.setdefault(cls, cls.vmap)
+
+    def vmap(self: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        types = [_example(x.type, a) for x, a in zip(args, axes, strict=True)]
+        _, params, places = spelled(self, types)
+        out, axis = rule(
+            tuple([args[i] for i in places]), tuple([axes[i] for i in places]), **params
+        )
+        return (tuple(out), tuple(axis)) if self.multiple else (out, axis)
+
+    cls.vmap = vmap
+
+
+primitive_batchers: dict[Primitive, Callable[..., Any]] = _Batchers()
 """From operands, the mapped axis of each (None: the same for all examples), and parameters to
 results and their mapped axes, by primitive."""
 

@@ -6,10 +6,11 @@ Their fields are JAX's. Next, read ``primitive``.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple, TypeAlias
+
+from stretto.as_jax.jaxprs.printing import text_of
 
 __all__ = [
     "Atom",
@@ -131,8 +132,7 @@ class JaxprEqn:
         return dataclasses.replace(self, **given)
 
     def __repr__(self) -> str:
-        from_printing = Jaxpr([], [], [], [self])
-        return str(from_printing).split("let", 1)[1].rsplit("in (", 1)[0].strip()
+        return text_of(self)
 
 
 def new_jaxpr_eqn(
@@ -201,7 +201,7 @@ class Jaxpr:
         return str(self)
 
     def __str__(self) -> str:
-        return "\n".join(lines_of(self))
+        return text_of(self)
 
     __repr__ = __str__
 
@@ -247,54 +247,3 @@ class ClosedJaxpr:
         return str(self.jaxpr)
 
     __repr__ = __str__
-
-
-# Printing
-
-
-def _names() -> Any:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    for size in itertools.count(1):
-        for chars in itertools.product(letters, repeat=size):
-            yield "".join(chars)
-
-
-def lines_of(jaxpr: Jaxpr, indent: str = "") -> list[str]:
-    """The printed lines."""
-    fresh, known = _names(), {}
-
-    def declare(v: Var) -> str:
-        if type(v) is DropVar:
-            return f"_:{v.aval.str_short(short_dtypes=True)}"
-        if v not in known:
-            known[v] = next(fresh)
-        return f"{known[v]}:{v.aval.str_short(short_dtypes=True)}"
-
-    def use(atom: Any) -> str:
-        if isinstance(atom, Literal):
-            return f"{atom.val}:{atom.aval.str_short(short_dtypes=True)}"
-        return known.get(atom) or declare(atom).partition(":")[0]
-
-    first = " ".join(map(declare, jaxpr.constvars))
-    lines = [f"{indent}{{ lambda {first}; {' '.join(map(declare, jaxpr.invars))}. let"]
-    for e in jaxpr.eqns:
-        plain, nested = [], []
-        for name, value in sorted(e.params.items()):
-            parts = value if isinstance(value, tuple) else (value,)
-            inner = [p.jaxpr for p in parts if isinstance(p, (Jaxpr, ClosedJaxpr))]
-            if inner:
-                nested.append((name, inner))
-            elif value is not None:
-                plain.append(f"{name}={value}")
-        operands = " ".join(map(use, e.invars))
-        outs = " ".join(map(declare, e.outvars))
-        params = f"[{' '.join(plain)}]" if plain else ""
-        lines.append(f"{indent}    {outs} = {e.primitive}{params} {operands}")
-        for name, inner in nested:
-            lines.append(f"{indent}      {name}=")
-            for j in inner:
-                lines += lines_of(j, f"{indent}        ")
-    last = ", ".join(map(use, jaxpr.outvars))
-    comma = "," if len(jaxpr.outvars) == 1 else ""
-    lines.append(f"{indent}  in ({last}{comma}) }}")
-    return lines

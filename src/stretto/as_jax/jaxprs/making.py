@@ -50,10 +50,7 @@ def make_jaxpr(
 
     >>> import stretto.numpy as snp
     >>> print(make_jaxpr(lambda x: snp.sin(x) * 2)(1.0))
-    { lambda ; a:f32*[]. let
-        b:f32*[] = sin a
-        c:f32*[] = mul b 2.0:f32*[]
-      in (c,) }
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     if not callable(fun):
         raise TypeError(f"make_jaxpr: expected a function, got {type(fun).__name__}")

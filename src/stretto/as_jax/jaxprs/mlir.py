@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.control.callback import io_callback, pure_callback
 from stretto.as_jax.avals import get_aval
+from stretto.as_jax.callbacks import io_callback, pure_callback
 from stretto.as_jax.jaxprs.primitive import Primitive
 from stretto.as_jax.refused import RefusedName
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import stretto
 from stretto.as_jax.avals import get_aval as typeof  # noqa: F401
+from stretto.as_jax.callbacks import pure_callback as pure_callback
 from stretto.as_jax.calls import (
     checkpoint as checkpoint,
     device_count as device_count,
@@ -22,7 +23,6 @@ from stretto.as_jax.calls import (
     make_mesh as make_mesh,
     named_call as named_call,
     pmap as pmap,
-    pure_callback as pure_callback,
     remat as remat,
 )
 from stretto.as_jax.jaxprs.making import make_jaxpr as make_jaxpr

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from stretto.as_jax.callbacks import debug_callback as callback
 from stretto.as_jax.naming import names_of
 
-__all__ = ["breakpoint"]
+__all__ = ["breakpoint", "callback"]
 
 __getattr__, __dir__ = names_of("stretto.debug")
 

@@ -3,9 +3,10 @@
 from stretto._engine.core.types import is_inexact
 from stretto.as_jax.naming import names_of
 
-__all__ = ["DType", "ExtendedDType", "supports_inf"]
+__all__ = ["DType", "ExtendedDType", "bfloat16", "supports_inf"]
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 DType = np.dtype
 ExtendedDType = type("ExtendedDType", (), {"__doc__": "Dtypes that are not of numbers."})

@@ -5,7 +5,7 @@ from stretto.as_jax.naming import names_of
 __all__ = ["JAXIndexError", "JAXTypeError", "JaxRuntimeError", "KeyReuseError"]
 
 JaxRuntimeError = JAXRuntimeError = RuntimeError
-"""Errors of the runtime, and of Python functions that programs call, derive from it."""
+"""Errors of the runtime, and of Python functions that programs call, are of it."""
 
 __getattr__, __dir__ = names_of("stretto.errors")
 

@@ -32,7 +32,9 @@ from stretto.as_jax.trees import (
     flatten_with_path,
     leaves,
     map_,
+    or_deque,
     structure,
+    tree_is_leaf,
 )
 from stretto.tree_util import KeyEntry, KeyPath, Partial
 
@@ -177,7 +179,7 @@ def tree_transpose(
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether every element is a leaf."""
-    return optree.all_leaves(iterable, is_leaf, namespace=NAMESPACE)
+    return optree.all_leaves(iterable, or_deque(is_leaf), namespace=NAMESPACE)
 
 
 def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
@@ -234,13 +236,13 @@ class PyTreeRegistry:
 
     def flatten_one_level(self, tree: Any) -> tuple[list[Any], Any] | None:
         """The children and static data of a node; None for a leaf."""
-        if optree.tree_is_leaf(tree, namespace=NAMESPACE):
+        if tree_is_leaf(tree):
             return None
         return flatten_one_level(tree)
 
     def flatten_one_level_with_keys(self, tree: Any) -> Any:
         """The children with their keys, and static data of a node; None for a leaf."""
-        if optree.tree_is_leaf(tree, namespace=NAMESPACE):
+        if tree_is_leaf(tree):
             return None
         return trees.one_level_with_keys(tree)
 

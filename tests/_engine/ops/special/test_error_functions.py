@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+import stretto
 from stretto._engine.core.config import enable_x64
 from stretto._engine.ops.special import error_functions as ops
 from stretto.laws import bf16, check_special, f32, f64, law, special_values
@@ -42,3 +43,21 @@ def test_they_are_scipy_s():
     np.testing.assert_array_equal(
         ops.erf_inv(np.array([-1.0, 1.0, 2.0])), [-np.inf, np.inf, np.nan]
     )
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("value", [-np.inf, -2.0, -0.3, 0.0, 1e-30, 0.7, 5.0, np.inf, np.nan])
+def test_literals_fold_to_scipys_values(name, value):
+    with enable_x64():
+        dtype = stretto.numpy.dtype(name)
+        for function, expected in ((ops.erf, special.erf), (ops.erfc, special.erfc)):
+            program = stretto.make_graph(
+                lambda f=function: f(stretto.numpy.asarray(value, dtype))
+            )()
+            assert not program.equations
+            target = expected(np.asarray(value, dtype).astype(np.float64))
+            np.testing.assert_allclose(
+                np.asarray(program.outputs[0].value, np.float64),
+                target.astype(dtype).astype(np.float64),
+                rtol=2 * float(stretto.numpy.finfo(dtype).eps),
+            )

@@ -39,6 +39,10 @@ class Erf(Elementwise):
         """SciPy's ``erf``."""
         return in_float32(special.erf, x)
 
+    def splat_reference(self, x: np.ndarray) -> np.ndarray:
+        """Python's: for the bounds of truncated distributions SciPy need not be loaded."""
+        return np.asarray(math.erf(x), x.dtype)
+
 
 class Erfc(Elementwise):
     """One minus the error function, exact in the tail."""
@@ -52,6 +56,10 @@ class Erfc(Elementwise):
     def reference(self, x: np.ndarray) -> np.ndarray:
         """SciPy's ``erfc``."""
         return in_float32(special.erfc, x)
+
+    def splat_reference(self, x: np.ndarray) -> np.ndarray:
+        """Python's, as for ``erf``."""
+        return np.asarray(math.erfc(x), x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
         """CHLO ``erfc``, which has no eight-bit form."""

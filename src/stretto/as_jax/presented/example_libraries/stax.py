@@ -7,12 +7,28 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto import lax, nn, random
+from stretto import ShapeDtypeStruct, eval_shape, lax, random
 from stretto import numpy as snp
-from stretto.nn import initializers
+from stretto.nn import (
+    elu,
+    gelu,
+    leaky_relu,
+    log_softmax,
+    relu,
+    selu,
+    sigmoid,
+    softmax,
+    softplus,
+    standardize,
+)
+from stretto.nn.initializers import glorot_normal, normal, ones, zeros
 
 __all__ = [
+    "AvgPool",
+    "BatchNorm",
     "Conv",
+    "Conv1DTranspose",
+    "ConvTranspose",
     "Dense",
     "Dropout",
     "Elu",
@@ -22,26 +38,49 @@ __all__ = [
     "FanOut",
     "Flatten",
     "Gelu",
+    "GeneralConv",
+    "GeneralConvTranspose",
     "Identity",
     "LeakyRelu",
     "LogSoftmax",
+    "MaxPool",
     "Relu",
     "Selu",
     "Sigmoid",
     "Softmax",
     "Softplus",
+    "SumPool",
     "Tanh",
     "elementwise",
+    "elu",
+    "gelu",
+    "glorot",
+    "glorot_normal",
+    "leaky_relu",
+    "log_softmax",
+    "logsoftmax",
+    "normal",
+    "ones",
     "parallel",
+    "randn",
+    "relu",
+    "selu",
     "serial",
     "shape_dependent",
+    "sigmoid",
+    "softmax",
+    "softplus",
+    "standardize",
+    "zeros",
 ]
+
+glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 _GLOROT, _NORMAL, _SMALL = (
-    initializers.glorot_normal(),
-    initializers.normal(),
-    initializers.normal(1e-6),
+    glorot_normal(),
+    normal(),
+    normal(1e-6),
 )
 
 
@@ -59,7 +98,48 @@ def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
     return init, apply
 
 
-def Conv(
+def _shape_after(fun: Callable[[Any], Any], shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of a result; a size of -1, which stands for any, is the same in it."""
+    free = [i for i, n in enumerate(shape) if n == -1]
+    out = eval_shape(fun, ShapeDtypeStruct(tuple([abs(n) for n in shape]), snp.float32)).shape
+    return tuple([-1 if i in free else n for i, n in enumerate(out)])
+
+
+def _convolution(
+    convolve: Callable[..., Any],
+    numbers: tuple[str, str, str],
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None,
+    padding: Any,
+    W_init: Any,
+    b_init: Any,
+) -> Layer:
+    """A convolution of either kind, and a bias for each channel of its results."""
+    images, kernels, results = numbers
+    steps = tuple(strides or (1,) * len(filter_shape))
+    kernel_init = W_init or glorot_normal(kernels.index("I"), kernels.index("O"))
+
+    def convolved(x: Any, kernel: Any) -> Any:
+        return convolve(x, kernel, steps, padding, dimension_numbers=numbers)
+
+    def init(rng: Any, input_shape: Sequence[int]) -> Any:
+        sizes = iter(filter_shape)
+        channels = {"O": out_chan, "I": input_shape[images.index("C")]}
+        kernel = tuple([channels[c] if c in channels else next(sizes) for c in kernels])
+        one, two = random.split(rng)
+        bias = tuple([out_chan if c == "C" else 1 for c in results])
+        params = kernel_init(one, kernel), b_init(two, bias)
+        return _shape_after(lambda x: convolved(x, snp.zeros(kernel)), input_shape), params
+
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        return convolved(inputs, params[0]) + params[1]
+
+    return init, apply
+
+
+def GeneralConv(
+    dimension_numbers: tuple[str, str, str],
     out_chan: int,
     filter_shape: Sequence[int],
     strides: Sequence[int] | None = None,
@@ -67,25 +147,88 @@ def Conv(
     W_init: Any = None,
     b_init: Any = _SMALL,
 ) -> Layer:
-    """A convolution of images of the axes NHWC, and a bias."""
-    numbers = ("NHWC", "HWIO", "NHWC")
-    steps = tuple(strides or (1,) * len(filter_shape))
-    kernel_init = W_init or initializers.glorot_normal(2, 3)
+    """A convolution of arrays of these axes, and a bias."""
+    given = out_chan, filter_shape, strides, padding, W_init, b_init
+    return _convolution(lax.conv_general_dilated, dimension_numbers, *given)
+
+
+def GeneralConvTranspose(
+    dimension_numbers: tuple[str, str, str],
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    W_init: Any = None,
+    b_init: Any = _SMALL,
+) -> Layer:
+    """A transposed convolution of arrays of these axes, and a bias."""
+    given = out_chan, filter_shape, strides, padding, W_init, b_init
+    return _convolution(lax.conv_transpose, dimension_numbers, *given)
+
+
+Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
+ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
+Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
+
+
+def BatchNorm(
+    axis: int | Sequence[int] = (0, 1, 2),
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+    beta_init: Any = zeros,
+    gamma_init: Any = ones,
+) -> Layer:
+    """Mean 0 and variance 1 along axes of a batch, then a scale and a shift."""
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init(rng: Any, input_shape: Sequence[int]) -> Any:
+        shape = tuple([n for i, n in enumerate(input_shape) if i not in axes])
         one, two = random.split(rng)
-        kernel = (*filter_shape, input_shape[-1], out_chan)
-        params = kernel_init(one, kernel), b_init(two, (1, 1, 1, out_chan))
-        shape = lax.conv_general_shape_tuple(tuple(input_shape), kernel, steps, padding, numbers)
-        return shape, params
+        beta = beta_init(one, shape) if center else ()
+        return input_shape, (beta, gamma_init(two, shape) if scale else ())
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        made = lax.conv_general_dilated(
-            inputs, params[0], steps, padding, dimension_numbers=numbers
-        )
-        return made + params[1]
+        beta, gamma = params
+        out = standardize(inputs, axes, epsilon=epsilon)
+        if scale:
+            out = out * snp.expand_dims(gamma, axes)
+        return out + snp.expand_dims(beta, axes) if center else out
 
     return init, apply
+
+
+def _pool(combine: Callable[..., Any], start: float, mean: bool = False) -> Callable[..., Layer]:
+    def layer(
+        window_shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        padding: Any = "VALID",
+        spec: str | None = None,
+    ) -> Layer:
+        """What windows of an image come to; ``spec`` names its axes, NHWC by default."""
+        axes = spec or "N" + "HWDEFG"[: len(window_shape)] + "C"
+        steps = strides or (1,) * len(window_shape)
+
+        def spread(sizes: Sequence[int]) -> tuple[int, ...]:
+            rest = iter(sizes)
+            return tuple([1 if c in "NC" else next(rest) for c in axes])
+
+        def pooled(x: Any) -> Any:
+            return lax.reduce_window(
+                x, start, combine, spread(window_shape), spread(steps), padding
+            )
+
+        def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+            return pooled(inputs) / pooled(snp.ones_like(inputs)) if mean else pooled(inputs)
+
+        return lambda rng, input_shape: (_shape_after(pooled, input_shape), ()), apply
+
+    return layer
+
+
+MaxPool = _pool(lax.max, -math.inf)
+SumPool = _pool(lax.add, 0.0)
+AvgPool = _pool(lax.add, 0.0, mean=True)
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
@@ -97,16 +240,16 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
 
 
 Tanh = elementwise(snp.tanh)
-Relu = elementwise(nn.relu)
+Relu = elementwise(relu)
 Exp = elementwise(snp.exp)
-LogSoftmax = elementwise(nn.log_softmax, axis=-1)
-Softmax = elementwise(nn.softmax, axis=-1)
-Softplus = elementwise(nn.softplus)
-Sigmoid = elementwise(nn.sigmoid)
-Elu = elementwise(nn.elu)
-LeakyRelu = elementwise(nn.leaky_relu)
-Selu = elementwise(nn.selu)
-Gelu = elementwise(nn.gelu)
+LogSoftmax = elementwise(log_softmax, axis=-1)
+Softmax = elementwise(softmax, axis=-1)
+Softplus = elementwise(softplus)
+Sigmoid = elementwise(sigmoid)
+Elu = elementwise(elu)
+LeakyRelu = elementwise(leaky_relu)
+Selu = elementwise(selu)
+Gelu = elementwise(gelu)
 Identity: Layer = (
     lambda rng, input_shape: (input_shape, ()),
     lambda params, inputs, **kwargs: inputs,

@@ -1,6 +1,6 @@
 """``jax.experimental``."""
 
-from stretto import io_callback
+from stretto.as_jax.callbacks import io_callback
 from stretto.as_jax.presented import Ref, enable_x64
 
 __all__ = ["MutableArray", "disable_x64", "enable_x64", "io_callback"]

@@ -20,6 +20,8 @@ class BCOO:
         shape: the shape of the matrix.
     """
 
+    __array_ufunc__ = None  # NumPy's arrays leave operators to this class
+
     def __init__(self, args: tuple[Any, Any], *, shape: tuple[int, ...], **options: Any) -> None:
         del options
         self.data, self.indices = map(snp.asarray, args)
@@ -67,15 +69,22 @@ class BCOO:
         return BCOO((self.data, self.indices[:, ::-1]), shape=self.shape[::-1])
 
     def __matmul__(self, other: Any) -> Any:
+        """The product with a vector, a matrix, or each of a stack of matrices."""
         other = snp.asarray(other)
+        if other.ndim == 1:
+            return self._times(other)
+        return snp.moveaxis(self._times(snp.moveaxis(other, -2, 0)), 0, -2)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return snp.moveaxis(self.T._times(snp.moveaxis(snp.asarray(other), -1, 0)), 0, -1)
+
+    def _times(self, other: Any) -> Any:
+        """The sums over the columns of the matrix, and the first axis of an array."""
         rows, columns = self.indices[:, 0], self.indices[:, 1]
         data = self.data.reshape(-1, *(1,) * (other.ndim - 1))
         parts = data * other[columns]
         out = snp.zeros((self.shape[0], *other.shape[1:]), parts.dtype)
         return out.at[rows].add(parts)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return snp.moveaxis(self.T @ snp.moveaxis(snp.asarray(other), -1, 0), 0, -1)
 
     def __mul__(self, factor: Any) -> BCOO:
         return BCOO((self.data * factor, self.indices), shape=self.shape)

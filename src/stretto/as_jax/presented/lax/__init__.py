@@ -2,10 +2,17 @@
 
 from typing import Any
 
+from stretto.as_jax.calls import with_sharding_constraint as with_sharding_constraint
 from stretto.as_jax.jaxprs.tables.named import primitive_of
 from stretto.as_jax.naming import names_of
+from stretto.lax import top_k as largest
 
 _get, __dir__ = names_of("stretto.lax")
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+    """The ``k`` largest elements along an axis, and their indices, as a list."""
+    return list(largest(operand, k, axis=axis))
 
 
 def __getattr__(name: str) -> Any:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from stretto import numpy as snp
+import ml_dtypes
+
+from stretto import lax, numpy as snp
 from stretto.as_jax.keys import TAKING_KEYS
 from stretto.as_jax.naming import names_of
-from stretto.as_jax.types import Array
+from stretto.as_jax.types import Array, is_key
 from stretto.numpy.dtypes import ScalarType
+from stretto.numpy.einsums import einsum_by
 
 __all__: list[str]
 
 ndarray = Array
+iinfo = ml_dtypes.iinfo
 _get, __dir__ = names_of("stretto.numpy")
 
 
@@ -20,7 +25,33 @@ def iscomplexobj(x: Any) -> bool:
     """Whether the elements of an array, or those of a dtype by its name, are complex."""
     if isinstance(x, ScalarType):
         return snp.issubdtype(x, snp.complexfloating)
-    return snp.iscomplexobj(x)
+    return not is_key(x) and snp.iscomplexobj(x)
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any]:
+    """The histogram of the elements, counted in the floating-point dtype of its edges."""
+    counts, edges = snp.histogram(a, bins, range, density=density, weights=weights)
+    return (counts.astype(edges.dtype) if weights is None else counts), edges
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a float dtype, as numbers of that dtype."""
+    return ml_dtypes.finfo(snp.finfo(dtype).dtype)
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    _dot_general: Callable[..., Any] = lax.dot_general,
+    **options: Any,
+) -> Any:
+    """``stretto.numpy.einsum``, also with a function of the library's own for the products."""
+    if _dot_general is lax.dot_general:
+        return snp.einsum(subscripts, *operands, **options)
+    return einsum_by(_dot_general, (subscripts, *operands), **options)
 
 
 def nan_to_num(
