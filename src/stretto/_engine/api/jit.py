@@ -37,7 +37,7 @@ from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.forks import in_child
-from stretto._engine.core.functions import name_of
+from stretto._engine.core.functions import likeness_of, name_of
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.lazy import LazyModule, shown
 from stretto._engine.core.once import Turn, once
@@ -75,6 +75,19 @@ _RECORDS = 8
 """The most fingerprints of one signature: they also differ by the order of dictionaries."""
 
 
+class _Entries(dict[recompilation.Signature, Entry]):
+    """What a function was traced to, by signature. It may be kept without what compiles it."""
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        _KEPT.keep(id(self), self)
+
+
+_KEPT: WeakTable[_Entries] = WeakTable()
+
+
 @shown("stretto._engine.api.showing", "card_of_jitted")
 class Jitted(Dispatcher, Generic[P, R_co]):
     """A compiled function: made by ``jit``, called like the function it was made from."""
@@ -104,7 +117,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._keep_unused, self._inline, self._options = keep_unused, inline, options
         self._shardings = shardings
         self._plain = not static
-        self._entries: dict[recompilation.Signature, Entry] = {}
+        self._entries = _Entries()
         self._attach(Array, state, EAGER, settings, Donated, SHARDED)
         self._tracing: dict[Any, Turn] = {}
         # The package's own functions are called for many shapes on purpose: no warning for these.
@@ -338,14 +351,15 @@ class Jitted(Dispatcher, Generic[P, R_co]):
                 recompilation.warn(self._name, compiled)
 
     def _names_later(self, key: recompilation.Signature, count: int, named: bool) -> LeafNames:
-        """The names of the leaves of such arguments, without keeping the arguments alive."""
+        """The names of the leaves of such arguments, which keeps neither these nor the function."""
+        like = likeness_of(self._fun)
         parts = key.structure.children()
         if self._plain and not named:
-            return LeafNames(self._fun, parts, None, tree.paths_of)
+            return LeafNames(like, parts, None, tree.paths_of)
         fixed, positional, by_name = dict(key.static), iter(parts[0].children()), parts[1]
         moving = [_STATIC if i in fixed else next(positional) for i in range(count)]
         options = dict(zip(by_name.entries(), by_name.children(), strict=True))
-        return LeafNames(self._fun, moving, options, tree.paths_of)
+        return LeafNames(like, moving, options, tree.paths_of)
 
     def _leaf_names(self, args: Any, kwargs: Any, static: Any) -> list[str]:
         fixed = dict(static)
@@ -425,7 +439,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
-        self._entries = {}
+        self._entries.clear()  # others may keep it
+        self._entries = _Entries()
         self._forget()
         self._warned = False
 
@@ -603,4 +618,6 @@ def clear_caches() -> None:
     """
     for jitted in _ALL.values():
         jitted.clear_cache()
+    for entries in _KEPT.values():
+        entries.clear()
     cache.clear()
