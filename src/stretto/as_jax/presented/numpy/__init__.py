@@ -54,6 +54,15 @@ def einsum(
     return einsum_by(_dot_general, (subscripts, *operands), **options)
 
 
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """NaN replaced first, then infinities, those that NaN was replaced by among them."""
+    del copy
+    without_nan = snp.nan_to_num(x, nan=nan, posinf=snp.inf, neginf=-snp.inf)
+    return snp.nan_to_num(without_nan, nan=nan, posinf=posinf, neginf=neginf)
+
+
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return [n for n in __dir__() if not n.startswith("_")]
