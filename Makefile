@@ -14,6 +14,7 @@ DOCS_VENV ?= .venv-docs
 DOCS ?= build/docs
 TABLES_VENV ?= .venv-tables
 ECOSYSTEM_VENV ?= .venv-ecosystem
+ECOSYSTEM_JAX_VENV ?= .venv-ecosystem-jax
 WORKERS ?= auto
 ARGS ?=
 
@@ -27,6 +28,7 @@ WHEELS_INSTALLED := $(WHEELS_VENV)/.installed
 DOCS_INSTALLED := $(DOCS_VENV)/.installed
 BROWSER := $(DOCS_VENV)/browser/node_modules
 ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
+ECOSYSTEM_JAX_INSTALLED := $(ECOSYSTEM_JAX_VENV)/.installed
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
 	tests/test_examples.py docs/pytorch.md
 LINTED := $(wildcard src tests benchmarks examples docs release)
@@ -40,7 +42,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test sweep cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -57,6 +59,7 @@ help:
 	@echo "make bench-growth  time and memory from 1 member to 1,000, as a picture"
 	@echo "make bench-layers  each layer of nn at three sizes, forward and gradient"
 	@echo "make bench-devices  programs over virtual devices, beside JAX"
+	@echo "make bench-ecosystem  tasks of libraries written for JAX, on Stretto and on JAX"
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
@@ -125,6 +128,10 @@ bench-devices: $(INSTALLED) $(BENCH_INSTALLED)
 bench-models: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.networks --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
+bench-ecosystem: $(INSTALLED) $(ECOSYSTEM_INSTALLED) $(ECOSYSTEM_JAX_INSTALLED)
+	$(BIN)/python -m benchmarks.ecosystem.tasks --stretto $(ECOSYSTEM_VENV)/bin/python \
+		--jax $(ECOSYSTEM_JAX_VENV)/bin/python $(ARGS)
+
 coverage-names: $(INSTALLED)
 	@$(BIN)/python -m benchmarks.coverage_names $(ARGS)
 
@@ -168,7 +175,7 @@ docs-look: $(BROWSER)
 	node $(DOCS_VENV)/browser/look.mjs $(DOCS) build/look
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -216,4 +223,11 @@ $(ECOSYSTEM_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
 	$(call make_venv,$(BENCH_PYTHON),$(ECOSYSTEM_VENV))
 	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[test]' setuptools
 	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
+	@touch $@
+
+# The same libraries beside JAX, which the tasks are measured against.
+$(ECOSYSTEM_JAX_INSTALLED): pyproject.toml
+	$(call make_venv,$(BENCH_PYTHON),$(ECOSYSTEM_JAX_VENV))
+	$(ECOSYSTEM_JAX_VENV)/bin/python -m pip install $(PIP_FLAGS) --group ecosystem-jax
+	$(ECOSYSTEM_JAX_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
 	@touch $@

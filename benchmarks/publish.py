@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks import counts, picture
 from benchmarks.catalogue import TABLES, WORKLOADS
+from benchmarks.ecosystem.tasks import table as tasks
 from benchmarks.layers.catalogue import TASKS
 from benchmarks.layers.report import MARKS, summary_of
 from benchmarks.measure import OURS, Row
@@ -37,6 +38,7 @@ __all__ = [
     "sections_of_layers",
     "sections_of_models",
     "sections_of_shapes",
+    "sections_of_tasks",
 ]
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -79,6 +81,7 @@ RAGGED = {
     "torch packed": "torch packed",
 }
 LAYERS = {"stretto": "Stretto", "torch": "PyTorch", "jax": "JAX"}
+TASKS_COLUMNS = {"stretto": "Stretto", "jax": "JAX"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -98,13 +101,22 @@ def main(arguments: list[str] | None = None) -> int:
         default=[],
         help="JSON files of `make bench`, for the rows about shapes that change",
     )
+    parser.add_argument(
+        "--tasks", nargs="*", type=Path, default=[], help="JSON files of `make bench-ecosystem`"
+    )
     parser.add_argument("--counts", type=Path, default=counts.FILE, help="(%(default)s)")
     parser.add_argument("--page", type=Path, default=PAGE, help="(%(default)s)")
     parser.add_argument("--picture", type=Path, default=PICTURE, help="(%(default)s)")
     options = parser.parse_args(arguments)
-    runs, of_models, of_layers, of_shapes = [
+    runs, of_models, of_layers, of_shapes, of_tasks = [
         [json.loads(file.read_text(encoding="utf-8")) for file in files]
-        for files in (options.runs, options.models, options.layers, options.shapes)
+        for files in (
+            options.runs,
+            options.models,
+            options.layers,
+            options.shapes,
+            options.tasks,
+        )
     ]
     kept = (
         json.loads(options.counts.read_text(encoding="utf-8")) if options.counts.exists() else None
@@ -112,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
     page = options.page.read_text(encoding="utf-8")
     try:
         texts = sections(runs, kept) | sections_of_models(of_models)
-        texts |= sections_of_shapes(of_shapes)
+        texts |= sections_of_shapes(of_shapes) | sections_of_tasks(of_tasks)
         page = filled(page, texts | sections_of_layers(of_layers))
     except ValueError as error:
         parser.error(f"{options.page}: {error}")
@@ -181,6 +193,32 @@ def sections_of_shapes(runs: Sequence[Report]) -> dict[str, str]:
         "shapes-runs": _about(runs),
         "shapes-sizes": _table(runs, SIZES, sizes, WORKLOADS),
         "shapes-ragged": _table(runs, RAGGED, ragged, WORKLOADS),
+    }
+
+
+def sections_of_tasks(runs: Sequence[Report]) -> dict[str, str]:
+    """What goes between the markers of tasks of JAX's libraries; nothing without runs."""
+    if not runs:
+        return {}
+    lines = [
+        "| values, apart at most, relative to the largest | float64 | float32 | JAX's own, by the "
+        "last place of the data |",
+        "| --- | --- | --- | --- |",
+    ]
+    for task, form in tasks.cases():
+        name = tasks.name_of(task, form)
+        every = [run["agreement"][name] for run in runs if name in run["agreement"]]
+        if every:
+            largest = [
+                max((one[kind] for one in every if one[kind] is not None), default=None)
+                for kind in ("wide", "narrow", "nudged")
+            ]
+            cells = ["" if distance is None else f"{distance:.0e}" for distance in largest]
+            lines.append(f"| {' | '.join([tasks.title_of(task, form), *cells])} |")
+    return {
+        "tasks-runs": _about(runs),
+        "tasks": _table(runs, TASKS_COLUMNS, list(tasks.ROWS.values()), tasks.ROWS),
+        "tasks-values": "\n".join(lines),
     }
 
 

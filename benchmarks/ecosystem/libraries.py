@@ -49,10 +49,24 @@ LIBRARIES = (
     ),
     Library("dm-haiku", "0.0.17", ("haiku",), options=("--ignore=haiku/_src/integration",)),
     Library("blackjax", "1.7.1", ("tests",)),
-    Library("numpyro", "0.22.0", ("test",)),
-    Library("flax", "0.12.8", ("tests/core", "tests/linen")),
+    Library(
+        "numpyro",
+        "0.22.0",
+        ("test",),
+        left_out={
+            "test/test_examples.py": "the examples, which are not in the archive",
+            "test/test_pickle.py": "funsor",
+        },
+    ),
+    Library(
+        "flax",
+        "0.12.8",
+        ("tests/core", "tests/linen", "tests/nnx"),
+        {"STRETTO_NUM_CPU_DEVICES": "4"},
+        left_out={"tests/nnx/integration_test.py": "it imports Orbax, which needs JAX's runtime"},
+    ),
     Library("distrax", "0.1.9", ("distrax",)),
     Library("penzai", "0.2.5", ("tests",)),
     Library("jaxopt", "0.8.5", ("tests",)),
 )
-"""In the order in which they are run; equinox and those that build on it ship no tests."""
+"""In the order in which they are run; jaxtyping, equinox and what builds on it ship no tests."""

@@ -37,10 +37,6 @@ del gc
 
 with imports_on_demand(
     __name__,
-    absent={
-        "Ref empty_ref freeze new_ref": "there are no mutable references, and arrays do not "
-        "change: return the new value, or carry it through lax.scan or lax.while_loop",
-    },
 ):
     from stretto import (
         ad_checkpoint as ad_checkpoint,
@@ -148,6 +144,7 @@ with imports_on_demand(
         custom_vmap as custom_vmap,
         sequential_vmap as sequential_vmap,
     )
+    from stretto._engine.control.refs import Ref as Ref, freeze as freeze, new_ref as new_ref
     from stretto._engine.control.user_primitive import primitive as primitive
     from stretto._engine.core.mesh import P as P
     from stretto._engine.core.mesh_in_use import set_mesh as set_mesh

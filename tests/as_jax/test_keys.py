@@ -86,3 +86,8 @@ def test_dtypes_of_keys():
     key = st.random.key(0)
     assert result_type(key) == result_type(key.dtype, key) == key.dtype
     assert result_type(snp.ones(2), 1) == np.float32
+
+
+def test_numpys_arrays_are_reshaped_by_numpy():
+    made = st.jit(lambda: type(TAKING_KEYS["reshape"](np.arange(6), (2, 3))) is np.ndarray)
+    assert made() and TAKING_KEYS["reshape"](np.arange(6), 6, copy=True).shape == (6,)

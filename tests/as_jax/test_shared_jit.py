@@ -6,6 +6,7 @@ import gc
 import pickle
 import weakref
 
+import stretto
 from stretto.as_jax import shared_jit as module
 from stretto.as_jax.calls import jit
 
@@ -20,14 +21,23 @@ def counted():
     return f, traces
 
 
-def test_a_loop_traces_twice_at_most():
+def test_a_loop_traces_once():
     f, traces = counted()
     assert [float(jit(f)(2.0)) for _ in range(5)] == [2.0] * 5
-    assert len(traces) == 2  # the first compiled function was gone when the second was made
+    assert len(traces) == 1  # though the first compiled function was gone at the second call
     g, traces = counted()
     held = jit(g)
     assert jit(g) is held and [float(jit(g)(2.0)) for _ in range(5)] == [2.0] * 5
     assert len(traces) == 1
+
+
+def test_caches_that_are_cleared_are_forgotten_by_the_function():
+    for clear in (lambda f: stretto.clear_caches(), lambda f: jit(f).clear_cache()):
+        f, traces = counted()
+        jit(f)(2.0)
+        clear(f)
+        jit(f)(2.0)
+        assert len(traces) == 2
 
 
 def test_options_make_others():
@@ -54,7 +64,7 @@ def test_a_function_jitted_once_is_freed_with_its_last_reference():
     gc.disable()
     try:
         f, _ = counted()
-        jit(f)
+        jit(f)(1.0)
         seen = weakref.ref(f)
         del f
         assert seen() is None

@@ -6,6 +6,7 @@ import pytest
 
 import stretto as st
 from stretto.as_jax import trees
+from tests.as_jax.running import prints
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -72,3 +73,27 @@ def test_classes_registered_before_and_after_are_nodes():
     st.tree_util.register_pytree_node(Pair, lambda p: ((p.x, p.y), "p"), lambda _, xs: Pair(*xs))
     assert trees.leaves([Pair(1, 2), st.tree_util.Partial(max, 3)]) == [1, 2, 3]
     assert trees.structure(Pair(1, 2)).node_data() == (Pair, "p")
+
+
+def test_trees_are_turned_inside_out_whatever_static_data_says_of_children():
+    code = """
+    class Box:
+        def __init__(self, **things):
+            self.things = things
+
+    jax.tree_util.register_pytree_node(
+        Box,
+        lambda b: (tuple(b.things.values()), jax.tree.structure(b.things)),
+        lambda d, leaves: Box(**dict(zip("ab", leaves))),
+    )
+    outer, inner = jax.tree.structure(Box(a=1, b=2)), jax.tree.structure([1, 2])
+    print([b.things for b in jax.tree.transpose(outer, inner, Box(a=[3, 4], b=[5, 6]))])
+    try:
+        jax.tree.transpose(outer, inner, Box(a=[3, 4], b=[5]))
+    except TypeError as error:
+        print(str(error)[:35])
+    """
+    assert prints(code) == [
+        "[{'a': 3, 'b': 5}, {'a': 4, 'b': 6}]",
+        "tree_transpose: expected the struct",
+    ]

@@ -241,3 +241,14 @@ def test_known_arrays_in_lists_take_a_dtype_in_a_trace():
 def test_messages_of_ascontiguousarray():
     with pytest.raises(ValueError, match=r"^ascontiguousarray: the sequences differ in length"):
         snp.ascontiguousarray([[1], [1, 2]])
+
+
+def test_a_dtype_that_is_asked_for_is_not_weak():
+    weak = snp.array(1.0)
+    assert weak.weak_type and snp.asarray(weak) is weak
+    for make in (snp.asarray, snp.array):
+        for way in (lambda f: f, st.jit):
+            made = way(lambda x, make=make: make(x, dtype=x.dtype))(weak)
+            assert (made.dtype, made.weak_type) == (snp.float32, False)
+    strong = snp.asarray(weak, snp.float32)
+    assert snp.asarray(strong, snp.float32) is strong

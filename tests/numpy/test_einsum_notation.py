@@ -73,3 +73,8 @@ def test_labels_without_an_order_need_an_output():
     assert snp.einsum(X, ["z", "b"]).shape == (3, 2)  # in their order
     with pytest.raises(TypeError, match="labels must be hashable"):
         snp.einsum(X, [[], 0])
+
+
+def test_digits_are_labels():
+    x, y = snp.arange(6.0).reshape(2, 3), snp.ones((3, 1))
+    np.testing.assert_array_equal(snp.einsum("i0,01->i1", x, y), x @ y)

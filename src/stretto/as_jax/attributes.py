@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from stretto._engine.api.stages import Lowered
+from stretto._engine.control.refs import Ref
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.runtime.array import Array
@@ -83,6 +84,7 @@ def attach() -> None:
     """Attach them."""
     ScalarType.__hash__ = _hash_of_class  # type: ignore[method-assign]
     Value.aval = property(_aval)  # type: ignore[attr-defined]
+    Ref.aval = property(_aval)  # type: ignore[attr-defined]
     Tracer._trace = property(_trace)  # type: ignore[attr-defined]
     Array.unsafe_buffer_pointer = _pointer  # type: ignore[attr-defined]
     NamedSharding.update = _changed  # type: ignore[attr-defined]

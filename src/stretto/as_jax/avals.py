@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.control.refs import Ref
 from stretto._engine.core.interpreter import Value, type_of
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding
@@ -22,6 +23,7 @@ from stretto.as_jax.types import is_key
 from stretto.dtypes import extended, issubdtype
 
 __all__ = [
+    "AbstractRef",
     "AbstractToken",
     "AbstractValue",
     "ShapedArray",
@@ -41,11 +43,62 @@ class AbstractValue:
         """The abstract value of its tangent."""
         return self
 
+    def normalize(self) -> Any:
+        """The type without what does not matter to programs, such as weakness."""
+        return self
+
+    def lo_ty(self) -> list[Any]:
+        """The types of arrays that values of it consist of."""
+        return [self]
+
+    def lower_val(self, hi_val: Any) -> list[Any]:
+        """The arrays that a value consists of."""
+        return [hi_val]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        """The value of these arrays."""
+        return lo_vals[0]
+
 
 class AbstractToken(AbstractValue):
     """Stands for the order of effects, which has no value."""
 
     __slots__ = ()
+
+
+class AbstractRef(AbstractValue):
+    """That of a mutable reference.
+
+    Args:
+        inner_aval: that of the array that it holds.
+    """
+
+    __slots__ = ("inner_aval",)
+
+    def __init__(self, inner_aval: Any, memory_space: Any = None, kind: Any = None) -> None:
+        del memory_space, kind
+        self.inner_aval = inner_aval
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractRef) and self.inner_aval == other.inner_aval
+
+    def __hash__(self) -> int:
+        return hash((AbstractRef, self.inner_aval))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "inner_aval":
+            raise AttributeError(name)
+        return getattr(self.inner_aval, name)
+
+    def update(self, inner_aval: Any = None, **changes: Any) -> AbstractRef:
+        """A copy, of another array."""
+        del changes
+        return AbstractRef(self.inner_aval if inner_aval is None else inner_aval)
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.inner_aval.str_short()}}}"
+
+    __str__ = __repr__
 
 
 class ShapedArray(AbstractValue):
@@ -123,6 +176,8 @@ class ShapedArray(AbstractValue):
         """The same with a dtype that does not give way."""
         return self.update(weak_type=False) if self.weak_type else self
 
+    normalize = strip_weak_type
+
     def to_tangent_aval(self) -> ShapedArray:
         """That of tangents: of the same dtype, or of none for what is not differentiated."""
         kept = not hasattr(self.dtype, "extended_kind") and is_inexact(self.dtype)
@@ -178,6 +233,8 @@ def get_aval(x: Any) -> Any:
         return aval.update(sharding=x.sharding) if x.__class__ in SHARDED else aval
     if is_key(x):
         return ShapedArray(x.shape, x.dtype)
+    if isinstance(x, Ref):
+        return AbstractRef(ShapedArray(x.shape, x.dtype))
     if isinstance(x, AbstractValue):
         return x
     of_library = pytype_aval_mappings.get(type(x))

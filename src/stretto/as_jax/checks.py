@@ -430,6 +430,11 @@ def checkify(
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         program, structure, captured = record_call(f, args, kwargs)
+        if len(program.outputs) > structure.num_leaves:
+            raise NotImplementedError(
+                "checkify: the function writes to references from outside; return the new values "
+                "instead, and write them outside"
+            )
         run = _Run(frozenset(errors))
         run.collect(program)
         values = [snp.asarray(x) for x in tree.leaves((args, kwargs))]

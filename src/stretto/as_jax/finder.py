@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from stretto._engine.core.interpreter import ARRAY_METHODS
 from stretto.as_jax.refused import MODULES as REFUSED
 from stretto.as_jax.refused import RefusedName
 
@@ -167,3 +168,4 @@ def install() -> None:
     settings.start()
     host_devices.read_flags()
     attributes.attach()
+    ARRAY_METHODS.append("__jax_array__")

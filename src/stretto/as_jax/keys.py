@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from stretto import numpy as snp
 from stretto._engine.core.types import float0
 from stretto.as_jax.types import is_key
@@ -148,6 +150,16 @@ def _tile(A: Any, reps: Any) -> Any:
     return A._like(snp.tile(A._words, (*counts, 1)))
 
 
+_reshape_keys = with_keys(snp.reshape)
+
+
+def _reshape(a: Any, shape: Any, order: str = "C", **options: Any) -> Any:
+    """``reshape``, which leaves NumPy's arrays to NumPy: while tracing, too, they stay known."""
+    if isinstance(a, np.ndarray) and not options:
+        return a.reshape(shape, order=order)
+    return _reshape_keys(a, shape, order, **options)
+
+
 def _squeeze(a: Any, axis: Any = None) -> Any:
     return a.squeeze(axis) if is_key(a) else snp.squeeze(a, axis)
 
@@ -215,7 +227,7 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "not_equal": _compared(snp.not_equal, operator.ne),
     "ravel": _ravel,
     "repeat": with_keys(snp.repeat),
-    "reshape": with_keys(snp.reshape),
+    "reshape": _reshape,
     "result_type": _result_type,
     "roll": with_keys(snp.roll),
     "shape": _measure(snp.shape, "shape"),

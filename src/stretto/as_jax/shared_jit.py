@@ -36,8 +36,8 @@ class _Kept(dict[Any, Any]):
 def shared_jit(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     """``stretto.jit(fun, **options)``; that of an earlier call if there was one.
 
-    The first is kept as long as somebody else does. If it is gone when the same function is jitted
-    again, the next is kept as long as the function.
+    The first is kept as long as somebody else does, and what it has traced as long as the function.
+    If it is gone when the same function is jitted again, the next has that, and is kept as long.
     """
     if type(fun) is not FunctionType:
         return stretto.jit(fun, **options)
@@ -49,10 +49,15 @@ def shared_jit(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     kept = vars(fun).get(_NAME)
     if kept is None or not kept.is_of(fun):
         kept = vars(fun)[_NAME] = _Kept(fun)
-    first = key not in kept
-    known = None if first else kept[key]
-    made = known() if type(known) is weakref.ref else known
-    if made is None:
-        made = stretto.jit(fun, **options)
-        kept[key] = weakref.ref(made) if first else made
-    return made
+    known = kept.get(key)
+    if type(known) is tuple:
+        first, entries = known
+        made = first()
+        if made is None:
+            made = kept[key] = stretto.jit(fun, **options)
+            made._entries = entries
+        return made
+    if known is None:
+        known = stretto.jit(fun, **options)
+        kept[key] = weakref.ref(known), known._entries
+    return known

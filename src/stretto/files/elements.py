@@ -14,7 +14,14 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
-from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, refuse_masked
+from stretto._engine.core.interpreter import (
+    Tracer,
+    Value,
+    as_value,
+    constant,
+    gives_array,
+    refuse_masked,
+)
 from stretto._engine.core.types import canonical_dtype, kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.runtime.array import SHARDED
@@ -155,7 +162,7 @@ def kind_of_leaf(leaf: object) -> str | None:
     for kind, cls in _NUMBERS.items():
         if isinstance(leaf, cls):
             return kind
-    if hasattr(leaf, "__array__") or hasattr(leaf, "__stretto_array__"):
+    if hasattr(leaf, "__array__") or gives_array(leaf):
         return None
     raise TypeError(f"a {type(leaf).__name__}")
 

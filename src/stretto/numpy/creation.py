@@ -12,9 +12,11 @@ import numpy as np
 
 from stretto._engine.core.integers import shown, sizes_of
 from stretto._engine.core.interpreter import (
+    ARRAY_METHODS,
     Tracer,
     Value,
     as_value,
+    gives_array,
     refuse_masked,
     state,
 )
@@ -211,7 +213,7 @@ def _make(x: Tree, dtype: DTypeLike | None, caller: str) -> Array:
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(x, Value):
         value: Any = x
-        return value if wanted is None else _converted(value, wanted)
+        return value if wanted is None else convert(value, wanted)
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, wanted, caller)
     if type(x) not in PYTHON and not isinstance(x, (np.ndarray, np.generic)):
@@ -229,8 +231,8 @@ def _make(x: Tree, dtype: DTypeLike | None, caller: str) -> Array:
         host = np.array(x, order="C", copy=True, subok=False)
         if host.dtype == wanted:
             return Array(host, array_type(host.shape, wanted))
-        return _converted(Array(host, array_type(host.shape, host.dtype)), wanted)
-    return _converted(as_value(x, caller, "object"), wanted)
+        return convert(Array(host, array_type(host.shape, host.dtype)), wanted)
+    return convert(as_value(x, caller, "object"), wanted)
 
 
 def listed(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> Array:
@@ -242,7 +244,7 @@ def listed(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> Array:
 
 def _shared(x: Tree) -> Tree:
     """The NumPy array of an object that only has DLPack or a buffer; anything else as it is."""
-    if hasattr(x, "__array__") or hasattr(x, "__stretto_array__"):
+    if hasattr(x, "__array__") or gives_array(x):
         return x
     if hasattr(x, "__dlpack__"):
         return take(x, True)
@@ -250,10 +252,6 @@ def _shared(x: Tree) -> Tree:
         return np.asarray(memoryview(x))
     except TypeError:
         return x
-
-
-def _converted(x: Array, dtype: np.dtype) -> Array:
-    return convert(x, dtype, x.weak_type and dtype == x.dtype)
 
 
 def cast(x: Tree, dtype: np.dtype, caller: str) -> np.ndarray:
@@ -305,7 +303,7 @@ def _is_sequence(cls: type) -> bool:
     """Whether its instances are sequences, such as ranges, that NumPy reads as it reads lists."""
     if issubclass(cls, (Value, np.ndarray, np.generic, str, bytes, Mapping)):
         return False
-    own = ("__array__", "__stretto_array__", "__dlpack__")
+    own = ("__array__", "__dlpack__", *ARRAY_METHODS)
     return all(hasattr(cls, name) for name in ("__len__", "__getitem__")) and not any(
         hasattr(cls, name) for name in own
     )

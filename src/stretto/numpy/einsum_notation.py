@@ -117,10 +117,10 @@ def _letters(caller: str, subscripts: str, part: str) -> _Term:
     before, dots, after = part.partition("...")
     term: _Term = (*before, *([Ellipsis] if dots else ()), *after)
     for letter in term:
-        if letter is not Ellipsis and not letter.isalpha():
+        if letter is not Ellipsis and not letter.isalnum():
             raise ValueError(
-                f"{caller}: the subscripts {subscripts!r} must be letters, commas, one '->' and at "
-                f"most one '...' for each operand; got {letter!r} in {part!r}"
+                f"{caller}: the subscripts {subscripts!r} must be letters or digits, commas, one "
+                f"'->' and at most one '...' for each operand; got {letter!r} in {part!r}"
             )
     return term
 

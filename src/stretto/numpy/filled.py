@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stretto._engine.core.interpreter import as_value, state, type_of
+from stretto._engine.core.interpreter import as_value, gives_array, state, type_of
 from stretto._engine.core.types import array_type, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, SupportsDType
 from stretto._engine.ops.convert import convert
-from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import PYTHON, broadcast_argument, cast, shape_of
@@ -202,12 +202,27 @@ def full(
     return put_result(x, device, out_sharding, "full")
 
 
+def _beside(
+    a: object,
+    sizes: tuple[int, ...],
+    device: Device | ShardingLike | str | None,
+    out_sharding: object,
+) -> Device | ShardingLike | str | None:
+    """Where an array like ``a`` is to be: where that is, unless something else was asked for."""
+    if not SHARDED or device is not None or out_sharding is not None:
+        return device
+    array = as_value(a, "full_like") if gives_array(a) else a
+    if isinstance(array, Array) and array.__class__ in SHARDED and array.shape == sizes:
+        return array.sharding if state.interpreter.at_rest else None
+    return None
+
+
 def _like(
     a: ArrayLike | SupportsDType,
     element: np.generic | float,
     dtype: DTypeLike | None,
     shape: ShapeLike | None,
-    device: object,
+    device: Device | ShardingLike | str | None,
     out_sharding: object,
     caller: str,
     argument: str = "a",
@@ -216,6 +231,7 @@ def _like(
     weak = dtype is None and type.weak_type
     wanted = type.dtype if dtype is None else as_dtype(dtype)
     sizes = type.shape if shape is None else shape_of(shape, caller)
+    device = _beside(a, sizes, device, out_sharding)
     return _filled(sizes, element, wanted, weak, device, out_sharding, caller)
 
 
@@ -233,7 +249,8 @@ def zeros_like(
         a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
         dtype: the dtype, by default that of ``a``.
         shape: the shape, by default that of ``a``.
-        device: the device, its name, or a sharding; by default the first device.
+        device: the device, its name, or a sharding; by default where the other is, if it was put
+            somewhere and has this shape.
         out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
             the mesh in use.
 
@@ -268,7 +285,8 @@ def ones_like(
         a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
         dtype: the dtype, by default that of ``a``.
         shape: the shape, by default that of ``a``.
-        device: the device, its name, or a sharding; by default the first device.
+        device: the device, its name, or a sharding; by default where the other is, if it was put
+            somewhere and has this shape.
         out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
             the mesh in use.
 
@@ -302,7 +320,8 @@ def empty_like(
         prototype: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
         dtype: the dtype, by default that of ``prototype``.
         shape: the shape, by default that of ``prototype``.
-        device: the device, its name, or a sharding; by default the first device.
+        device: the device, its name, or a sharding; by default where the other is, if it was put
+            somewhere and has this shape.
 
     Returns:
         The array.
@@ -336,7 +355,8 @@ def full_like(
         fill_value: a number, or an array that broadcasts to the shape.
         dtype: the dtype, by default that of ``a``.
         shape: the shape, by default that of ``a``.
-        device: the device, its name, or a sharding; by default the first device.
+        device: the device, its name, or a sharding; by default where the other is, if it was put
+            somewhere and has this shape.
         out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
             the mesh in use.
 
@@ -359,6 +379,7 @@ def full_like(
     weak = dtype is None and like.weak_type
     wanted = like.dtype if dtype is None else as_dtype(dtype)
     sizes = like.shape if shape is None else shape_of(shape, "full_like")
+    device = _beside(a, sizes, device, out_sharding)
     if type(fill_value) in PYTHON:
         element = cast(fill_value, wanted, "full_like")[()]
         return _filled(sizes, element, wanted, weak, device, out_sharding, "full_like")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.core.interpreter import Value, state
+from stretto._engine.core.interpreter import Value, gives_array, state
 from stretto._engine.core.migration import is_pytorch
 from stretto._engine.core.native import native
 from stretto._engine.core.types import array_type
@@ -130,7 +130,7 @@ def _takes(other: object) -> bool:
         other.__class__ in _AT_ONCE
         or isinstance(other, _NUMBERS)
         or other.__class__ in (list, tuple)
-        or hasattr(other, "__stretto_array__")
+        or gives_array(other)
     )
 
 

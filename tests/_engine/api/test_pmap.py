@@ -75,6 +75,11 @@ def test_arguments_by_name():
     assert f(2, x=A[:1], y=A[:1]).tolist() == [[0, 3, 6]]
 
 
+def test_references_are_refused():
+    with pytest.raises(st.errors.RefError, match=r"pass their values, ref\[\.\.\.\]"):
+        st.pmap(lambda r: r[...])(st.new_ref(A[:1]))
+
+
 def test_results_that_are_numbers():
     assert st.pmap(lambda x: (x, 3))(A[:1])[1].tolist() == [3]
     assert st.eval_shape(st.pmap(lambda x: 3.0), A[:1]).shape == (1,)

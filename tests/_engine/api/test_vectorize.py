@@ -96,6 +96,15 @@ def test_results_that_do_not_vary_are_repeated():
         st.vmap(lambda x: x, out_axes=None)(np.ones(4))
 
 
+def test_unmapped_numbers_are_sizes():
+    pooled = lambda x, n: x.reshape(n, -1).mean(1)
+    for way in (lambda f: f, st.jit):
+        out = way(lambda x: st.vmap(pooled, (0, None))(x, 2))(snp.arange(8.0).reshape(2, 4))
+        np.testing.assert_array_equal(out, [[0.5, 2.5], [4.5, 6.5]])
+    kept = st.vmap(lambda x, n: n, (0, None), None)(snp.ones(2), 2.5)
+    assert kept == 2.5 and st.vmap(lambda n: n, None, axis_size=2)(True).tolist() == [True, True]
+
+
 def test_unmapped_work_stays_unmapped():
     def f(w, x):
         shared = snp.sin(w @ w)

@@ -8,6 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.control.cond import Cond
+from stretto._engine.transforms.simplify import live
 from stretto.laws import b1, f32, f64, i32, law
 
 cond, switch = st.lax.cond, st.lax.switch
@@ -291,6 +292,22 @@ def test_an_operand_for_each_branch(wrap):
     np.testing.assert_array_equal(st.vmap(f)(snp.array([1.0, 2.0])), [3.0, 4.0])
     both = lambda x: cond(x > 1, lambda x, y: x + y, lambda x, y: x * y, x, 5.0)
     assert float(wrap(both)(3.0)) == (1.0 if wrap is st.grad else 8.0)
+
+
+def test_what_all_branches_hand_on_is_the_operand():
+    def f(p, x, y):
+        return cond(p, lambda x, y: (x + 1, y), lambda x, y: (x - 1, y), x, y)
+
+    y = snp.arange(3.0)
+    out = st.vmap(f, (0, 0, None), (0, None))(snp.array([True, False]), snp.ones(2), y)
+    np.testing.assert_array_equal(out[0], [2, 0])
+    np.testing.assert_array_equal(out[1], y)
+    program = st.make_graph(lambda p, x: cond(p, lambda x: x, lambda x: x, x))(True, y)
+    assert str(program).splitlines()[-1] == "  return b }"
+    assert not [e for e in live(program).equations if e.primitive.name == "cond"]
+    printed = lambda x: (st.debug.callback(lambda: None), x)[1]
+    seen = st.make_graph(lambda p, x: cond(p, printed, lambda x: x, x))(True, y)
+    assert [e for e in live(seen).equations if e.primitive.name == "cond"]
 
 
 def test_a_branch_given_twice_is_traced_once():

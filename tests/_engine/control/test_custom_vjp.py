@@ -377,16 +377,16 @@ MISTAKES = {
         "bwd of f must return a tuple of 1 cotangents, for x; got",
     ),
     "too many": (PAIR, lambda r, ct: (ct, ct), "a tuple of 1 cotangents, for x; got 2"),
-    "no tree": (PAIR, lambda r, ct: (ct,), r"a cotangent like x, or None; they part at x: a dict"),
+    "an array for all": (PAIR, lambda r, ct: (ct,), r"float32\[\] at x\['b'\]\[0\], got float32"),
     "a leaf missing": (
         PAIR,
         lambda r, ct: ({"a": ct},),
         r"they part at x: a dict with keys \['a', 'b', 'n'\] and a dict with keys \['a'\]",
     ),
-    "a leaf for a tree": (
+    "an array for a part": (
         PAIR,
         lambda r, ct: ({"a": ct, "b": ct, "n": None},),
-        r"they part at x\['b'\]: a tuple of length 1 and a",
+        r"a cotangent of type float32\[\] at x\['b'\]\[0\], got float32\[2\]",
     ),
     "a cotangent's shape": (
         PAIR,
@@ -417,6 +417,22 @@ def test_rules_that_do_not_fit_are_refused(mistake):
     for g in (st.grad(total(made), allow_int=True), st.jit(st.grad(total(made), allow_int=True))):
         with pytest.raises(TypeError, match=message):
             g({"a": A, "b": (1.0,), "n": 3})
+
+
+def test_an_array_stands_for_a_part_of_a_tree():
+    f = st.custom_vjp(lambda x: x["a"] * x["b"][0])
+    f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct,))
+    assert st.grad(f)({"a": 2.0, "b": (3.0,)}) == {"a": 1.0, "b": (1.0,)}
+
+
+def test_integers_may_stand_for_the_cotangents_of_integers():
+    f = st.custom_vjp(lambda x, n: x * n)
+    f.defvjp(lambda x, n: (f(x, n), n), lambda n, ct: (ct * n, n))
+    assert float(st.grad(f)(2.0, 3)) == 3.0
+    again = st.custom_vjp(lambda x, n: x * n)
+    again.defvjp(lambda x, n: (f(x, n), n), lambda n, ct: (ct * n, snp.zeros(2, int)))
+    with pytest.raises(TypeError, match=r"of type int32\[\] at n, got int32\[2\]"):
+        st.grad(again)(2.0, 3)
 
 
 def test_rules_may_call_their_own_function():

@@ -1,7 +1,14 @@
 """What effects say, and that programs unite those of their operations."""
 
 import stretto as st
-from stretto._engine.core.effects import CALLBACK, ORDERED, NamedAxis, names_axis, observable
+from stretto._engine.core.effects import (
+    CALLBACK,
+    ORDERED,
+    Effect,
+    NamedAxis,
+    names_axis,
+    observable,
+)
 
 
 def test_callbacks_are_observable_and_named_axes_are_not():
@@ -9,6 +16,14 @@ def test_callbacks_are_observable_and_named_axes_are_not():
     assert observable({ORDERED, NamedAxis("i")})
     assert not observable({NamedAxis("i")})
     assert not observable(())
+
+
+def test_kinds_of_effects_are_observable_and_named_after_their_class():
+    class Printing(Effect):
+        pass
+
+    assert observable({Printing()})
+    assert (repr(Printing()), repr(Printing("ink"))) == ("Printing", "ink")
 
 
 def test_a_named_axis_is_found_by_its_name():

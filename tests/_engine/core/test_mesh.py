@@ -48,6 +48,14 @@ def test_specifications():
     assert st.tree.leaves({"a": spec}) == [spec]  # a leaf, not a container
 
 
+def test_entries_are_found_as_in_tuples():
+    spec = P("x", None, ("y", "z"), None)
+    assert (spec.index(None), spec.index(None, 2), spec.index(("y", "z"))) == (1, 3, 2)
+    assert (spec.count(None), spec.count("y")) == (2, 0)
+    with pytest.raises(ValueError):
+        spec.index("w")
+
+
 def test_specifications_refuse():
     with pytest.raises(ValueError, match="'x' occurs twice"):
         P("x", ("y", "x"))

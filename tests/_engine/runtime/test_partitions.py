@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import stretto as st
+import stretto.numpy as snp
 from stretto import NamedSharding, P, lax
 from stretto._engine.runtime import disk, partitions, pjrt, store
 
@@ -108,3 +109,9 @@ def test_parts_that_several_threads_ask_for_first():
             thread.join()
         assert counts == [8] * 4
         np.testing.assert_array_equal(x, np.arange(8.0))
+
+
+def test_functions_of_parts_may_have_no_results():
+    f = st.shard_map(lambda x: (), mesh=st.make_mesh((8,), ("x",)), in_specs=P("x"), out_specs=())
+    assert f(snp.ones(8)) == ()
+    assert st.jit(f)(snp.ones(8)) == ()

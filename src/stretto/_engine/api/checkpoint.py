@@ -14,8 +14,10 @@ from stretto._engine.api.lengths import alike, unified
 from stretto._engine.api.static import Places, others, places_of, rejoined
 from stretto._engine.control import policies as checkpoint_policies
 from stretto._engine.control.checkpoint import Checkpoint
+from stretto._engine.control.refs import Apart
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.cells import giving, write_all
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
@@ -101,23 +103,32 @@ def checkpoint(
         with boundary:
             fixed = _fixed(static, args, kwargs, name)
             positional, named = others(fixed, args, kwargs)
-            leaves, structure = tree.flatten((positional, named))
+            all_leaves, structure = tree.flatten((positional, named))
+            apart = Apart(all_leaves)
 
             def names() -> list[str]:
-                return leaf_names(fun, [() if i in fixed else a for i, a in enumerate(args)], named)
+                moving = [() if i in fixed else a for i, a in enumerate(args)]
+                return apart.of(leaf_names(fun, moving, named))
 
-            values = as_values(leaves, f"checkpoint of {name}", names)
-            pairs = alike(structure, values)
+            values = as_values(apart.leaves, f"checkpoint of {name}", names)
+            pairs = alike(structure, apart.together(values))
+            written: list[Any] = []
+            writing = giving(function, written)
 
             def flat(*leaves: Any) -> Any:
-                own = tree.unflatten(structure, unified(leaves, pairs))
+                own = tree.unflatten(structure, unified(apart.together(leaves), pairs))
                 all_args, all_named = rejoined(fixed, *own)
-                result = function(*all_args, **all_named)
-                return values_of_tree(without_float0(result), name, "the result")
+                result, values = writing(*all_args, **all_named)
+                result = without_float0(result)
+                return values_of_tree((result, values) if written else result, name, "the result")
 
             program, out, captured = record(flat, [v.type for v in values], names(), name)
             outs = Checkpoint(program, policy, prevent_cse)(*values, *captured)
-            return tree.unflatten(out, outs)
+            result = tree.unflatten(out, outs)
+            if not written:
+                return result
+            write_all(written, result[1])
+            return result[0]
 
     return checkpointed
 

@@ -39,6 +39,7 @@ from stretto._engine.runtime.pjrt import Executable
 from stretto._engine.transforms.simplify import live, used_inputs
 
 if TYPE_CHECKING:  # loaded when first used
+    from stretto._engine.api.lending import Uses
     from stretto._engine.core.shardings import Placement, Sharding
     from stretto._engine.runtime import background, sharded
     from stretto._engine.runtime.on_device import OnDevice
@@ -72,6 +73,8 @@ class Entry:
     """The shardings of the leaves of the arguments; empty if none has one."""
     outs: Sequence[Sharding | None] = ()
     """The shardings of the results that were asked for; empty if none was."""
+    uses: Uses | None = None
+    """The references that it uses, if it writes any or takes any from outside."""
 
     out_types: tuple[ArrayType, ...] = field(init=False)
     single: bool = field(init=False)
@@ -107,6 +110,8 @@ class Entry:
         self.out_types = self.program.out_types
         self.single = self.out_structure == LEAF
         self.has_tracers = any(isinstance(c, Tracer) for c in self.captured)
+        if self.uses is not None:
+            self.has_tracers |= any(not cell.lasts for cell in self.uses.outside)
 
     def text(self) -> Text:
         """The StableHLO of what is used; written once."""
@@ -297,13 +302,19 @@ class Entry:
         """As ``run``, under ``default_device``: what is nowhere in particular goes to that."""
         entry = self
         if not (self.ins or self.outs or meshes(self.program.effects)):
-            entry = self._on.get(default.sharding) or self._for_device(default.sharding)
+            entry = self.with_shardings((default.sharding,) * len(self.names))
         entry.settle()
         result = entry.run(arrays)
         return default.put(result) if self.single else tree.map(default.put, result)
 
-    def _for_device(self, sharding: Sharding) -> Entry:
-        """The same program for arguments that are on a device."""
+    def with_shardings(self, ins: Sequence[Sharding | None]) -> Entry:
+        """The same program for arguments that are there."""
+        ins = tuple(ins)
+        if ins == tuple(self.ins):
+            return self
+        entry = self._on.get(ins)
+        if entry is not None:
+            return entry
         entry = Entry(
             self.program,
             self.out_structure,
@@ -314,9 +325,11 @@ class Entry:
             self.options,
             self.signature,
             self.seconds,
-            (sharding,) * len(self.names),
+            ins,
+            self.outs,
+            self.uses,
         )
-        return self._on.setdefault(sharding, entry)
+        return self._on.setdefault(ins, entry)
 
     def _run_taking(self, run: Executable, everything: Sequence[Array]) -> list[Any]:
         """Run, letting results take over the memory of the arguments in ``taken``."""

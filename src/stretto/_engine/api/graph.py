@@ -19,17 +19,21 @@ import numpy as np
 from stretto._engine.api.arguments import (
     LeafNames,
     as_values,
+    leaf_names,
     values_of_tree,
     without_float0,
     wraps,
 )
+from stretto._engine.api.lending import kinds_of, lent
 from stretto._engine.api.lengths import alike, unified
 from stretto._engine.api.static import NONE, Places, places_of, rejoined
+from stretto._engine.control.refs import Parts, Ref
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.cells import giving
 from stretto._engine.core.config import over_axis
 from stretto._engine.core.functions import name_of
-from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import Value, as_value, gives_array
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import is_size
@@ -132,7 +136,7 @@ def _only_described(x: Any) -> bool:
     if isinstance(x, (Value, np.ndarray, np.generic)) or x.__class__ in (bool, int, float, complex):
         return False
     has_type = hasattr(x, "shape") and hasattr(x, "dtype")
-    return has_type and not (hasattr(x, "__array__") or hasattr(x, "__stretto_array__"))
+    return has_type and not (hasattr(x, "__array__") or gives_array(x))
 
 
 def struct_of(type: ArrayType) -> ShapeDtypeStruct:
@@ -164,20 +168,31 @@ def types_of(
 def record_call(
     fun: Callable[..., Any], args: Any, kwargs: Any, places: Places = NONE
 ) -> tuple[Program, Any, Any]:
-    """The program of ``fun`` for arguments like these, its result's structure, captured values."""
+    """The program of ``fun`` for arguments like these, its result's structure, captured values.
+
+    The new values of references that it writes are further outputs of the program.
+    """
     caller = name_of(fun)
     static, (positional, named) = places.separate(args, kwargs, caller)
     leaves, structure = tree.flatten((positional, named))
+    refs: dict[int, Ref] = {}
+    if any([isinstance(x, Ref) for x in leaves]):
+        leaves, refs = lent(leaves, caller, lambda: leaf_names(fun, positional, named))
     fixed = {place: s.value for place, s in static}
     dynamic = [() if i in fixed else x for i, x in enumerate(args)]
     names = LeafNames(fun, dynamic, named)
     pairs = alike(structure, leaves)
 
+    def call(*values: Any) -> Any:
+        all_args, all_named = rejoined(fixed, *tree.unflatten(structure, values))
+        return without_float0(fun(*all_args, **all_named))
+
+    writing = giving(Parts(call, dict(kinds_of(refs))), [])
+
     def flat(*values: Any) -> Any:
-        own = tree.unflatten(structure, unified(values, pairs))
-        all_args, all_named = rejoined(fixed, *own)
-        result = without_float0(fun(*all_args, **all_named))
-        return values_of_tree(result, caller, "the result")
+        (result, given), written = writing(*unified(values, pairs))
+        outs, out_structure = values_of_tree(result, caller, "the result")
+        return [*outs, *given, *written], out_structure
 
     return record(flat, types_of(leaves, caller, lambda: names), names, caller)
 
@@ -280,7 +295,9 @@ make_jaxpr = make_graph
 
 def shapes_of(program: Program, structure: Any) -> Any:
     """The types of the results, as a tree."""
-    return tree.unflatten(structure, [struct_of(t) for t in program.out_types])
+    return tree.unflatten(
+        structure, [struct_of(t) for t in program.out_types[: structure.num_leaves]]
+    )
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

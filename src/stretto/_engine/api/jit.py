@@ -21,12 +21,12 @@ from stretto._engine.api.arguments import (
     as_values,
     holds_float0,
     leaf_names,
-    values_of_tree,
     without_float0,
 )
 from stretto._engine.api.dispatch import Dispatcher, record_of
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.graph import types_of
+from stretto._engine.api.lending import Lending, kinds_of, lent
 from stretto._engine.api.lengths import RAGGED, alike, unified
 from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, as_options, on_device
@@ -35,8 +35,9 @@ from stretto._engine.control.call import Call
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
+from stretto._engine.core.errors import RefError
 from stretto._engine.core.forks import in_child
-from stretto._engine.core.functions import name_of
+from stretto._engine.core.functions import likeness_of, name_of
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.lazy import LazyModule, shown
 from stretto._engine.core.once import Turn, once
@@ -74,6 +75,19 @@ _RECORDS = 8
 """The most fingerprints of one signature: they also differ by the order of dictionaries."""
 
 
+class _Entries(dict[recompilation.Signature, Entry]):
+    """What a function was traced to, by signature. It may be kept without what compiles it."""
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        _KEPT.keep(id(self), self)
+
+
+_KEPT: WeakTable[_Entries] = WeakTable()
+
+
 @shown("stretto._engine.api.showing", "card_of_jitted")
 class Jitted(Dispatcher, Generic[P, R_co]):
     """A compiled function: made by ``jit``, called like the function it was made from."""
@@ -103,7 +117,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._keep_unused, self._inline, self._options = keep_unused, inline, options
         self._shardings = shardings
         self._plain = not static
-        self._entries: dict[recompilation.Signature, Entry] = {}
+        self._entries = _Entries()
         self._attach(Array, state, EAGER, settings, Donated, SHARDED)
         self._tracing: dict[Any, Turn] = {}
         # The package's own functions are called for many shapes on purpose: no warning for these.
@@ -123,7 +137,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             hide_frames(error)
             raise
 
-    def _called(self, args: Any, kwargs: Any) -> Any:
+    def _called(self, args: Any, kwargs: Any) -> Any:  # noqa: PLR0912 (calls cost)
         """Call with any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
@@ -134,15 +148,14 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             static, dynamic = self._static.separate(args, kwargs, self._name)
         leaves, structure = tree.flatten(dynamic)
         traced, shardings = False, ()
+        refs: Any = {}
         for x in leaves:
             if x.__class__ is not Array:
                 if holds_float0(leaves):
                     return self._called(*without_float0((args, kwargs)))
-                leaves = as_values(
-                    [on_device(x) for x in leaves],
-                    self._name,
-                    lambda: self._leaf_names(args, kwargs, static),
-                )
+                names = lambda: self._leaf_names(args, kwargs, static)
+                leaves, refs = lent(leaves, self._name, names)
+                leaves = as_values([on_device(x) for x in leaves], self._name, names)
                 traced = any(isinstance(x, Tracer) for x in leaves)
                 shardings = shardings_of(leaves) if SHARDED else ()
                 break
@@ -150,10 +163,13 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         if self._shardings.ins is not None and not traced:
             shardings = self._asked(types, shardings, args, kwargs, static)
         pairs = alike(structure, leaves) if RAGGED else ()
-        key: Any = (structure, types, static, settings.key, shardings, pairs, ())  # a Signature
+        kinds = kinds_of(refs) if refs else ()
+        key: Any = (structure, types, static, settings.key, shardings, pairs, (), kinds)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(recompilation.Signature(*key), args, kwargs)
+        if entry.uses is not None:
+            return self._lending(entry, leaves, refs)
         if key[3].debugged and state.interpreter is EAGER:
             checked.follow(False)  # another thread has changed the setting of all
         if traced or entry.has_tracers or state.interpreter is not EAGER:
@@ -197,6 +213,18 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         values = [*leaves, *entry.captured]
         outs = evaluate(entry.program, values) if self._inline else Call(entry.program)(*values)
         return tree.unflatten(entry.out_structure, outs)
+
+    def _lending(self, entry: Entry, own: Any, refs: Any) -> Any:
+        """The results of a call that uses references, to which it writes the new values."""
+        uses: Any = entry.uses
+        leaves = uses.leaves(own, refs, self._name)
+        traced = any([isinstance(x, Tracer) for x in leaves])
+        if traced or entry.has_tracers or state.interpreter is not EAGER:
+            return uses.settled(self._within(entry, leaves, traced), refs)
+        if SHARDED:
+            entry = entry.with_shardings(shardings_of(leaves))
+        self._settle(entry)
+        return uses.settled(entry.run(leaves), refs)
 
     def _checked(self, entry: Entry, leaves: Any, result: Any) -> Any:
         """The result, unless it has NaN or infinity that the settings do not allow."""
@@ -257,17 +285,18 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         # What is donated could not be looked at again.
         gives = self._donated and not settings.key.debugged
         donated = self._donated.leaves(args, kwargs, fixed) if gives else ()
+        if donated and key.refs:  # what a reference holds is not the caller's to give
+            places = dict(key.refs)
+            donated = [given and i not in places for i, given in enumerate(donated)]
 
         values = {place: static.value for place, static in key.static}
 
         def flat(*leaves: Any) -> Any:
             dynamic = tree.unflatten(key.structure, unified(leaves, key.alike))
             if self._plain and not kwargs:
-                out = self._fun(*dynamic)
-            else:
-                all_args, named = rejoined(values, *dynamic)
-                out = self._fun(*all_args, **named)
-            return values_of_tree(without_float0(out), self._name, "the result")
+                return self._fun(*dynamic)
+            all_args, named = rejoined(values, *dynamic)
+            return self._fun(*all_args, **named)
 
         def signature() -> str:
             arguments = [f"{n}: {t}" for n, t in zip(names, key.types, strict=True)]
@@ -277,19 +306,33 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         if not self._entries:
             recompilation.note_traced(self._fun)
         start = time.perf_counter()
-        program, out_structure, captured = record(flat, key.types, names, self._name)
+        lending = Lending(flat, key.refs, self._name)
+        program, out_structure, captured = record(lending, key.types, names, self._name)
+        uses, program, captured = lending.uses(program, captured, len(names))
+        shown, shardings, results = names, key.shardings, out_structure
+        if uses is not None:
+            count = len(uses.outside)
+            shown = [*names, *["a reference from outside"] * count]
+            shardings = (*shardings, *[None] * count) if shardings else ()
+            donated = [*donated, *[False] * count] if donated else ()
+            if uses.given or uses.written:
+                results = out_structure.children()[0]
+        outs = self._shardings.of_results(
+            results, program.out_types[: results.num_leaves], self._name
+        )
         return Entry(
             program,
             out_structure,
             captured,
-            names,
+            shown,
             donated,
             self._keep_unused,
             self._options,
             signature,
             time.perf_counter() - start,
-            key.shardings,
-            self._shardings.of_results(out_structure, program.out_types, self._name),
+            shardings,
+            outs and (*outs, *[None] * (len(program.outputs) - len(outs))),
+            uses,
         )
 
     def _settle(self, entry: Entry) -> None:
@@ -308,14 +351,15 @@ class Jitted(Dispatcher, Generic[P, R_co]):
                 recompilation.warn(self._name, compiled)
 
     def _names_later(self, key: recompilation.Signature, count: int, named: bool) -> LeafNames:
-        """The names of the leaves of such arguments, without keeping the arguments alive."""
+        """The names of the leaves of such arguments, which keeps neither these nor the function."""
+        like = likeness_of(self._fun)
         parts = key.structure.children()
         if self._plain and not named:
-            return LeafNames(self._fun, parts, None, tree.paths_of)
+            return LeafNames(like, parts, None, tree.paths_of)
         fixed, positional, by_name = dict(key.static), iter(parts[0].children()), parts[1]
         moving = [_STATIC if i in fixed else next(positional) for i in range(count)]
         options = dict(zip(by_name.entries(), by_name.children(), strict=True))
-        return LeafNames(self._fun, moving, options, tree.paths_of)
+        return LeafNames(like, moving, options, tree.paths_of)
 
     def _leaf_names(self, args: Any, kwargs: Any, static: Any) -> list[str]:
         fixed = dict(static)
@@ -352,6 +396,11 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             pairs = alike(structure, leaves)
             key = recompilation.Signature(structure, types, static, settings.key, there, pairs)
             entry = self._entries.get(key) or self._trace(key, args, kwargs)
+            if entry.uses is not None:
+                raise RefError(
+                    f"{self._name}: it uses references from outside, and so cannot be compiled "
+                    f"beforehand: call it, or pass their values as arguments"
+                )
             return TracedCall(entry, in_tree, types)
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered[R_co]:
@@ -390,7 +439,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
-        self._entries = {}
+        self._entries.clear()  # others may keep it
+        self._entries = _Entries()
         self._forget()
         self._warned = False
 
@@ -568,4 +618,6 @@ def clear_caches() -> None:
     """
     for jitted in _ALL.values():
         jitted.clear_cache()
+    for entries in _KEPT.values():
+        entries.clear()
     cache.clear()

@@ -13,7 +13,9 @@ from stretto._engine.api.jit import Jitted, jit
 from stretto._engine.api.meshes import make_mesh
 from stretto._engine.api.shard_map import along, shard_map
 from stretto._engine.api.static import places_of
+from stretto._engine.control.refs import Ref
 from stretto._engine.core import tree
+from stretto._engine.core.errors import RefError
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.lower.text import identifier
@@ -104,6 +106,11 @@ def pmap(
             if isinstance(in_axes, (tuple, list)):
                 axes = tuple([a for i, a in enumerate(in_axes) if i not in fixed])
             leaves, structure = tree.flatten(moving)
+            if any([isinstance(x, Ref) for x in leaves]):
+                raise RefError(
+                    "pmap: references are not mapped over devices: pass their values, ref[...], "
+                    "and return the new ones, or use shard_map"
+                )
             each = tree.prefix_leaves(axes, moving, "pmap", "in_axes")
             specs = [along(a, x.ndim, name) for a, x in zip(each, leaves, strict=True)]
 

@@ -34,6 +34,8 @@ class Signature(NamedTuple):
     """Which leaves are equal lengths of ragged arrays; see ``lengths``."""
     guards: tuple[Any, ...] = ()
     """What was taken to hold of sizes that vary; see ``core/sizes``."""
+    refs: tuple[tuple[int, Any], ...] = ()
+    """Which leaves are references, and of which kind; see ``lending``."""
 
 
 class Difference(NamedTuple):

@@ -24,6 +24,7 @@ from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config, settings
+from stretto._engine.core.errors import RefError
 from stretto._engine.core.interpreter import Tracer, constant, state
 from stretto._engine.core.sizes import (
     Guard,
@@ -262,6 +263,11 @@ class Resized(Jitted[P, R_co]):
                 ], guards
         with varying_sizes(), known_sizes([sizes]) as found:
             entry = self._traced(recompilation.Signature(*signature), args, kwargs)
+        if entry.uses is not None:
+            raise RefError(
+                f"{self._name}: with dynamic_axes it cannot use references from outside: pass "
+                f"their values as arguments, and return the new ones"
+            )
         guards = tuple(dict.fromkeys(found))
         if not entry.has_tracers:
             self._entries[recompilation.Signature(*signature)._replace(guards=guards)] = entry

@@ -10,9 +10,12 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from stretto._engine.api.arguments import leaf_names, values_of_tree, wraps
+from stretto._engine.api.lending import kinds_of, lent
 from stretto._engine.api.lengths import alike, refuse_split, unified
+from stretto._engine.control.refs import Parts
 from stretto._engine.control.shard_map import ShardMap, explicit
 from stretto._engine.core import tree
+from stretto._engine.core.cells import write_all
 from stretto._engine.core.config import config, over_axis
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import as_value
@@ -90,6 +93,7 @@ def shard_map(
         axes = _axes(over, axis_names, caller)
         leaves, structure = tree.flatten(args)
         names = leaf_names(function, args)
+        leaves, refs = lent(leaves, caller, lambda: names)
         values = [as_value(x, caller, name) for x, name in zip(leaves, names, strict=True)]
         asked = tree.prefix_leaves(in_specs, args, caller, "in_specs")
         ins = [_spec(s, over, axes, caller, "in_specs") for s in asked]
@@ -102,19 +106,29 @@ def shard_map(
 
         pairs = [(i, j) for i, j in alike(structure, values) if ins[i] == ins[j]]
 
+        mine = Parts(
+            lambda *xs: function(*tree.unflatten(structure, xs)),
+            dict(kinds_of(refs)),
+        )
+
         def flat(*xs: Any) -> Any:
-            own = tree.unflatten(structure, unified(xs, pairs))
-            return values_of_tree(function(*own), caller, "the result")
+            result, given = mine(*unified(xs, pairs))
+            outs, out_structure = values_of_tree(result, caller, "the result")
+            return [*outs, *given], out_structure
 
         recorded: Any = lambda: record(flat, parts, names, name_of(function))
         for axis in reversed(axes):
             recorded = functools.partial(over_axis, axis, over.shape[axis], recorded)
         program, out_structure, captured = recorded()
-        out_tree = tree.unflatten(out_structure, range(len(program.outputs)))
+        count = out_structure.num_leaves
+        out_tree = tree.unflatten(out_structure, range(count))
         wanted = tree.prefix_leaves(out_specs, out_tree, caller, "out_specs")
         outs = [_spec(s, over, axes, caller, "out_specs") for s in wanted]
         refuse_split(out_structure, outs, caller)
         paths = tree.paths(out_tree, "the result")
+        for i in mine.changed:
+            outs.append(ins[i])
+            paths.append(names[i])
         for spec, type, path in zip(outs, program.out_types, paths, strict=True):
             if len(spec) > type.ndim:
                 raise ValueError(
@@ -132,7 +146,9 @@ def shard_map(
             not check_vma,
         )
         operation = ShardMap(whole, over, axes, tuple(everything), tuple(outs))
-        return tree.unflatten(out_structure, operation(*values, *captured))
+        results = operation(*values, *captured)
+        write_all([refs[i] for i in mine.changed], results[count:])
+        return tree.unflatten(out_structure, results[:count])
 
     return mapped
 

@@ -22,8 +22,10 @@ from stretto._engine.api.arguments import (
     without_float0,
     wraps,
 )
+from stretto._engine.api.lending import kinds_of, lent
 from stretto._engine.api.lengths import holds_ragged
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
+from stretto._engine.control.refs import Parts, Ref
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of
@@ -63,9 +65,9 @@ def vmap(
     Args:
         fun: a function of one example: of trees of arrays without the axis.
         in_axes: along which axis the examples lie: an int (negative counts from the end), None for
-            what all examples share, which need not be arrays, or a tree of these that is a prefix
-            of the tuple of positional arguments (a list will do for the tuple). Keyword arguments
-            are mapped along axis 0.
+            what all examples share, which need not be arrays (Python's numbers stay what they are),
+            or a tree of these that is a prefix of the tuple of positional arguments (a list will do
+            for the tuple). Keyword arguments are mapped along axis 0.
         out_axes: likewise where the axis goes in the results; None demands a result that is the
             same for all.
         axis_name: the name, any hashable value, under which collectives such as ``lax.psum`` in
@@ -134,20 +136,15 @@ def vmap(
                 )
             return over_ragged.vmap_ragged(of_one, name, in_axes, out_axes, args, kwargs)
         leaves, structure = tree.flatten((args, kwargs))
-        if not all([isinstance(x, Value) or _may_be_mapped(x) for x in leaves]):
+        refs: dict[int, Ref] = {}
+        if not all([isinstance(x, Value) or _is_array_alone(x) for x in leaves]):
             args, kwargs = tree.unflatten(structure, _hidden(leaves, in_axes, args))
             leaves, structure = tree.flatten((args, kwargs))
+            leaves, refs = lent(leaves, name, lambda: LeafNames(fun, args, kwargs))
         paths = LeafNames(fun, args, kwargs)
         values = as_values(leaves, f"vmap of {name}", lambda: paths)
         axes = _for_leaves(in_axes, args, "in_axes", None if kwargs else len(values))
-        axes += [0] * (len(values) - len(axes))
-        inner = inner_axes(structure, values)
-        axes = [
-            a
-            if a is None or (a.__class__ is int and 0 <= a < v.type.ndim - n)
-            else in_axis(a, v, "vmap", paths[i], n)
-            for i, (a, v, n) in enumerate(zip(axes, values, inner, strict=True))
-        ]
+        axes = _checked(axes, values, inner_axes(structure, values), paths)
         size = _common_size(values, axes, axis_size)
         if size is None:
             raise ValueError(_different_sizes(values, axes, paths, axis_size, fun, args))
@@ -156,17 +153,18 @@ def vmap(
 
         def flat(*examples: Any) -> list[Any]:
             nonlocal result, out_structure
-            positional, named = tree.unflatten(structure, examples)
-            result = of_one(*positional, **named)
+            result, given = parts(*examples)
             outs, out_structure = tree.flatten(result)
             if holds_float0(outs):
                 result = without_float0(result, (size,))
                 outs, out_structure = tree.flatten(result)
-            return as_values(outs, name, lambda: tree.paths(result, "the result"))
+            return [*as_values(outs, name, lambda: tree.paths(result, "the result")), *given]
 
+        parts = Parts(_of_leaves(of_one, structure), dict(kinds_of(refs)))
         flat.__name__ = name
         named_size = size if axis_name is None else AxisSize(size, axis_name)
         outs, mapped = map_members(flat, named_size, chunk_size or size, values, axes, paths)
+        outs, mapped = _without_given(outs, mapped, parts.changed, refs, axes, size)
         wanted = _for_leaves(out_axes, result, "out_axes", len(outs))
         placed = [
             to_axis(o, size, a, out_axis(w, o, a, "vmap", n))
@@ -177,6 +175,44 @@ def vmap(
         return tree.unflatten(out_structure, placed)
 
     return vmap_fun
+
+
+def _checked(
+    axes: list[Any], values: Sequence[Any], inner: Sequence[int], paths: Sequence[str]
+) -> list[int | None]:
+    """The axes of all leaves, those of keyword arguments too, counted from the front."""
+    axes = axes + [0] * (len(values) - len(axes))
+    return [
+        a
+        if a is None or (a.__class__ is int and 0 <= a < v.type.ndim - n)
+        else in_axis(a, v, "vmap", paths[i], n)
+        for i, (a, v, n) in enumerate(zip(axes, values, inner, strict=True))
+    ]
+
+
+def _of_leaves(fun: Callable[..., Any], structure: Any) -> Callable[..., Any]:
+    """The function of the leaves of its arguments."""
+
+    def call(*leaves: Any) -> Any:
+        positional, named = tree.unflatten(structure, leaves)
+        return fun(*positional, **named)
+
+    return call
+
+
+def _without_given(
+    outs: Sequence[Any],
+    mapped: Sequence[int | None],
+    places: Sequence[int],
+    refs: dict[int, Ref],
+    axes: Sequence[int | None],
+    size: int,
+) -> tuple[Sequence[Any], Sequence[int | None]]:
+    """The outputs without the new values of references, which are last and written here."""
+    count = len(outs) - len(places)
+    for i, o, a in zip(places, outs[count:], mapped[count:], strict=True):
+        refs[i].write(to_axis(o, size, a, axes[i]))
+    return outs[:count], mapped[:count]
 
 
 def _for_leaves(axes: Any, of: Any, argument: str, count: int | None) -> list[Any]:
@@ -196,14 +232,18 @@ class _Other:
 tree.register_pytree_node(_Other, lambda other: ((), other), lambda other, _: other.value)
 
 
-def _may_be_mapped(x: Any) -> bool:
-    return is_array_like(x) and not is_float0(x)
+_PASSED_ON = frozenset({bool, int, float, complex, Ref})
+"""Classes of numbers, and of references, that are handed on as they are if they are not mapped."""
+
+
+def _is_array_alone(x: Any) -> bool:
+    return is_array_like(x) and x.__class__ not in _PASSED_ON and not is_float0(x)
 
 
 def _hidden(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
     """The leaves, with nodes without leaves for float0 zeros and for what need not be arrays.
 
-    The former become those of one example.
+    The former become those of one example; the latter, numbers among them, arrive as they are.
     """
     axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
     axes += [0] * (len(leaves) - len(axes))
@@ -211,7 +251,7 @@ def _hidden(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
     for x, a in zip(leaves, axes, strict=True):
         if is_float0(x):
             x = Nothing(x.shape if a is None else tuple(np.delete(x.shape, a)))
-        elif a is None and not is_array_like(x):
+        elif a is None and (x.__class__ in _PASSED_ON or not is_array_like(x)):
             x = _Other(x)
         hidden.append(x)
     return hidden

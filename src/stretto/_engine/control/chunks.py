@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.control.family import captured_first, split
 from stretto._engine.core.config import settings
 from stretto._engine.core.effects import observable
-from stretto._engine.core.interpreter import Value, splat, state
+from stretto._engine.core.interpreter import Value, splat
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import Recorder, Traced, record, standing
@@ -49,13 +49,16 @@ class Examples(Recorder):
     With ``one_by_one``, observable effects are recorded as well, to happen for each example.
     """
 
-    __slots__ = ("one_by_one", "parent", "size")
+    __slots__ = ("one_by_one", "size")
+    borrows = False
+    passes_writes = False
+    maps = "computed"
+    instead = "step over the examples with lax.scan, which writes at each, or use vmap"
 
     def __init__(
         self, types: Sequence[ArrayType], names: Sequence[str], size: int, one_by_one: bool
     ) -> None:
         super().__init__(types, names)
-        self.parent = state.interpreter
         self.size = size
         self.one_by_one = one_by_one
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.control.family import ControlFlow, cut, parting, record_tree, values_of
+from stretto._engine.control.refs import Apart
 from stretto._engine.control.route import run_mapped, selected
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.cells import collecting, giving, write_all
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Linear, as_value
@@ -231,21 +233,40 @@ def _with_others(
 
 
 def _branch_programs(
-    caller: str, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
+    caller: str,
+    functions: dict[str, Callable[..., Any]],
+    operands: Sequence[Any],
+    written: list[Any],
 ) -> tuple[list[Program], Any, list[Any]]:
     """Programs of the same signature for the branches, their result's structure, all operands.
 
     ``functions`` are the branches, by what messages call them; one given twice is traced once.
     Where all results have one dtype, that of the first, which is ``false_fun`` of ``cond``, says
-    whether the common one is weak.
+    whether the common one is weak. The references from outside that any of the branches writes to
+    are added to ``written``; then the result is a pair of that of the branches and the values of
+    these.
     """
     leaves, structure = tree.flatten(tuple(operands))
+    names = tree.paths(tuple(operands), "operands")
+    apart = Apart(leaves)
+    if len(apart.leaves) < len(leaves):
+        functions = {k: _with_refs(f, structure, apart) for k, f in functions.items()}
+        leaves, names = apart.leaves, apart.of(names)
+        structure = tree.structure(tuple(leaves))
     values = values_of(leaves, caller)
     types = [v.type for v in values]
-    names = tree.paths(tuple(operands), "operands")
     distinct = {id(f): f for f in functions.values()}
-    traced = {i: record_tree(f, structure, types, caller, names) for i, f in distinct.items()}
-    recorded = [traced[id(f)] for f in functions.values()]
+
+    def record_all(wrap: Any) -> list[Any]:
+        traced = {
+            i: record_tree(wrap(f, written), structure, types, caller, names)
+            for i, f in distinct.items()
+        }
+        return [traced[id(f)] for f in functions.values()]
+
+    recorded = record_all(collecting)
+    if written:  # each branch gives the values of what any of them writes
+        recorded = record_all(giving)
     branch_names = list(functions)
     first = recorded[0]
     for i, (_, out, _) in enumerate(recorded[1:], 1):
@@ -275,6 +296,13 @@ def _branch_programs(
     return programs, first[1], [*captured, *values]
 
 
+def _with_refs(fun: Callable[..., Any], structure: Any, apart: Apart) -> Callable[..., Any]:
+    """The branch as a function of the leaves of its operands that are no references."""
+    return functools.wraps(fun, updated=())(
+        lambda *values: fun(*tree.unflatten(structure, apart.together(values)))
+    )
+
+
 def _aligned(
     program: Program, own: int, ids: list[int], captured: list[Any], targets: list[ArrayType]
 ) -> Program:
@@ -291,6 +319,44 @@ def _aligned(
         return [convert(o, t.dtype, t.weak_type) for o, t in zip(outs, targets, strict=True)], None
 
     return record(converted, aligned.in_types, name=program.name)[0]
+
+
+def _chosen(
+    caller: str, index: Any, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    """The result of the function with this index; what it wrote to references is written."""
+    written: list[Any] = []
+    programs, structure, values = _branch_programs(caller, functions, operands, written)
+    passed_on = _passed_on(programs)
+    if passed_on:
+        programs = [
+            Program(
+                p.inputs,
+                p.equations,
+                [o for k, o in enumerate(p.outputs) if k not in passed_on],
+                p.name,
+            )
+            for p in programs
+        ]
+    outs = iter(Cond(tuple(programs))(index, *values))
+    count = structure.num_leaves
+    everything = [values[passed_on[k]] if k in passed_on else next(outs) for k in range(count)]
+    result = tree.unflatten(structure, everything)
+    if not written:
+        return result
+    write_all(written, result[1])
+    return result[0]
+
+
+def _passed_on(programs: Sequence[Program]) -> dict[int, int]:
+    """The outputs that are an operand, the same one in each branch; and which operand."""
+    places = [{v: i for i, v in enumerate(p.inputs)} for p in programs]
+    found: dict[int, int] = {}
+    for k, outs in enumerate(zip(*[p.outputs for p in programs], strict=True)):
+        operands = {at.get(o, -1) for at, o in zip(places, outs, strict=True)}  # type: ignore[call-overload]
+        if len(operands) == 1 and -1 not in operands:
+            found[k] = operands.pop()
+    return found
 
 
 class _NotGiven:
@@ -361,9 +427,8 @@ def switch(
             chosen = min(max(int(known), 0), len(branches) - 1)
             return in_python.call("switch", branches[chosen], *operands)
         functions = {f"branch {i}": branch for i, branch in enumerate(branches)}
-        programs, structure, values = _branch_programs("switch", functions, operands)
         bounded = clamp(0, convert(number, _INDEX), len(branches) - 1)
-        return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
+        return _chosen("switch", bounded, functions, operands)
 
 
 def cond(
@@ -408,8 +473,7 @@ def cond(
         if config.disable_jit and (known := in_python.known(condition)) is not None:
             return in_python.call("cond", true_fun if bool(known) else false_fun, *operands)
         branches = {"false_fun": false_fun, "true_fun": true_fun}
-        programs, structure, values = _branch_programs("cond", branches, operands)
         index = convert(
             condition if kind_of(condition.dtype) == "bool" else ne(condition, 0), _INDEX
         )
-        return tree.unflatten(structure, Cond(tuple(programs))(index, *values))
+        return _chosen("cond", index, branches, operands)

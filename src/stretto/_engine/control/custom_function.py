@@ -12,14 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from stretto._engine.control.family import ControlFlow
+from stretto._engine.control.refs import passed
 from stretto._engine.control.user_rule import described, fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.functions import name_of, signature_of
-from stretto._engine.core.interpreter import Tracer, as_value, state
+from stretto._engine.core.interpreter import Tracer, Value, as_value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Arguments", "CustomFunction", "WithRule"]
@@ -231,7 +232,8 @@ class Arguments:
     ) -> tuple[Arguments, list[Any]]:
         """The arguments, and their values."""
         arguments = cls(function, args)
-        leaves, arguments.structure = tree.flatten(tuple([args[i] for i in arguments._moving]))
+        moving = passed(tuple([args[i] for i in arguments._moving]))
+        leaves, arguments.structure = tree.flatten(moving)
         arguments.count = len(leaves)
         values = arguments._as_values(leaves)
         for i, arg in enumerate(args):
@@ -268,7 +270,7 @@ class Arguments:
 
     def paths(self) -> list[str]:
         """What messages call each value."""
-        numbers = tree.unflatten(self.structure, range(self.count))
+        numbers = passed(tree.unflatten(self.structure, range(self.count)))
         moving = [
             path
             for i, part in zip(self._moving, numbers, strict=True)
@@ -301,8 +303,9 @@ class Arguments:
     def cotangents(self, result: Any, caller: str) -> list[Any]:
         """The cotangent of each leaf (``None``: zero), from what the user's ``bwd`` returned.
 
-        That is a tuple with one tree for each argument that is not static; ``None`` may stand for
-        zeros in place of any part of a tree.
+        That is a tuple with one tree for each argument that is not static. In place of any part of
+        a tree, ``None`` stands for zeros, and an array for itself at each leaf of that part.
+        Integers are taken for those whose leaf is of their type, and are of no consequence.
         """
         names = [self.names[i] for i in self._moving]
         if not isinstance(result, (tuple, list)) or len(result) != len(names):
@@ -323,19 +326,18 @@ class Arguments:
                     f"{tree.difference(places, ct, name)}"
                 ) from None
             for entry, part in zip(entries, subtrees, strict=True):
-                leaves = tree.leaves(part)
+                leaves = tree.leaves(passed(part))
                 if entry is None:
                     out += [None] * len(leaves)
-                elif isinstance(part, int):
-                    (i,) = leaves
-                    out.append(
-                        fit(entry, types[i], f"{caller} must return a cotangent", paths[i], True)
-                    )
-                else:
-                    raise TypeError(
-                        f"{caller} must return a cotangent like {name}, or None; they part at "
-                        f"{tree.difference(places, ct, name)}"
-                    )
+                    continue
+                what = f"{caller} must return a cotangent"
+                for i in leaves:
+                    integer = not is_inexact(types[i].dtype) and isinstance(entry, Value)
+                    if integer and entry.type.dtype == types[i].dtype:
+                        fit(entry, types[i], what, paths[i], False)
+                        out.append(None)
+                    else:
+                        out.append(fit(entry, types[i], what, paths[i], True))
         return out
 
     def check_perturbed(self, perturbed: Sequence[bool], captured: Sequence[Any]) -> None:

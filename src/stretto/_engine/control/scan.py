@@ -23,9 +23,11 @@ from stretto._engine.control.family import (
     values_of,
 )
 from stretto._engine.control.hoist import hoisted, no_larger
+from stretto._engine.control.ref_loops import holds_refs, scan_over_refs, scan_writing
 from stretto._engine.control.while_loop import settle_carry, settle_types, with_out_types
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.cells import collecting
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, constant
@@ -426,6 +428,10 @@ def loop_scan(
     unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
     """``scan`` on behalf of ``caller``; messages call the leaves of the carry by ``names``."""
+    if holds_refs(xs):
+        own = _checked(f, tree.structure(init), caller)
+        over = lambda f, xs: loop_scan(caller, f, init, xs, length, reverse, names, unroll)
+        return scan_over_refs(over, caller, own, xs)
     inputs = values_of(tree.leaves(xs), caller)
     xs_names = tree.paths(xs, "xs")
     for x, name in zip(inputs, xs_names, strict=True):
@@ -451,10 +457,16 @@ def loop_scan(
     if config.disable_jit and steps.__class__ is int and steps:
         return in_python.run_scan(caller, step, init, xs, steps, reverse)
 
+    written: list[Any] = []
+    trial = collecting(step, written)
+
     def record_body(types: Sequence[ArrayType]) -> Any:
-        return record_tree(step, both, [*types, *here], caller, [*names, *xs_names])
+        return record_tree(trial, both, [*types, *here], caller, [*names, *xs_names])
 
     (body, out, consts), carry = settle_types(caller, record_body, carry, names)
+    if written:
+        again = lambda f, *of: loop_scan(caller, f, of[0], xs, steps, reverse, of[1], unroll)
+        return scan_writing(again, step, init, names, written)
     count = len(carry)
     body = with_out_types(body, [c.type for c in carry], count)
     turn = max(1, steps) if unroll is True else integer(unroll, caller, "unroll") or 1

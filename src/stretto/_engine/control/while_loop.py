@@ -7,6 +7,7 @@ needs to settle the types of a carry is here, too. Next, read ``scan``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,8 +23,10 @@ from stretto._engine.control.family import (
     split,
     values_of,
 )
+from stretto._engine.control.ref_loops import while_writing
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.cells import collecting
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import observable
 from stretto._engine.core.interpreter import state
@@ -387,14 +390,20 @@ def loop_while(
     leaves, structure = tree.flatten(init_val)
     argument = tree.structure((init_val,))
 
+    written: list[Any] = []
+    trial = collecting(body_fun, written)
+
     def record_body(types: Sequence[ArrayType]) -> Any:
-        recorded = record_tree(body_fun, argument, types, caller, names)
+        recorded = record_tree(trial, argument, types, caller, names)
         check_carry(caller, structure, recorded[1])
         return recorded
 
     (body, _, body_consts), init = settle_types(
         caller, record_body, values_of(leaves, caller), names
     )
+    if written:
+        again = functools.partial(loop_while, caller)
+        return while_writing(again, cond_fun, body_fun, init_val, names, written)
     types = [v.type for v in init]
     count = len(types)
     body = with_out_types(body, types, count)

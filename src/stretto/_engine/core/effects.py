@@ -23,10 +23,14 @@ __all__ = [
 
 
 class Effect:
-    """Something that can be seen from outside the program; compared by identity."""
+    """Something that can be seen from outside the program; compared by identity.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    Args:
+        name: what programs call it; by default its class.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name or type(self).__name__
 
     def __repr__(self) -> str:
         return self.name
@@ -58,7 +62,7 @@ def meshes(effects: Iterable[Any]) -> list[Any]:
 
 def observable(effects: Iterable[Any]) -> bool:
     """Whether any of the effects would be missed if the operation were dropped."""
-    return any(type(e) is Effect for e in effects)
+    return any(isinstance(e, Effect) for e in effects)
 
 
 def names_axis(effects: Iterable[Any], name: Any) -> bool:

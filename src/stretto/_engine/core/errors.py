@@ -19,6 +19,7 @@ __all__ = [
     "NonFiniteError",
     "ProgramError",
     "RecompilationWarning",
+    "RefError",
     "SizeError",
     "StrettoError",
     "TracedValueError",
@@ -89,6 +90,10 @@ class NonFiniteError(StrettoError, FloatingPointError):
     def __init__(self, fault: Any) -> None:
         super().__init__(fault)
         self.fault = fault
+
+
+class RefError(StrettoError, TypeError, ValueError):
+    """A mutable reference was used where it cannot be: the message says where to use its value."""
 
 
 class RecompilationWarning(UserWarning):

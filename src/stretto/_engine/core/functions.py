@@ -1,4 +1,4 @@
-"""A user's function: its name for programs and messages, and its signature.
+"""A user's function: its name for programs and messages, its signature, and what has the same.
 
 Layer 1 (core). Used by everything that wraps a function; see ``control/custom_function`` and
 ``api/arguments``.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from types import CellType, FunctionType
 from typing import Any
 
-__all__ = ["name_of", "signature_of"]
+__all__ = ["likeness_of", "name_of", "signature_of"]
 
 
 def name_of(fun: Callable[..., Any]) -> str:
@@ -32,3 +33,16 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
         return inspect.signature(fun)
     except (TypeError, ValueError):
         return None
+
+
+def likeness_of(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """What has the signature of a function without keeping it alive; other callables themselves."""
+    if fun.__class__ is not FunctionType:
+        return fun
+    cells = tuple([CellType() for _ in fun.__code__.co_freevars])
+    like = FunctionType(fun.__code__, {}, fun.__name__, fun.__defaults__, cells)
+    like.__kwdefaults__ = fun.__kwdefaults__
+    for name in ("__wrapped__", "__signature__"):
+        if name in vars(fun):
+            setattr(like, name, vars(fun)[name])
+    return like

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from stretto._engine.core.errors import EscapedTracerError, TracedValueError
+from stretto._engine.core.errors import EscapedTracerError, RefError, TracedValueError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.position import Place, Position, place
 from stretto._engine.core.program import repeated
@@ -30,11 +30,13 @@ else:
     ArrayMethods = object
 
 __all__ = [
+    "ARRAY_METHODS",
     "Interpreter",
     "Linear",
     "Tracer",
     "Value",
     "as_value",
+    "gives_array",
     "is_array_like",
     "refuse_masked",
     "scalar_array",
@@ -95,6 +97,16 @@ class Interpreter:
     """Whether it runs operations: nothing is being traced."""
     recorder: Any = None
     """The recorder that the operations handed to this interpreter end up in, if there is one."""
+    parent: Any = None
+    """The interpreter that it was made under; None for those at rest."""
+    borrows: ClassVar[bool] = False
+    """Whether it records a body, in which references from outside have values of their own."""
+    passes_writes: ClassVar[bool] = True
+    """Whether values that are none of its own may be written to references from outside."""
+    maps: ClassVar[str] = "traced"
+    """What its values are, in words for messages."""
+    instead: ClassVar[str] = "return the value, and write it to the reference outside"
+    """What to do instead of writing such a value to a reference from outside."""
 
     _began: tuple[str, Place | None]
 
@@ -279,6 +291,10 @@ class Linear:
 _SCALARS = (bool, int, float, complex)
 
 
+ARRAY_METHODS = ["__stretto_array__"]
+"""The methods by which an object gives an array, or a traced value, to take in its place."""
+
+
 def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
     """The value for an array, a NumPy array or a Python scalar.
 
@@ -304,12 +320,16 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
             f"{caller}: {argument} must be an array or a number; got a {python_type.__name__}. "
             f"Wrap it: stretto.numpy.array({argument})"
         )
-    if hasattr(x, "__stretto_array__"):
-        return as_value(x.__stretto_array__(), caller, argument)
+    for name in ARRAY_METHODS:
+        if hasattr(x, name):
+            return as_value(getattr(x, name)(), caller, argument)
     for scalar in _SCALARS:
         if isinstance(x, scalar):  # a subclass, such as an enumeration
             number: Any = x
             return as_value(scalar(number), caller, argument)
+    words = getattr(x, "_no_array", None)
+    if words is not None:
+        raise RefError(f"{caller}: {argument} must be an array or a number; got {words}")
     if hasattr(x, "__array__"):
         return as_value(np.asarray(x), caller, argument)
     raise TypeError(
@@ -323,7 +343,12 @@ def is_array_like(x: Any) -> bool:
     if isinstance(x, (Value, np.ndarray, np.generic, *_SCALARS)):
         return True
     is_class = isinstance(x, type)  # whose attributes are those of its instances
-    return not is_class and (hasattr(x, "__stretto_array__") or hasattr(x, "__array__"))
+    return not is_class and (gives_array(x) or hasattr(x, "__array__"))
+
+
+def gives_array(x: Any) -> bool:
+    """Whether it has a method that gives an array or a traced value for it."""
+    return any([hasattr(x, name) for name in ARRAY_METHODS])
 
 
 def type_of(x: Any, caller: str = "this function", argument: str = "x") -> ArrayType:

@@ -84,12 +84,30 @@ class PartitionSpec:
     def __getitem__(self, i: Any) -> Any:
         return self._parts[i]
 
-    def index(self, part: Any) -> int:
-        """The axis of the array that has this entry, the first of them; ``ValueError`` if none."""
-        return self._parts.index(part)
+    def index(self, part: Any, *between: int) -> int:
+        """Find an entry.
+
+        Args:
+            part: the entry.
+            *between: where to begin, and where to end.
+
+        Returns:
+            The first position where it is.
+
+        Raises:
+            ValueError: there is no such entry.
+        """
+        return self._parts.index(part, *between)
 
     def count(self, part: Any) -> int:
-        """How many axes of the array have this entry."""
+        """Count entries that are equal to one.
+
+        Args:
+            part: the entry.
+
+        Returns:
+            How often it occurs.
+        """
         return self._parts.count(part)
 
     def __eq__(self, other: object) -> bool:

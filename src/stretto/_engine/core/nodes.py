@@ -58,6 +58,16 @@ def view(namespace: str, leaves: frozenset[type]) -> None:
             _tell(node, namespace)
 
 
+def leaf_in(namespace: str, cls: type) -> None:
+    """Have the objects of a class, which is not registered yet, be leaves in another namespace.
+
+    Args:
+        namespace: its name, as given to ``view``.
+        cls: the class.
+    """
+    _views[namespace] |= {cls}
+
+
 def _register(
     cls: type,
     to_children: Callable[[Any], Any],

@@ -55,7 +55,19 @@ class Traced(Tracer):
 class Recorder(Interpreter):
     """Records operations as equations, while ``run`` runs a function."""
 
-    __slots__ = ("captured", "captured_vars", "ended", "equations", "inputs", "locate", "names")
+    __slots__ = (
+        "borrowed",
+        "captured",
+        "captured_vars",
+        "ended",
+        "equations",
+        "inputs",
+        "locate",
+        "names",
+        "parent",
+        "refuses",
+    )
+    borrows = True
 
     def __init__(self, types: Sequence[ArrayType], names: Sequence[str] = ()) -> None:
         self.inputs = [Var(t) for t in types]
@@ -63,6 +75,11 @@ class Recorder(Interpreter):
         self.equations: list[Equation] = []
         self.captured: dict[int, Any] = {}
         self.captured_vars: dict[int, Var] = {}
+        self.parent = state.interpreter
+        self.borrowed: Any = None
+        """What the body sees of references from outside; see ``core/cells``."""
+        self.refuses = ""
+        """What the body belongs to, if it may use none, as it is kept for later calls."""
         self.ended = False
         self.locate: Callable[[], Place | None] = place
         """Called for the source place of each new equation."""
@@ -263,7 +280,10 @@ def record(
     atoms, extra = recorder.run(_atoms_of, fun, recorder)
     inputs = [*recorder.inputs, *recorder.captured_vars.values()]
     program = Program(inputs, recorder.equations, atoms, name)
-    return program, extra, list(recorder.captured.values())
+    captured = list(recorder.captured.values())
+    if recorder.borrowed is not None:
+        captured = recorder.borrowed.present(captured)
+    return program, extra, captured
 
 
 def record_shared(

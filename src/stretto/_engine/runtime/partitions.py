@@ -220,6 +220,8 @@ def _out_shardings(
     loaded: Any, out_types: Sequence[ArrayType], placement: Placement
 ) -> list[Sharding]:
     mesh = placement.mesh
+    if not out_types:
+        return []  # the runtime says where its empty tuple is
     if mesh is None or len(placement.devices) == 1:
         alone = SingleDeviceSharding(placement.devices[0])
         whole = alone if mesh is None else NamedSharding(mesh, PartitionSpec())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.core.cells import refusing_cells
 from stretto._engine.core.errors import EscapedTracerError
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.program import Equation, Program
@@ -30,7 +31,7 @@ def record_closed(
 
     Raises ``EscapedTracerError`` if a traced value was captured.
     """
-    program, extra, captured = record(fun, types, names, name)
+    program, extra, captured = record(refusing_cells(fun, name), types, names, name)
     if not captured:
         return drop_dead(program), extra
     constants = []

@@ -58,6 +58,11 @@ class Differentiator(Interpreter):
     """
 
     __slots__ = ("ended", "parent", "recorder", "rule", "rules")
+    maps = "differentiated"
+    instead = (
+        "write stretto.lax.stop_gradient of it, or make the reference inside of the function and "
+        "return its value"
+    )
 
     def __init__(self, rules: Interpreter | None = None, linear: bool = False) -> None:
         self.parent = state.interpreter

@@ -47,11 +47,12 @@ def _scope_alone() -> Place | None:
 class _LinearRecorder(Recorder):
     """Records what involves tangents; hands the rest to the interpreter around it."""
 
-    __slots__ = ("parent",)
+    __slots__ = ()
+    borrows = False
+    maps = "differentiated"
 
     def __init__(self, types: Sequence[ArrayType]) -> None:
         super().__init__(types)
-        self.parent = state.interpreter
         self.locate = self._place if settings.key.debugged else _scope_alone
 
     def _place(self) -> Place | None:

@@ -81,6 +81,11 @@ class Vectorizer(Interpreter):
     """Applies vmap rules, and takes the collectives that name its axis."""
 
     __slots__ = ("ended", "name", "named_size", "parent", "recorder", "size")
+    maps = "mapped"
+    instead = (
+        "pass a reference with a mapped axis as an argument, so that each example writes its own, "
+        "or return the value"
+    )
 
     def __init__(self, size: int) -> None:
         self.parent = state.interpreter

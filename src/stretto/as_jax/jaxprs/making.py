@@ -75,7 +75,7 @@ def make_jaxpr(
         closed = closed_over(program, captured)
         _, moving = places.separate(args, kwargs, "make_jaxpr")
         _mark_keys(closed.jaxpr.invars, trees.leaves(moving))
-        _mark_keys(closed.jaxpr.outvars, results)
+        _mark_keys(closed.jaxpr.outvars[: len(results)], results)  # then values of references
         if return_shape:
             return closed, trees.map_(description, shapes_of(program, structure))
         return closed

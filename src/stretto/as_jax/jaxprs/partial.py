@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import Recorder, Traced, record
 from stretto._engine.transforms.evaluate import evaluate
@@ -63,11 +63,8 @@ class PartialVal(NamedTuple):
 class _UnknownRecorder(Recorder):
     """Records what involves unknown values; hands the rest to the interpreter around it."""
 
-    __slots__ = ("parent",)
-
-    def __init__(self, types: Sequence[Any]) -> None:
-        super().__init__(types)
-        self.parent = state.interpreter
+    __slots__ = ()
+    borrows = False
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record the operation if any operand is unknown, a call one by one; else hand it on."""

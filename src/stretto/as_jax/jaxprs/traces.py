@@ -30,7 +30,8 @@ class Trace(Interpreter):
     ended = False
 
     def __init__(self) -> None:
-        self.recorder = state.interpreter.recorder
+        self.parent = state.interpreter
+        self.recorder = self.parent.recorder
 
     def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: Any, /) -> Any:
         """What the operation does to these values: one result, or a list of them."""

@@ -27,7 +27,7 @@ from stretto.as_jax.calls import (
 )
 from stretto.as_jax.jaxprs.making import make_jaxpr as make_jaxpr
 from stretto.as_jax.naming import names_of
-from stretto.as_jax.refused import RefusedName
+from stretto.as_jax.presented.ref import empty_ref as empty_ref, new_ref as new_ref
 from stretto.as_jax.settings import block, config as config
 from stretto.as_jax.types import Array as Array
 
@@ -59,10 +59,8 @@ transfer_guard_device_to_device = block("jax_transfer_guard_device_to_device")
 transfer_guard_device_to_host = block("jax_transfer_guard_device_to_host")
 transfer_guard_host_to_device = block("jax_transfer_guard_host_to_device")
 
-_REFERENCES = "there are no mutable references, and arrays do not change: return the new value"
-ArrayRef = Ref = type("Ref", (), {"__doc__": "Mutable references, of which there are none."})
-new_ref = array_ref = RefusedName("jax.new_ref", _REFERENCES)
-freeze = RefusedName("jax.freeze", _REFERENCES)
+ArrayRef = stretto.Ref
+array_ref = new_ref
 
 NamedSharding = stretto.NamedSharding
 ShapeDtypeStruct = stretto.ShapeDtypeStruct

@@ -29,7 +29,12 @@ class AxisType(enum.Enum):
     Manual = enum.auto()
 
 
-class AbstractMesh:
+class _Axes(type):
+    def __instancecheck__(cls, x: object) -> bool:
+        return type.__instancecheck__(cls, x) or isinstance(x, Mesh)
+
+
+class AbstractMesh(metaclass=_Axes):
     """The axes of a mesh, without devices.
 
     Args:
@@ -52,16 +57,28 @@ class AbstractMesh:
         """Whether it has no axes."""
         return not self.axis_names
 
-    @property
-    def axis_types(self) -> tuple[AxisType, ...]:
-        """How axes are followed."""
-        return (AxisType.Auto,) * len(self.axis_names)
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbstractMesh) and self.shape == other.shape
+        return isinstance(other, AbstractMesh) and self.shape == dict(other.shape)
 
     def __hash__(self) -> int:
         return hash((self.axis_sizes, self.axis_names))
+
+
+def _types(self: Any) -> tuple[AxisType, ...]:
+    """How axes are followed: by the compiler."""
+    return (AxisType.Auto,) * len(self.axis_names)
+
+
+def _with_types(cls: Any) -> None:
+    """Give a class of meshes what says how axes are followed."""
+    cls.axis_types = property(_types)
+    cls.are_all_axes_auto = property(lambda self: True)
+    cls.are_all_axes_explicit = cls.are_all_axes_manual = property(lambda self: False)
+    cls.abstract_mesh = property(lambda self: self)
+
+
+_with_types(AbstractMesh)
+_with_types(Mesh)
 
 
 def _current() -> Mesh | None:
@@ -71,12 +88,10 @@ def _current() -> Mesh | None:
         return None
 
 
-def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the mesh in use; none where there is no mesh."""
+def get_abstract_mesh() -> AbstractMesh | Mesh:
+    """The mesh in use; one without axes where there is none."""
     mesh = _current()
-    if mesh is None:
-        return AbstractMesh((), ())
-    return AbstractMesh(tuple(mesh.shape.values()), mesh.axis_names)
+    return AbstractMesh((), ()) if mesh is None else mesh
 
 
 def __getattr__(name: str) -> Any:

@@ -166,7 +166,8 @@ def tree_transpose(
     flat, definition = flatten(pytree_to_transpose)
     if inner_treedef is None:
         inner_treedef = structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
-    if definition != outer_treedef.compose(inner_treedef):
+    # Static data may say what the children are, so that structures need not be equal.
+    if definition.num_leaves != outer_treedef.num_leaves * inner_treedef.num_leaves:
         raise TypeError(
             f"tree_transpose: expected the structure {outer_treedef.compose(inner_treedef)}, "
             f"got {definition}"

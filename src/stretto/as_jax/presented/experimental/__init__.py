@@ -1,9 +1,11 @@
 """``jax.experimental``."""
 
+from stretto import Ref
 from stretto.as_jax.callbacks import io_callback
-from stretto.as_jax.presented import Ref, enable_x64
+from stretto.as_jax.hijax import cur_qdd
+from stretto.as_jax.presented import enable_x64
 
-__all__ = ["MutableArray", "disable_x64", "enable_x64", "io_callback"]
+__all__ = ["MutableArray", "cur_qdd", "disable_x64", "enable_x64", "io_callback"]
 
 MutableArray = Ref
 

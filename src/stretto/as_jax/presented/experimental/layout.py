@@ -1,8 +1,19 @@
 """``jax.experimental.layout``."""
 
-from stretto.as_jax.refused import RefusedName
+from typing import NoReturn
 
 __all__ = ["Format", "Layout"]
 
-_WHY = "the layout of arrays in memory is the compiler's"
-Format = Layout = RefusedName("jax.experimental.layout.Format", _WHY)
+
+class Format:
+    """How an array lies in memory, and where: refused when one is made."""
+
+    def __init__(self, *args: object, **kwargs: object) -> NoReturn:
+        raise NotImplementedError(
+            f"jax.experimental.layout.{type(self).__name__} is not in Stretto: the layout of "
+            f"arrays in memory is the compiler's; give a sharding alone"
+        )
+
+
+class Layout(Format):
+    """How an array lies in memory: refused when one is made."""

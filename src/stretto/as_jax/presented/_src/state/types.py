@@ -1,9 +1,6 @@
 """``jax._src.state.types``."""
 
-from stretto.as_jax.avals import AbstractValue
+from stretto._engine.control.refs import View as TransformedRef
+from stretto.as_jax.avals import AbstractRef
 
-__all__ = ["AbstractRef"]
-
-
-class AbstractRef(AbstractValue):
-    """That of mutable references, of which there are none."""
+__all__ = ["AbstractRef", "TransformedRef"]

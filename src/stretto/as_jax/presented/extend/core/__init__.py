@@ -118,9 +118,10 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     """Whether examples are being mapped over, by the innermost transformations."""
     around = itertools.accumulate(
-        itertools.repeat(None), lambda one, _: getattr(one, "parent", None),
+        itertools.repeat(None),
+        lambda one, _: None if one is None or one.borrows else one.parent,
         initial=state.interpreter,
-    )  # fmt: skip
+    )
     return any(
         isinstance(one, Vectorizer) for one in itertools.takewhile(lambda x: x is not None, around)
     )

@@ -1,0 +1,1 @@
+"""Real tasks of libraries written for JAX, on Stretto and on JAX: values, first results, steps."""

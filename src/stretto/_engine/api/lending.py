@@ -1,0 +1,108 @@
+"""References in jitted functions: which a trace reads and writes, and how a call lends them to it.
+
+Layer 7 (api). The values of references are arguments of the compiled program, and what was written
+to them are results. Those that are passed differ from call to call; those taken from outside are
+found while tracing, and are read and written again by each call. Next, read ``jit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stretto._engine.api.arguments import values_of_tree, without_float0
+from stretto._engine.control.refs import Parts, Ref, refs_among
+from stretto._engine.core.cells import Cell, giving, values_of_cells, write_all
+from stretto._engine.core.errors import RefError
+from stretto._engine.core.program import Program
+
+__all__ = ["Lending", "Uses", "kinds_of", "lent"]
+
+
+class Uses(NamedTuple):
+    """The references that the trace of a signature uses; the program's results are then a triple.
+
+    That is the function's own result, the new values of references that were passed, and those of
+    references from outside.
+    """
+
+    given: Sequence[int]
+    """The places of the references passed that it writes."""
+    outside: Sequence[Cell]
+    """Those from outside, in the order of the program's inputs after the leaves."""
+    written: Sequence[Cell]
+    """Those of them that it writes."""
+
+    def leaves(self, own: Sequence[Any], refs: Mapping[int, Ref], name: str) -> list[Any]:
+        """The leaves of the arguments, and the values of the references from outside."""
+        for ref in refs.values():
+            if ref in self.outside:
+                raise RefError(
+                    f"{name}: one reference of type {ref.type} is passed as an argument and taken "
+                    f"from outside, so that the two would not be told apart: do one of the two"
+                )
+        return [*own, *values_of_cells(self.outside)]
+
+    def settled(self, results: Any, refs: Mapping[int, Ref]) -> Any:
+        """The function's own result; the others are written."""
+        if not (self.given or self.written):
+            return results
+        result, given, values = results
+        write_all([refs[i] for i in self.given], given)
+        write_all(self.written, values)
+        return result
+
+
+class Lending:
+    """The function of leaves that is traced, and what it turned out to use.
+
+    Args:
+        fun: a function of all leaves, with references in place of some.
+        kinds: the places of these, and what tells references to keys from those to arrays.
+        name: what messages call the function.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], kinds: Sequence[tuple[int, Any]], name: str
+    ) -> None:
+        self._name = name
+        self._parts = Parts(fun, dict(kinds))
+        self._written: list[Any] = []
+        self._giving = giving(self._parts, self._written, kept=True)
+
+    def __call__(self, *leaves: Any) -> tuple[list[Any], Any]:
+        """The values of the result, or of the triple, and the structure of that."""
+        (result, given), values = self._giving(*leaves)
+        result = without_float0(result)
+        whole = (result, given, values) if given or values else result
+        return values_of_tree(whole, self._name, "the result")
+
+    def uses(
+        self, program: Program, captured: Sequence[Any], own: int
+    ) -> tuple[Uses | None, Program, list[Any]]:
+        """What it uses; the program with its references before what else it captured, and that."""
+        places = [i for i, c in enumerate(captured) if isinstance(c, Cell)]
+        given = self._parts.changed
+        if not (places or given or self._written):
+            return None, program, list(captured)
+        others = [i for i in range(len(captured)) if i not in places]
+        inputs = program.inputs[:own]
+        inputs += tuple([program.inputs[own + i] for i in (*places, *others)])
+        found = Uses(tuple(given), tuple([captured[i] for i in places]), tuple(self._written))
+        ordered = Program(inputs, program.equations, program.outputs, program.name)
+        return found, ordered, [captured[i] for i in others]
+
+
+def lent(
+    leaves: Sequence[Any], name: str, names: Callable[[], Sequence[str]]
+) -> tuple[list[Any], dict[int, Ref]]:
+    """The leaves with values in place of references, and these by their places."""
+    refs = refs_among(leaves, name, names)
+    if not refs:
+        return list(leaves), refs
+    return [x.read() if isinstance(x, Ref) else x for x in leaves], refs
+
+
+def kinds_of(refs: Mapping[int, Ref]) -> tuple[tuple[int, Any], ...]:
+    """The places of references, and what tells those to keys from those to arrays."""
+    return tuple([(i, ref.structure) for i, ref in refs.items()])

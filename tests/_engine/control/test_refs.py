@@ -1,0 +1,161 @@
+"""References by themselves: reading, writing, what they take, and what they refuse."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+
+def test_reading_and_writing():
+    ref = st.new_ref(snp.arange(6.0).reshape(2, 3))
+    assert (ref.shape, ref.dtype, ref.ndim, ref.size, len(ref)) == ((2, 3), np.float32, 2, 6, 2)
+    before = ref[...]
+    ref[0] = 7.0
+    ref[1, ::2] += snp.array([10.0, 20.0])
+    np.testing.assert_array_equal(ref[...], [[7, 7, 7], [13, 4, 25]])
+    np.testing.assert_array_equal(before, snp.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(ref[1, 1:], [4, 25])
+    ref.set(1)
+    assert ref.get((0, 0)) == 1.0
+    np.testing.assert_array_equal(ref.swap(2.0, 0), [1, 1, 1])
+    ref.addupdate(snp.ones(2), (snp.array([0, 0]), 0))
+    assert float(ref[0, 0]) == 4.0
+    ref.addupdate(1.0)
+    assert float(ref[0, 0]) == 5.0
+
+
+def test_views():
+    ref = st.new_ref(snp.zeros((2, 2)))
+    row = ref.at[1]
+    row[...] += 1.0
+    row[0] = 3.0
+    row.at[1][...] = 4.0
+    np.testing.assert_array_equal(ref[...], [[0, 0], [3, 4]])
+    assert (row.shape, row.dtype, row.ndim, float(row[1])) == ((2,), np.float32, 1, 4.0)
+
+
+def test_the_type_stays():
+    ref = st.new_ref(1)
+    assert not ref[...].weak_type
+    ref[...] = 3
+    with pytest.raises(st.errors.RefError, match=r"dtype of the reference, int32; got float32\[\]"):
+        ref[...] = 1.5
+    with pytest.raises(TypeError, match=r"\.astype\('int32'\)"):
+        ref[...] = snp.float32(1)
+    with pytest.raises(ValueError, match=r"Ref\.set"):
+        ref[...] = snp.zeros(3, int)
+    half = st.new_ref(snp.zeros(2, snp.float16))
+    half[...] = 1.0
+    half[...] = [2, 3]
+    assert half[...].tolist() == [2, 3]
+
+
+def test_keys():
+    ref = st.new_ref(st.random.split(st.random.key(0)))
+    assert (ref.shape, ref.size, str(ref.dtype)) == ((2,), 2, "key<fry>")
+    first = ref[0]
+    ref[...] = ref[::-1]
+    assert bool((ref[1] == first).all())
+    ref[0] = first
+    assert bool((ref[0] == ref[1]).all())
+    with pytest.raises(st.errors.RefError, match="holds key<fry>, so the value must be such keys"):
+        ref[...] = 1.0
+
+    one = st.new_ref(st.random.key(1))
+
+    @st.jit
+    def draw():
+        one[...], key = st.random.split(one[...])
+        return st.random.normal(key)
+
+    key, expected = st.random.key(1), []
+    for _ in range(3):
+        key, sub = st.random.split(key)
+        expected.append(float(st.random.normal(sub)))
+    assert [float(draw()) for _ in range(3)] == expected
+    restored = pickle.loads(pickle.dumps(one))
+    assert bool((restored[...] == one[...]).all())
+
+
+def test_freeze():
+    ref = st.new_ref(snp.ones(2))
+    ref[0] = 3.0
+    np.testing.assert_array_equal(st.freeze(ref), [3, 1])
+    for use in (lambda: ref[...], lambda: ref.set(1.0), lambda: st.freeze(ref)):
+        with pytest.raises(st.errors.RefError, match=r"used after stretto\.freeze"):
+            use()
+    assert repr(ref) == "<Ref of float32[2]>"
+    inside = st.jit(lambda x: st.freeze(st.new_ref(x)) + 1)
+    assert float(inside(1.0)) == 2.0
+    with pytest.raises(TypeError, match="expected a reference, got int"):
+        st.freeze(3)
+
+
+def test_copies_are_others():
+    ref = st.new_ref(1.0)
+    for other in (copy.copy(ref), copy.deepcopy(ref), pickle.loads(pickle.dumps(ref))):
+        other[...] = 2.0
+        assert float(ref[...]) == 1.0
+
+
+def test_repr():
+    assert repr(st.new_ref(snp.arange(2))) == "Ref([0, 1], dtype=int32)"
+    shown = []
+    st.jit(lambda x: shown.append(repr(st.new_ref(x))))(1.0)
+    assert shown == ["Ref(<traced float32[]>)"]
+
+
+def test_a_reference_is_no_array():
+    ref = st.new_ref(snp.ones(3))
+    uses = {
+        r"sin: x must be an array or a number; got a reference of type float32\[3\]": snp.sin,
+        "iterate over its value": list,
+        "an array is needed": np.asarray,
+        "unsupported operand": lambda r: r + 1,
+        "grad: r must be an array": st.grad(lambda r: r[0]),
+        "the result must be an array": lambda r: st.jit(lambda: r)(),
+        "scan: a leaf of the argument": lambda r: st.lax.scan(lambda c, x: (c, x), r, None, 2),
+        "init must be an array, got a reference": st.new_ref,
+        "init must be an array": lambda r: st.new_ref([1.0, 2.0]),
+    }
+    for message, use in uses.items():
+        with pytest.raises(TypeError, match=message):
+            use(ref)
+    with pytest.raises(TypeError, match="rank 0"):
+        len(st.new_ref(1.0))
+
+
+def test_branches_and_checkpoints_take_references_as_arguments():
+    ref, other = st.new_ref(1.0), st.new_ref(10.0)
+
+    @st.jit
+    def f(p, x):
+        st.lax.cond(p, lambda r, y: r.addupdate(y), lambda r, y: other.set(y), ref, x)
+
+    f(True, 2.0)
+    f(False, 5.0)
+    assert (float(ref[...]), float(other[...])) == (3.0, 5.0)
+    st.lax.switch(2, [lambda r: r.set(0.0), lambda r: None, lambda r: r.set(4.0)], ref)
+    assert float(ref[...]) == 4.0
+
+    count = st.checkpoint(lambda r, x: (r.addupdate(1.0), snp.sin(x))[1])
+    np.testing.assert_allclose(st.grad(count, 1)(ref, 2.0), np.cos(2.0), rtol=1e-6)
+    assert float(ref[...]) == 5.0
+
+
+def test_a_backward_rule_may_write():
+    stash = st.custom_vjp(lambda ref, x: x)
+    stash.defvjp(lambda ref, x: (x, ref), lambda ref, ct: (ref.set(ct), (None, ct))[1])
+
+    def f(x, ref):
+        return snp.sin(stash(ref, snp.sin(x)))
+
+    for wrap in (lambda f: f, st.jit):
+        ref = st.new_ref(0.0)
+        slope = wrap(st.grad(f))(1.0, ref)
+        np.testing.assert_allclose(slope, np.cos(np.sin(1.0)) * np.cos(1.0), rtol=1e-6)
+        np.testing.assert_allclose(ref[...], np.cos(np.sin(1.0)), rtol=1e-6)
