@@ -47,6 +47,7 @@ def test_values_on_the_host():
     key = st.random.key(0)
     array, same = calls.device_get((snp.ones(2), key))
     assert type(array) is np.ndarray and same is key
+    assert st.jit(lambda x: calls.device_get(x) + 1)(snp.ones(2)).tolist() == [2, 2]
     assert calls.make_mesh((1,), ("i",), axis_types=None).shape == {"i": 1}
 
 

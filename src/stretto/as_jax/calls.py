@@ -17,7 +17,7 @@ from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto.as_jax import trees
 from stretto.as_jax.host_devices import follow_flags
 from stretto.as_jax.shared_jit import shared_jit
-from stretto.as_jax.types import is_key
+from stretto.as_jax.types import Tracer, is_key
 from stretto.random.key_arrays import KeyArray
 
 __all__ = [
@@ -144,8 +144,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """The arrays of a tree in NumPy; typed keys stay what they are."""
-    return trees.map_(lambda leaf: leaf if is_key(leaf) else stretto.device_get(leaf), x)
+    """The arrays of a tree in NumPy; typed keys and traced values stay what they are."""
+    stays = lambda leaf: is_key(leaf) or isinstance(leaf, Tracer)
+    return trees.map_(lambda leaf: leaf if stays(leaf) else stretto.device_get(leaf), x)
 
 
 def described(leaf: Any) -> Any:
