@@ -35,8 +35,19 @@ class Library(NamedTuple):
 
 
 LIBRARIES = (
-    Library("einops", "0.8.2", ("einops/tests",), {"EINOPS_TEST_BACKENDS": "numpy,jax"}),
-    Library("optax", "0.2.8", ("optax",)),
+    Library(
+        "einops",
+        "0.8.2",
+        ("einops/tests",),
+        {"EINOPS_TEST_BACKENDS": "numpy,jax"},
+        small=("einops/tests/test_ops.py",),
+    ),
+    Library(
+        "optax",
+        "0.2.8",
+        ("optax",),
+        small=("optax/_src/update_test.py", "optax/tree_utils", "optax/transforms"),
+    ),
     Library(
         "chex",
         "0.1.92",
@@ -46,8 +57,15 @@ LIBRARIES = (
             "--deselect",
             "chex/_src/asserts_chexify_test.py::AssertsChexifyTest::test_uninspected_checks",
         ),
+        small=("chex/_src/asserts_test.py", "chex/_src/dataclass_test.py"),
     ),
-    Library("dm-haiku", "0.0.17", ("haiku",), options=("--ignore=haiku/_src/integration",)),
+    Library(
+        "dm-haiku",
+        "0.0.17",
+        ("haiku",),
+        options=("--ignore=haiku/_src/integration",),
+        small=("haiku/_src/base_test.py", "haiku/_src/stateful_test.py"),
+    ),
     Library("blackjax", "1.7.1", ("tests",)),
     Library(
         "numpyro",
@@ -64,6 +82,7 @@ LIBRARIES = (
         ("tests/core", "tests/linen", "tests/nnx"),
         {"STRETTO_NUM_CPU_DEVICES": "4"},
         left_out={"tests/nnx/integration_test.py": "it imports Orbax, which needs JAX's runtime"},
+        small=("tests/core", "tests/linen/linen_module_test.py", "tests/nnx/module_test.py"),
     ),
     Library("distrax", "0.1.9", ("distrax",)),
     Library("penzai", "0.2.5", ("tests",)),
