@@ -66,7 +66,12 @@ LIBRARIES = (
         left_out={"tests/nnx/integration_test.py": "it imports Orbax, which needs JAX's runtime"},
     ),
     Library("distrax", "0.1.9", ("distrax",)),
-    Library("penzai", "0.2.5", ("tests",)),
+    Library(
+        "penzai",
+        "0.2.5",
+        ("tests",),
+        left_out={"tests/models/transformer_consistency_test.py": "PyTorch and Transformers"},
+    ),
     Library("jaxopt", "0.8.5", ("tests",)),
 )
 """In the order in which they are run; jaxtyping, equinox and what builds on it ship no tests."""
