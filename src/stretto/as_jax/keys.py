@@ -153,7 +153,7 @@ def _tile(A: Any, reps: Any) -> Any:
 _reshape_keys = with_keys(snp.reshape)
 
 
-def _reshape(a: Any, shape: Any, order: str = "C", **options: Any) -> Any:
+def _reshape(a: Any, shape: Any, order: Any = "C", **options: Any) -> Any:
     """``reshape``, which leaves NumPy's arrays to NumPy: while tracing, too, they stay known."""
     if isinstance(a, np.ndarray) and not options:
         return a.reshape(shape, order=order)
