@@ -85,7 +85,12 @@ LIBRARIES = (
         small=("tests/core", "tests/linen/linen_module_test.py", "tests/nnx/module_test.py"),
     ),
     Library("distrax", "0.1.9", ("distrax",)),
-    Library("penzai", "0.2.5", ("tests",)),
+    Library(
+        "penzai",
+        "0.2.5",
+        ("tests",),
+        left_out={"tests/models/transformer_consistency_test.py": "PyTorch and Transformers"},
+    ),
     Library("jaxopt", "0.8.5", ("tests",)),
 )
 """In the order in which they are run; jaxtyping, equinox and what builds on it ship no tests."""

@@ -16,6 +16,9 @@ from stretto.as_jax import trees
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
+STEP = 1e-4
+"""The step of the differences, as JAX's."""
+
 _TOL = {2: 5e-2, 4: 2e-3, 8: 1e-5}
 """The tolerances by the bytes of a real number: what differences of it are exact to."""
 
@@ -79,7 +82,7 @@ def check_jvp(
     args: Sequence[Any],
     atol: float | None = None,
     rtol: float | None = None,
-    eps: float = 1e-3,
+    eps: float = STEP,
     err_msg: str = "",
 ) -> None:
     """Hold forward derivatives along a random direction to differences."""
@@ -99,7 +102,7 @@ def check_vjp(
     args: Sequence[Any],
     atol: float | None = None,
     rtol: float | None = None,
-    eps: float = 1e-3,
+    eps: float = STEP,
     err_msg: str = "",
 ) -> None:
     """Hold reverse derivatives, multiplied by a random direction, to differences."""
@@ -142,7 +145,7 @@ def check_grads(
         AssertionError: they differ.
     """
     modes = [modes] if isinstance(modes, str) else list(modes)
-    step = 1e-3 if eps is None else eps
+    step = STEP if eps is None else eps
 
     def check(f: Callable[..., Any], args: tuple[Any, ...], order: int, text: str) -> None:
         if "fwd" in modes:

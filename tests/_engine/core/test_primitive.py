@@ -15,7 +15,14 @@ from stretto._engine.control.call import Call
 from stretto._engine.core import bounded, primitive
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.primitive import (
+    PRIMITIVES,
+    RULES,
+    ZERO_DERIVATIVE,
+    Primitive,
+    Refused,
+    leibniz,
+)
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.broadcast import ReduceSum
@@ -248,3 +255,19 @@ def test_only_what_knows_something_simpler_is_asked():
 
     assert all([Knows.reducible, Inherits.reducible, Transpose.reducible])
     assert not any([Primitive.reducible, Add.reducible])
+
+
+def test_leibniz_sums_over_pairs_of_orders():
+    x, y = [2.0, 3.0, 5.0], [7.0, 11.0, 13.0]
+    product = lambda a, b: a * b
+    assert leibniz(product, 0, x.__getitem__, y.__getitem__) == 14
+    # x y″ + 2 x′ y′ + x″ y
+    assert leibniz(product, 2, x.__getitem__, y.__getitem__) == 2 * 13 + 2 * 3 * 11 + 5 * 7
+    assert leibniz(product, 2, x.__getitem__, y.__getitem__, most=1) == 2 * 13 + 2 * 3 * 11
+
+
+def test_leibniz_leaves_zeros_out():
+    x = lambda k: 2.0 if k == 0 else None
+    y = lambda k: None if k == 0 else 3.0
+    assert leibniz(lambda a, b: a * b, 1, x, y) == 6
+    assert leibniz(lambda a, b: a * b, 0, x, y) is None

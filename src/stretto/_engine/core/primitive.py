@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
@@ -31,6 +32,7 @@ __all__ = [
     "Kernel",
     "Primitive",
     "Refused",
+    "leibniz",
 ]
 
 RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap", "padded")
@@ -364,3 +366,19 @@ class Primitive(metaclass=_Interned):
 
 def _snake_case(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+def leibniz(f: Callable[..., Any], k: int, x: Any, y: Any, most: int | None = None) -> Any:
+    """The rule of Leibniz: the sum over i + j = k of (k choose i) f(x_i, y_j); None for zero.
+
+    For ``taylor`` rules of what is linear in each of two operands; ``x`` and ``y`` are functions
+    from an order to the derivative, or None. With ``most``, of those whose i is not larger.
+    """
+    total = None
+    for i in range((k if most is None else most) + 1):
+        a, b = x(i), y(k - i)
+        if a is not None and b is not None:
+            count = math.comb(k, i)
+            part = f(a, b) if count == 1 else f(a, b) * count
+            total = part if total is None else total + part
+    return total

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.primitive import Kernel
+from stretto._engine.core.primitive import Kernel, leibniz
 from stretto._engine.core.types import is_complex, is_inexact, kind_of, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import division, thresholds
@@ -28,7 +28,6 @@ from stretto._engine.ops.elementwise import (
     binary,
     unary,
 )
-from stretto._engine.ops.leibniz import leibniz
 from stretto._engine.ops.rounding import truncated
 from stretto._engine.ops.sign_bits import has_negative_zero, signs
 

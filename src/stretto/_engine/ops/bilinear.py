@@ -13,10 +13,9 @@ import numpy as np
 
 from stretto._engine.core.config import settings, under
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import Primitive, leibniz
 from stretto._engine.core.types import is_inexact, kind_of, promote, short_name
 from stretto._engine.ops.convert import convert, dtype_argument
-from stretto._engine.ops.leibniz import leibniz
 from stretto._engine.ops.precision import ALGORITHMS, Precision
 
 __all__ = [
