@@ -37,7 +37,7 @@ def page() -> str:
     known = json.loads((FOLDER / "exceptions.json").read_text("utf-8"))
     rows = [
         f"| {name} {f['version']} | {f['passed']:,} of {f['on JAX']:,} | "
-        f"{f['passed'] / f['on JAX']:.1%} | {f['skipped']:,} |\n"
+        f"{f['passed'] / f['on JAX']:.1%} | {'' if f['skipped'] is None else format(f['skipped'], ',')} |\n"
         for name, f in sorted(figures.items())
     ]
     lines = [HEAD, *rows, EXCEPTIONS]

@@ -91,6 +91,5 @@ LIBRARIES = (
         ("tests",),
         left_out={"tests/models/transformer_consistency_test.py": "PyTorch and Transformers"},
     ),
-    Library("jaxopt", "0.8.5", ("tests",)),
 )
-"""In the order in which they are run; jaxtyping, equinox and what builds on it ship no tests."""
+"""In the order in which they are run; jaxtyping, jaxopt, equinox and what builds on it ship none."""
