@@ -31,13 +31,17 @@ too says so.
 """
 
 
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
 def page() -> str:
     """The page."""
     figures = json.loads((FOLDER / "figures.json").read_text("utf-8"))
     known = json.loads((FOLDER / "exceptions.json").read_text("utf-8"))
     rows = [
         f"| {name} {f['version']} | {f['passed']:,} of {f['on JAX']:,} | "
-        f"{f['passed'] / f['on JAX']:.1%} | {'' if f['skipped'] is None else format(f['skipped'], ',')} |\n"
+        f"{f['passed'] / f['on JAX']:.1%} | {_count(f['skipped'])} |\n"
         for name, f in sorted(figures.items())
     ]
     lines = [HEAD, *rows, EXCEPTIONS]

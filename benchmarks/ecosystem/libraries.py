@@ -92,4 +92,4 @@ LIBRARIES = (
         left_out={"tests/models/transformer_consistency_test.py": "PyTorch and Transformers"},
     ),
 )
-"""In the order in which they are run; jaxtyping, jaxopt, equinox and what builds on it ship none."""
+"""In the order in which they are run; jaxtyping, JAXopt, Equinox and its kin ship none."""
