@@ -223,6 +223,8 @@ $(ECOSYSTEM_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
 	$(call make_venv,$(BENCH_PYTHON),$(ECOSYSTEM_VENV))
 	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[test]' setuptools
 	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
+	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem-tfp \
+		|| echo "TensorFlow Probability is not to be had: the tests of Distrax will fail"
 	@touch $@
 
 # The same libraries beside JAX, which the tasks are measured against.
