@@ -185,7 +185,7 @@ def test_a_token_goes_through_calls_loops_and_branches():
     assert "%token: tensor<i32>" in text
     loop = lambda x: st.lax.scan(lambda c, _: (show(c), None), x, None, length=3)[0]
     assert "tensor<i32>, tensor<f32>, tensor<i32>) -> " in effects(loop, X)
-    branch = lambda x: st.lax.cond(x > 0, show, lambda x: x, x)
+    branch = lambda x: st.lax.cond(x > 0, show, lambda x: -x, x)
     (line,) = [x for x in effects(branch, X).splitlines() if x.endswith("tensor<i32>) loc(#u1)")]
     assert line.startswith("}) : (tensor<i32>) -> (tensor<f32>, tensor<i32>)")
     assert "token" not in effects(st.jit(lambda x: x + 1), X)
