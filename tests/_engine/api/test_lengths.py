@@ -99,3 +99,15 @@ def test_ragged_arrays_over_devices():
         run = st.shard_map(f, mesh=mesh, in_specs=taken, out_specs=parts)
         with pytest.raises(NotImplementedError, match="a ragged array is one row of elements"):
             run(x)
+
+
+def test_nodes_of_other_classes_are_not_built():
+    class Checked:
+        def __init__(self, x):
+            assert isinstance(x, st.Array)
+            self.x = x
+
+    st.tree.register_pytree_node(Checked, lambda c: ((c.x,), None), lambda _, xs: Checked(*xs))
+    rows = st.ragged([snp.ones(2), snp.ones(3)])
+    f = st.jit(lambda c, rows: st.vmap(lambda row: row.sum())(rows) * c.x)
+    assert f(Checked(snp.array(2.0)), rows).tolist() == [4, 6]

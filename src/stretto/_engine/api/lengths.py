@@ -81,6 +81,18 @@ def refuse_split(structure: Any, specs: Sequence[Any], caller: str) -> None:
 def _places(structure: Any, rectangles: bool = True) -> tuple[int, ...]:
     """Which leaves of such a tree are lengths; if so wanted, not those of rectangles."""
     (kind,) = RAGGED
-    numbered = tree.unflatten(structure, range(structure.num_leaves))
-    nodes = [x for x in tree.leaves(numbered, lambda x: isinstance(x, kind)) if isinstance(x, kind)]
-    return tuple([x._lengths for x in nodes if rectangles or not x._wide])
+    found: list[int] = []
+
+    def visit(part: Any, start: int) -> None:
+        if part.type is not None and issubclass(part.type, kind):
+            # Only such nodes are built: others may refuse leaves that are no arrays.
+            node = tree.unflatten(part, range(start, start + part.num_leaves))
+            if rectangles or not node._wide:
+                found.append(node._lengths)
+            return
+        for child in part.children():
+            visit(child, start)
+            start += child.num_leaves
+
+    visit(structure, 0)
+    return tuple(found)
