@@ -322,18 +322,3 @@ def test_the_setting_of_jax_for_transposes_changes_nothing():
 
     x = snp.array([2.0, 3.0])
     assert st.grad(loss)(x, True).tolist() == st.grad(loss)(x, False).tolist() == [3, 2]
-
-
-def test_a_body_is_traced_again_only_for_another_dtype():
-    traces = []
-
-    def body(c, x):
-        traces.append(c.dtype)
-        return c + x, c
-
-    last, ys = st.lax.scan(body, 1.0, snp.ones(3))
-    assert (float(last), last.weak_type, ys.weak_type, len(traces)) == (4, False, True, 1)
-    last, _ = st.lax.scan(body, 1, snp.ones(3))
-    assert (float(last), last.dtype, len(traces)) == (4, snp.float32, 3)
-    st.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, body(c[1], 1)[0]), (0, snp.ones(2)))
-    assert len(traces) == 4

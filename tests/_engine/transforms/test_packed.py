@@ -43,7 +43,7 @@ def by_rows(equation):
 
 def drawn(type, n):
     shape = tuple([size if isinstance(size, int) else n for size in type.shape])
-    values = RNG.normal(size=shape) * 3
+    values = np.round(RNG.normal(size=shape) * 3)  # whole: sums are exact in whatever order
     return np.asarray(values > 0 if type.dtype == bool else values).astype(type.dtype)
 
 

@@ -29,7 +29,6 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import collecting
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import observable
-from stretto._engine.core.interpreter import state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.program import Equation, Program
@@ -42,7 +41,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.reducing.reduce import reduce_or
-from stretto._engine.transforms.evaluate import evaluate, replay
+from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear
 from stretto._engine.transforms.simplify import live, restricted, silenced, used_inputs, with_inputs
@@ -294,22 +293,19 @@ def settle_types(
 ) -> tuple[Any, list[Any]]:
     """Record the body, and convert weakly typed values of the carry to what it returns for them.
 
-    It is recorded again only where a dtype changes by that: where a weak type gives way to the same
-    dtype, what was recorded stands.
-
     Raises ``TypeError``, which names each leaf for which the body returns yet another type.
     """
     values = list(carry)
     while True:  # ends: each iteration moves a type up in the promotion lattice, which is finite
         recorded = record_body([v.type for v in values])
-        settled, stronger, wrong = True, False, []
+        settled, wrong = True, []
         for i, out in enumerate(recorded[0].out_types[: len(values)]):
             v = values[i]
             dtype, weak = promote([(v.dtype, v.weak_type), (out.dtype, out.weak_type)], caller)
             fits = v.shape == out.shape
             if fits and v.weak_type and (v.dtype, True) != (dtype, weak):
                 values[i] = convert(v, dtype, weak)
-                settled, stronger = settled and v.dtype == dtype, True
+                settled = False
             elif not fits or v.dtype != dtype or not (out.weak_type or out.dtype == dtype):
                 wrong.append(f"{names[i]} is {v.type}, but {out} is returned for it")
         if wrong:
@@ -318,22 +314,7 @@ def settle_types(
                 f"with .astype(), or give it the other's shape"
             )
         if settled:
-            program, *rest = recorded
-            if stronger:
-                program = _with_in_types(program, [v.type for v in values])
-            return (program, *rest), values
-
-
-def _with_in_types(program: Program, types: Sequence[ArrayType]) -> Program:
-    """The program with its first inputs of these types, which differ in weakness alone."""
-    before = program.in_types
-
-    def fun(*args: Any) -> Any:
-        head = [convert(x, t.dtype, t.weak_type) for x, t in zip(args, before, strict=False)]
-        every = [*head[: len(types)], *args[len(types) :]]
-        return replay(program, every, state.interpreter.recorder), None
-
-    return record(fun, [*types, *before[len(types) :]], name=program.name)[0]
+            return recorded, values
 
 
 def with_out_types(program: Program, types: Sequence[ArrayType], count: int) -> Program:
