@@ -25,6 +25,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.runtime.ending import wait_at_end
 from stretto._engine.runtime.options import EFFORTS, Options, given, options_for
 
 if TYPE_CHECKING:  # loaded when GPUs are asked for
@@ -374,7 +375,9 @@ def _start(kind: type[R], *args: Any) -> R:
         refuse_fork()
     try:
         _starting = True
-        return kind(*args)
+        made = kind(*args)
+        wait_at_end()
+        return made
     finally:
         _starting = False
 
