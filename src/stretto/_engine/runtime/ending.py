@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 import time
 
 __all__ = ["busy", "wait_at_end", "wait_until_idle"]
@@ -20,18 +21,24 @@ _PATIENCE = 5.0
 
 
 def busy() -> bool:
-    """Whether any thread of XLA's is running; False where the system does not tell."""
+    """Whether any thread is running that is none of Python's; False where nobody tells.
+
+    Most of XLA's have no names, so they are not told from those of other libraries.
+    """
     try:
         tasks = os.listdir(_TASKS)
     except OSError:
         return False
+    ours = {str(thread.native_id) for thread in threading.enumerate()}
     for task in tasks:
+        if task in ours:
+            continue
         try:
             with open(f"{_TASKS}/{task}/stat", encoding="utf-8", errors="replace") as file:
-                name, _, rest = file.read().partition("(")[2].rpartition(")")
+                state = file.read().rpartition(")")[2].split()[0]
         except OSError:  # it has ended
             continue
-        if name.startswith("tf_") and rest.split()[0] in "RD":
+        if state in "RD":
             return True
     return False
 
@@ -39,7 +46,10 @@ def busy() -> bool:
 def wait_until_idle(patience: float = _PATIENCE) -> None:
     """Wait until no thread of XLA's is running, so many seconds at most."""
     end = time.monotonic() + patience
-    while busy() and time.monotonic() < end:
+    resting = 0
+    # Twice, since a thread that hands work to another rests before that has woken.
+    while resting < 2 and time.monotonic() < end:
+        resting = 0 if busy() else resting + 1
         time.sleep(0.001)
 
 
