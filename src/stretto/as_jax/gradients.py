@@ -23,7 +23,7 @@ _TOL = {2: 5e-2, 4: 2e-3, 8: 1e-5}
 """The tolerances by the bytes of a real number: what differences of it are exact to."""
 
 
-def _random_like(x: Any, rng: np.random.Generator) -> Any:
+def _random_like(x: Any, rng: np.random.RandomState) -> Any:
     dtype = np.dtype(stretto.typeof(x).dtype)
     if not is_inexact(dtype):
         return np.zeros(np.shape(x), float0)
@@ -86,7 +86,7 @@ def check_jvp(
     err_msg: str = "",
 ) -> None:
     """Hold forward derivatives along a random direction to differences."""
-    rng = np.random.default_rng(0)
+    rng = np.random.RandomState(0)
     args = tuple(args)
     tangents = trees.map_(lambda x: _random_like(x, rng), args)
     value, tangent = f_jvp(args, tangents)
@@ -106,7 +106,7 @@ def check_vjp(
     err_msg: str = "",
 ) -> None:
     """Hold reverse derivatives, multiplied by a random direction, to differences."""
-    rng = np.random.default_rng(0)
+    rng = np.random.RandomState(0)
     args = tuple(args)
     value, back = f_vjp(*args)
     expected = f(*args)
@@ -132,6 +132,8 @@ def check_grads(
 ) -> None:
     """Hold derivatives up to an order, forward and reverse, to differences.
 
+    Directions are JAX's: those of derivatives of higher orders are the arguments and the value.
+
     Args:
         f: the function.
         args: where.
@@ -152,20 +154,16 @@ def check_grads(
             jvp = lambda primals, tangents: stretto.jvp(f, primals, tangents)
             check_jvp(f, jvp, args, atol, rtol, step, text)
             if order > 1:
-                rng = np.random.default_rng(order)
-                direction = trees.map_(lambda x: _random_like(x, rng), args)
-                check(lambda *xs: stretto.jvp(f, xs, direction), args, order - 1, f"jvp of {text}")
+                check(jvp, (args, args), order - 1, f"jvp of {text}")
         if "rev" in modes:
             vjp = lambda *primals: stretto.vjp(f, *primals)
             check_vjp(f, vjp, args, atol, rtol, step, text)
             if order > 1:
-                rng = np.random.default_rng(order)
-                cotangents = trees.map_(lambda x: _random_like(x, rng), f(*args))
-                check(
-                    lambda *xs: stretto.vjp(f, *xs)[1](cotangents),
-                    args,
-                    order - 1,
-                    f"vjp of {text}",
-                )
+
+                def pulled(*xs: Any) -> Any:
+                    value, back = stretto.vjp(f, *xs)
+                    return back(value)
+
+                check(pulled, args, order - 1, f"vjp of {text}")
 
     check(f, tuple(args), order, getattr(f, "__name__", "the function"))
