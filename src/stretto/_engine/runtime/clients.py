@@ -25,12 +25,12 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.runtime.ending import wait_at_end
 from stretto._engine.runtime.options import EFFORTS, Options, given, options_for
 
-if TYPE_CHECKING:  # loaded when GPUs are asked for
-    from stretto._engine.runtime import plugins
+if TYPE_CHECKING:  # loaded when there is a client, and when GPUs are asked for
+    from stretto._engine.runtime import ending, plugins
 else:
+    ending = LazyModule("stretto._engine.runtime.ending")
     plugins = LazyModule("stretto._engine.runtime.plugins")
 
 __all__ = [
@@ -376,7 +376,7 @@ def _start(kind: type[R], *args: Any) -> R:
     try:
         _starting = True
         made = kind(*args)
-        wait_at_end()
+        ending.wait_at_end()
         return made
     finally:
         _starting = False
