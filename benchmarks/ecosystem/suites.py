@@ -74,6 +74,9 @@ def run(
     options += [f"--ignore={name}" for name in library.left_out]
     if not jax:
         options += ["-p", PLUGIN]
+    settings = sources / "pyproject.toml"
+    if not settings.is_file() or "[tool.pytest" not in settings.read_text("utf-8"):
+        (sources / "pytest.ini").touch()  # or pytest takes those of the project around it
     chosen = report.with_suffix(".txt")  # there can be more than a command line holds
     chosen.write_text("\n".join(tests))
     subprocess.run(
