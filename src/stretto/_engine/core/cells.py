@@ -9,7 +9,7 @@ result, and writes it to the cell then. So programs stay closed, and know of no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from stretto._engine.core.errors import EscapedTracerError, RefError
@@ -49,31 +49,18 @@ class Cell:
 
     def read(self) -> Any:
         """The value, as the current interpreter sees it."""
-        here = state.interpreter
-        if here is self._home or (self._home is None and here.at_rest):
-            return self._value
         innermost = None
-        while here is not self._home:
-            if here is None or here.at_rest:
-                if here is not None and self._home is None:
-                    break
-                self._unreachable()
+        for here in self._inside():
             if here.borrows:
                 borrowed = _borrowed(here)
                 if self in borrowed.values:
                     return borrowed.values[self]
                 innermost = innermost or borrowed
-            here = here.parent
         return self._value if innermost is None else innermost.capture(self)
 
     def write(self, value: Any) -> None:
         """Replace the value, which has the type of this cell, as far as the body around ends."""
-        here = state.interpreter
-        while here is not self._home:
-            if here is None or here.at_rest:
-                if here is not None and self._home is None:
-                    break
-                self._unreachable()
+        for here in self._inside():
             if here.borrows:
                 self.read()  # whether it can be reached
                 _borrowed(here).write(self, value)
@@ -83,8 +70,21 @@ class Cell:
                     f"a reference of type {self.type} made outside of a function cannot take a "
                     f"value that is {here.maps} there{here.began()}: {here.instead}"
                 )
-            here = here.parent
         self._value = value
+
+    def _inside(self) -> Iterator[Any]:
+        """The interpreters from the current one out to this cell's home, which is not among them.
+
+        Raises where it leads past the home, when it gets there.
+        """
+        here = state.interpreter
+        while here is not self._home:
+            if here is None or here.at_rest:
+                if here is not None and self._home is None:
+                    return
+                self._unreachable()
+            yield here
+            here = here.parent
 
     def _unreachable(self) -> NoReturn:
         if self._home is not None and self._home.ended:

@@ -105,67 +105,43 @@ def _shape_after(fun: Callable[[Any], Any], shape: Sequence[int]) -> tuple[int, 
     return tuple([-1 if i in free else n for i, n in enumerate(out)])
 
 
-def _convolution(
-    convolve: Callable[..., Any],
-    numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None,
-    padding: Any,
-    W_init: Any,
-    b_init: Any,
-) -> Layer:
-    """A convolution of either kind, and a bias for each channel of its results."""
-    images, kernels, results = numbers
-    steps = tuple(strides or (1,) * len(filter_shape))
-    kernel_init = W_init or glorot_normal(kernels.index("I"), kernels.index("O"))
+def _convolution(convolve: Callable[..., Any]) -> Callable[..., Layer]:
+    def layer(
+        dimension_numbers: tuple[str, str, str],
+        out_chan: int,
+        filter_shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        padding: Any = "VALID",
+        W_init: Any = None,
+        b_init: Any = _SMALL,
+    ) -> Layer:
+        """A convolution of arrays of these axes, and a bias for each channel of its results."""
+        images, kernels, results = dimension_numbers
+        steps = tuple(strides or (1,) * len(filter_shape))
+        kernel_init = W_init or glorot_normal(kernels.index("I"), kernels.index("O"))
 
-    def convolved(x: Any, kernel: Any) -> Any:
-        return convolve(x, kernel, steps, padding, dimension_numbers=numbers)
+        def convolved(x: Any, kernel: Any) -> Any:
+            return convolve(x, kernel, steps, padding, dimension_numbers=dimension_numbers)
 
-    def init(rng: Any, input_shape: Sequence[int]) -> Any:
-        sizes = iter(filter_shape)
-        channels = {"O": out_chan, "I": input_shape[images.index("C")]}
-        kernel = tuple([channels[c] if c in channels else next(sizes) for c in kernels])
-        one, two = random.split(rng)
-        bias = tuple([out_chan if c == "C" else 1 for c in results])
-        params = kernel_init(one, kernel), b_init(two, bias)
-        return _shape_after(lambda x: convolved(x, snp.zeros(kernel)), input_shape), params
+        def init(rng: Any, input_shape: Sequence[int]) -> Any:
+            sizes = iter(filter_shape)
+            channels = {"O": out_chan, "I": input_shape[images.index("C")]}
+            kernel = tuple([channels[c] if c in channels else next(sizes) for c in kernels])
+            one, two = random.split(rng)
+            bias = tuple([out_chan if c == "C" else 1 for c in results])
+            params = kernel_init(one, kernel), b_init(two, bias)
+            return _shape_after(lambda x: convolved(x, snp.zeros(kernel)), input_shape), params
 
-    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        return convolved(inputs, params[0]) + params[1]
+        def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+            return convolved(inputs, params[0]) + params[1]
 
-    return init, apply
+        return init, apply
 
-
-def GeneralConv(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    W_init: Any = None,
-    b_init: Any = _SMALL,
-) -> Layer:
-    """A convolution of arrays of these axes, and a bias."""
-    given = out_chan, filter_shape, strides, padding, W_init, b_init
-    return _convolution(lax.conv_general_dilated, dimension_numbers, *given)
+    return layer
 
 
-def GeneralConvTranspose(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    W_init: Any = None,
-    b_init: Any = _SMALL,
-) -> Layer:
-    """A transposed convolution of arrays of these axes, and a bias."""
-    given = out_chan, filter_shape, strides, padding, W_init, b_init
-    return _convolution(lax.conv_transpose, dimension_numbers, *given)
-
-
+GeneralConv = _convolution(lax.conv_general_dilated)
+GeneralConvTranspose = _convolution(lax.conv_transpose)
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
