@@ -26,12 +26,13 @@ from stretto._engine.api.arguments import (
 from stretto._engine.api.dispatch import Dispatcher, record_of
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.graph import types_of
-from stretto._engine.api.lending import Lending, kinds_of, lent
+from stretto._engine.api.lending import Lending, kinds_of
 from stretto._engine.api.lengths import RAGGED, alike, unified
 from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, as_options, on_device
 from stretto._engine.api.static import Places, no_overlap, places_of, rejoined
 from stretto._engine.control.call import Call
+from stretto._engine.control.refs import lent
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stretto._engine.api.arguments import values_of_tree, without_float0
-from stretto._engine.control.refs import Parts, Ref, refs_among
+from stretto._engine.control.refs import Parts, Ref
 from stretto._engine.core.cells import Cell, giving, values_of_cells, write_all
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.program import Program
 
-__all__ = ["Lending", "Uses", "kinds_of", "lent"]
+__all__ = ["Lending", "Uses", "kinds_of"]
 
 
 class Uses(NamedTuple):
@@ -91,16 +91,6 @@ class Lending:
         found = Uses(tuple(given), tuple([captured[i] for i in places]), tuple(self._written))
         ordered = Program(inputs, program.equations, program.outputs, program.name)
         return found, ordered, [captured[i] for i in others]
-
-
-def lent(
-    leaves: Sequence[Any], name: str, names: Callable[[], Sequence[str]]
-) -> tuple[list[Any], dict[int, Ref]]:
-    """The leaves with values in place of references, and these by their places."""
-    refs = refs_among(leaves, name, names)
-    if not refs:
-        return list(leaves), refs
-    return [x.read() if isinstance(x, Ref) else x for x in leaves], refs
 
 
 def kinds_of(refs: Mapping[int, Ref]) -> tuple[tuple[int, Any], ...]:

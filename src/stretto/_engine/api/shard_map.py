@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from stretto._engine.api.arguments import leaf_names, values_of_tree, wraps
-from stretto._engine.api.lending import kinds_of, lent
+from stretto._engine.api.lending import kinds_of
 from stretto._engine.api.lengths import alike, refuse_split, unified
-from stretto._engine.control.refs import Parts
+from stretto._engine.control.refs import Parts, lent
 from stretto._engine.control.shard_map import ShardMap, explicit
 from stretto._engine.core import tree
 from stretto._engine.core.cells import write_all

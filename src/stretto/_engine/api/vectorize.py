@@ -22,10 +22,10 @@ from stretto._engine.api.arguments import (
     without_float0,
     wraps,
 )
-from stretto._engine.api.lending import kinds_of, lent
+from stretto._engine.api.lending import kinds_of
 from stretto._engine.api.lengths import holds_ragged
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
-from stretto._engine.control.refs import Parts, Ref
+from stretto._engine.control.refs import Parts, Ref, lent
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.control.refs import Parts, Ref, refs_among
+from stretto._engine.control.refs import Parts, Ref, lent
 from stretto._engine.core import tree
 from stretto._engine.core.cells import carrying, values_of_cells, write_all
 
@@ -48,8 +48,7 @@ def scan_over_refs(loop: Loop, caller: str, step: Callable[..., Any], xs: Any) -
     ``loop`` is a function of the step and of what it goes over.
     """
     leaves, structure = tree.flatten(xs)
-    refs = refs_among(leaves, caller, lambda: tree.paths(xs, "xs"))
-    values = [x.read() if isinstance(x, Ref) else x for x in leaves]
+    values, refs = lent(leaves, caller, lambda: tree.paths(xs, "xs"))
     parts = Parts(
         lambda carry, *x: step(carry, tree.unflatten(structure, x)),
         {1 + i: ref.structure for i, ref in refs.items()},

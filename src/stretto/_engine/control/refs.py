@@ -24,7 +24,7 @@ from stretto._engine.ops.convert import convert
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
-__all__ = ["Ref", "View", "freeze", "new_ref", "Apart", "Parts", "passed", "refs_among"]
+__all__ = ["Ref", "View", "freeze", "new_ref", "Apart", "Parts", "lent", "passed", "refs_among"]
 
 
 class Ref(Cell):
@@ -405,6 +405,16 @@ def refs_among(
                 f"two would not be told apart: pass it once"
             )
     return found
+
+
+def lent(
+    leaves: Sequence[Any], name: str, names: Callable[[], Sequence[str]]
+) -> tuple[list[Any], dict[int, Ref]]:
+    """The leaves with values in place of references, and these by their places."""
+    refs = refs_among(leaves, name, names)
+    if not refs:
+        return list(leaves), refs
+    return [x.read() if isinstance(x, Ref) else x for x in leaves], refs
 
 
 class Apart:
