@@ -7,6 +7,7 @@ The classes registered with Stretto are nodes here too, in a namespace of optree
 from __future__ import annotations
 
 import collections
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
@@ -36,8 +37,8 @@ nodes.view(NAMESPACE, frozenset({KeyArray}))
 
 IsLeaf = Callable[[Any], bool] | None
 
-_is_deque: Callable[[Any], bool] = type.__instancecheck__.__get__(collections.deque)
-# Bound so, it costs a node some nanoseconds: deques are nodes of optree's in all namespaces.
+_is_deque: Callable[[Any], bool] = lambda node: node.__class__ is deque
+# Deques are nodes of optree's in all namespaces; those of subclasses are not.
 
 
 def or_deque(is_leaf: IsLeaf) -> Callable[[Any], bool]:
@@ -240,11 +241,26 @@ def flatten_with_path(
     if is_leaf is not None and is_leaf_takes_path:
         answers = iter(list(_answers(tree, is_leaf, ())))
         is_leaf = lambda _: next(answers)
-    accessors, flat, spec = optree.tree_flatten_with_accessor(
-        tree, or_deque(is_leaf), namespace=NAMESPACE
+    # The namespace of JAX's trees has no keys, and the other one has other leaves.
+    is_leaf, is_leaf_again = _twice(or_deque(is_leaf))
+    flat, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    accessors, _, _ = optree.tree_flatten_with_accessor(
+        tree, is_leaf_again, namespace=nodes.NAMESPACE
     )
     paths = [tuple([key_of(step) for step in accessor]) for accessor in accessors]
     return list(zip(paths, flat, strict=True)), PyTreeDef(spec)
+
+
+def _twice(is_leaf: Callable[[Any], bool]) -> tuple[Callable[[Any], bool], Callable[[Any], bool]]:
+    """The predicate, and one that gives its answers again, in order."""
+    answers: list[bool] = []
+
+    def first(node: Any) -> bool:
+        answers.append(is_leaf(node) or nodes.is_leaf_in(NAMESPACE, type(node)))
+        return answers[-1]
+
+    again = iter(answers)
+    return first, lambda _: next(again)
 
 
 def _answers(tree: Any, is_leaf: Callable[..., Any], path: tuple[Any, ...]) -> Iterator[bool]:
@@ -258,7 +274,7 @@ def one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Hashable]:
     """Pairs of a key and a child of a node, and the node's static data."""
     children, static = flatten_one_level(tree)
     accessors, _, _ = optree.tree_flatten_with_accessor(
-        tree, is_leaf=lambda node: node is not tree, namespace=NAMESPACE
+        tree, is_leaf=lambda node: node is not tree, namespace=nodes.NAMESPACE
     )
     keys = [key_of(accessor[0]) for accessor in accessors]
     return list(zip(keys, children, strict=True)), static
