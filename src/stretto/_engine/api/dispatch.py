@@ -142,7 +142,7 @@ def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Re
     order, alive = _order(args, kwargs)
     kept = order if entry.kept is None else [order[i] for i in entry.kept]
     executable = entry.executable
-    interpret = entry.small
+    interpret = entry.small or executable.on_arrays
     if entry.placement:
         leaves = tree.leaves((args, kwargs) if kwargs else args)
         there = [sharded.sharding_if_any(x) for x in leaves]
