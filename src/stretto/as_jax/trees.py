@@ -45,7 +45,7 @@ def or_deque(is_leaf: IsLeaf) -> Callable[[Any], bool]:
     """Whether a node is to be a leaf: for this predicate, or since it is a deque."""
     if is_leaf is None:
         return _is_deque
-    return lambda node: is_leaf(node) or _is_deque(node)
+    return lambda node: node.__class__ is deque or is_leaf(node)
 
 
 class _Leaf:
@@ -69,9 +69,9 @@ class PyTreeDef:
     spec: Any
     _sorted: Any
 
-    def __init__(self, spec: Any) -> None:
+    def __init__(self, spec: Any, sorted_spec: Any = None) -> None:
         self.spec = spec
-        self._sorted = None
+        self._sorted = sorted_spec
 
     @property
     def num_leaves(self) -> int:
@@ -164,18 +164,23 @@ def _text(definition: PyTreeDef) -> str:
 
 _DATA = 2  # the place of static data in the state of a node of optree's structures
 _ordered: dict[Any, Any] = {}
+"""Structures in which deques are leaves, and those that build them with dictionaries sorted.
+
+True stands for the structure itself: that of equal static data may hold other objects.
+"""
 
 
 def _sorted(spec: Any) -> Any:
     """The structure that builds dictionaries with their keys sorted, however they were inserted."""
     try:
         known = _ordered.get(spec)
-    except TypeError:  # static data that cannot be hashed
+    except (TypeError, ValueError):  # static data that cannot be hashed, or compared
         return _without_order(spec)
     if known is None:
-        known = _without_order(spec)
-        room(_ordered)[known] = known
-    return known
+        made = _without_order(spec)
+        room(_ordered)[made] = made is spec or made
+        return made
+    return spec if known is True else known
 
 
 def _without_order(spec: Any) -> Any:
@@ -203,6 +208,16 @@ def tree_is_leaf(tree: Any) -> bool:
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree and its structure."""
+    if is_leaf is None:  # quicker where the structure is known to have no deque
+        flat, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+        try:
+            known = _ordered.get(spec)
+        except (TypeError, ValueError):  # static data that cannot be hashed, or compared
+            known = None
+        if known is not None:
+            return flat, PyTreeDef(spec, spec if known is True else known)
+        flat, spec = optree.tree_flatten(tree, _is_deque, namespace=NAMESPACE)
+        return flat, PyTreeDef(spec, _sorted(spec))
     flat, spec = optree.tree_flatten(tree, or_deque(is_leaf), namespace=NAMESPACE)
     return flat, PyTreeDef(spec)
 
