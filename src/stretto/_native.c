@@ -1411,6 +1411,11 @@ static PyMethodDef dispatcher_methods[] = {
     {NULL},
 };
 
+static PyGetSetDef dispatcher_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL},
+};
+
 static PyTypeObject DispatcherType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "stretto._native.Dispatcher",
@@ -1423,6 +1428,7 @@ static PyTypeObject DispatcherType = {
     .tp_traverse = (traverseproc)dispatcher_traverse,
     .tp_clear = (inquiry)dispatcher_clear,
     .tp_methods = dispatcher_methods,
+    .tp_getset = dispatcher_getset,
     .tp_dictoffset = offsetof(Dispatcher, dict),
     .tp_weaklistoffset = offsetof(Dispatcher, weak),
 };

@@ -91,3 +91,19 @@ def test_dtypes_of_keys():
 def test_numpys_arrays_are_reshaped_by_numpy():
     made = st.jit(lambda: type(TAKING_KEYS["reshape"](np.arange(6), (2, 3))) is np.ndarray)
     assert made() and TAKING_KEYS["reshape"](np.arange(6), 6, copy=True).shape == (6,)
+
+
+def test_vectorized_functions_of_keys():
+    vectorize = TAKING_KEYS["vectorize"]
+    draw = vectorize(lambda key, x: st.random.normal(key) + x, signature="(),()->()")
+    expected = np.stack([st.random.normal(key) for key in KEYS])
+    np.testing.assert_allclose(draw(KEYS, snp.zeros(6)), expected, rtol=1e-6)
+    table = draw(KEYS[:, None], snp.arange(2.0))
+    np.testing.assert_allclose(table, expected[:, None] + [0, 1], rtol=1e-6)
+    assert draw(KEYS[0], 1.0).shape == ()
+    rows = vectorize(lambda x, key: st.random.normal(key, (2,)) + x, signature="(n),()->(n)")
+    assert rows(snp.zeros((6, 2)), KEYS).shape == (6, 2)
+    some = vectorize(lambda x, how, key: st.random.normal(key) * x + how, excluded={1})
+    np.testing.assert_allclose(some(2.0, 1, KEYS), 2 * expected + 1, rtol=1e-6)
+    plain = vectorize(lambda x: x + 1)
+    np.testing.assert_array_equal(plain(snp.ones(2)), 2)

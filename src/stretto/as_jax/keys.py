@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -160,6 +161,39 @@ def _reshape(a: Any, shape: Any, order: Any = "C", **options: Any) -> Any:
     return _reshape_keys(a, shape, order, **options)
 
 
+def _vectorize(
+    pyfunc: Callable[..., Any], *, excluded: Any = frozenset(), signature: str | None = None
+) -> Callable[..., Any]:
+    """``stretto.numpy.vectorize`` for arguments that may be keys, of which each is a scalar."""
+    plain = snp.vectorize(pyfunc, excluded=excluded, signature=signature)
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        keys = {i: x for i, x in enumerate(args) if is_key(x) and i not in excluded}
+        if not keys:
+            return plain(*args, **kwargs)
+        inside = [i for i in range(len(args)) if i not in excluded]
+        left, right = (signature or ",".join(["()"] * len(inside)) + "->()").split("->")
+        cores = re.findall(r"\([^)]*\)", left)
+        for place, i in enumerate(inside):
+            if i in keys and place < len(cores):
+                cores[place] = f"({cores[place][1:-1]},{_SIZE})".replace("(,", "(")
+
+        def of_words(*words: Any, **named: Any) -> Any:
+            return pyfunc(
+                *[keys[i]._like(w) if i in keys else w for i, w in enumerate(words)], **named
+            )
+
+        sides = f"{','.join(cores)}->{right}"
+        whole = snp.vectorize(of_words, excluded=excluded, signature=sides)
+        return whole(*[_words(x) if i in keys else x for i, x in enumerate(args)], **kwargs)
+
+    return vectorized
+
+
+_SIZE = "words_of_a_key"
+
+
 def _squeeze(a: Any, axis: Any = None) -> Any:
     return a.squeeze(axis) if is_key(a) else snp.squeeze(a, axis)
 
@@ -239,6 +273,7 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "take": _take,
     "tile": _tile,
     "transpose": _transpose,
+    "vectorize": _vectorize,
     "where": _where,
     "zeros_like": _like(snp.zeros_like),
 }

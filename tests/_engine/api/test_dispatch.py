@@ -4,6 +4,7 @@ Run with the extension in C and, by ``test_native``, without.
 """
 
 import dataclasses
+import functools
 import gc
 import sys
 import weakref
@@ -449,6 +450,14 @@ def test_methods_and_attributes():
     def plain(x):
         return x
 
+    def other(x):
+        """Another."""
+        return x
+
+    wrapped = functools.update_wrapper(plain, other)
+    assert wrapped is plain and plain.__name__ == "other" and vars(plain)["__doc__"] == "Another."
+    functools.update_wrapper(plain, plain.__wrapped__)
+    plain.__name__ = "plain"
     plain.note = "kept"
     assert plain.note == "kept" and repr(plain) == "<jitted plain>" and callable(plain)
 
