@@ -20,8 +20,11 @@ def words(keys):
     [
         ("reshape", ((2, 3),), WORDS.reshape(2, 3, 2)),
         ("expand_dims", (-1,), WORDS[:, None]),
-        ("flip", (), None),
+        ("flip", (), WORDS[::-1]),
+        ("flip", (0,), WORDS[::-1]),
+        ("roll", (1,), np.roll(WORDS, 1, 0)),
         ("roll", (1, 0), np.roll(WORDS, 1, 0)),
+        ("repeat", (2,), WORDS.repeat(2, 0)),
         ("repeat", (2, 0), WORDS.repeat(2, 0)),
         ("tile", (2,), np.tile(WORDS, (2, 1))),
         ("broadcast_to", ((2, 6),), np.broadcast_to(WORDS, (2, 6, 2))),
@@ -32,9 +35,9 @@ def words(keys):
     ],
 )
 def test_elements_are_moved(name, args, expected):
-    made = TAKING_KEYS[name](KEYS, *(args if name != "flip" else (0,)))
+    made = TAKING_KEYS[name](KEYS, *args)
     assert made.dtype == KEYS.dtype
-    np.testing.assert_array_equal(words(made), WORDS[::-1] if expected is None else expected)
+    np.testing.assert_array_equal(words(made), expected)
 
 
 def test_several_keys():
@@ -52,6 +55,20 @@ def test_several_keys():
         TAKING_KEYS["stack"]([one, other])
     with pytest.raises(TypeError, match="only from keys of the same type"):
         TAKING_KEYS["where"](True, one, 1.0)
+
+
+def test_without_an_axis_keys_of_several_axes_are_one_row_or_all_turned():
+    square, grid = KEYS.reshape((2, 3)), WORDS.reshape(2, 3, 2)
+    np.testing.assert_array_equal(words(TAKING_KEYS["flip"](square)), grid[::-1, ::-1])
+    rolled = np.roll(WORDS, 2, 0).reshape(2, 3, 2)
+    np.testing.assert_array_equal(words(TAKING_KEYS["roll"](square, 2)), rolled)
+    np.testing.assert_array_equal(words(TAKING_KEYS["repeat"](square, 2)), WORDS.repeat(2, 0))
+
+
+def test_no_key_is_nan_or_infinite():
+    found = {name: TAKING_KEYS[name](KEYS).tolist() for name in ("isnan", "isinf", "isfinite")}
+    assert found == {"isnan": [False] * 6, "isinf": [False] * 6, "isfinite": [True] * 6}
+    assert TAKING_KEYS["isnan"](snp.array([1, np.nan])).tolist() == [False, True]
 
 
 def test_axes_and_measures():

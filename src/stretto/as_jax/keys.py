@@ -196,6 +196,35 @@ def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     return snp.allclose(a, b, *args, **kwargs)
 
 
+def _flip(m: Any, axis: Any = None) -> Any:
+    return _flip_keys(m, tuple(range(m.ndim)) if axis is None and is_key(m) else axis)
+
+
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    if is_key(a) and axis is None:
+        return _roll_keys(a.ravel(), shift, 0).reshape(a.shape)
+    return _roll_keys(a, shift, axis)
+
+
+def _repeat(a: Any, repeats: Any, axis: int | None = None, **options: Any) -> Any:
+    if is_key(a) and axis is None:
+        a, axis = a.ravel(), 0
+    return _repeat_keys(a, repeats, axis, **options)
+
+
+_flip_keys, _roll_keys, _repeat_keys = map(with_keys, (snp.flip, snp.roll, snp.repeat))
+
+
+def _no_number(fun: Callable[..., Any], answer: bool) -> Callable[..., Any]:
+    """``isnan`` and its kind: a key is neither NaN nor infinite."""
+
+    @functools.wraps(fun)
+    def call(x: Any, /) -> Any:
+        return snp.full(x.shape, answer) if is_key(x) else fun(x)
+
+    return call
+
+
 def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
     return a.take(indices, axis, **options) if is_key(a) else snp.take(a, indices, axis, **options)
 
@@ -220,16 +249,19 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "equal": _compared(snp.equal, operator.eq),
     "empty_like": _like(snp.empty_like),
     "expand_dims": _expand_dims,
-    "flip": with_keys(snp.flip),
+    "flip": _flip,
     "isclose": _isclose,
+    "isfinite": _no_number(snp.isfinite, True),
+    "isinf": _no_number(snp.isinf, False),
+    "isnan": _no_number(snp.isnan, False),
     "moveaxis": with_keys(snp.moveaxis),
     "ndim": _measure(snp.ndim, "ndim"),
     "not_equal": _compared(snp.not_equal, operator.ne),
     "ravel": _ravel,
-    "repeat": with_keys(snp.repeat),
+    "repeat": _repeat,
     "reshape": _reshape,
     "result_type": _result_type,
-    "roll": with_keys(snp.roll),
+    "roll": _roll,
     "shape": _measure(snp.shape, "shape"),
     "size": _measure(snp.size, "size"),
     "split": with_keys(snp.split),
