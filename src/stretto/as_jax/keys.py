@@ -1,6 +1,6 @@
 """Functions of arrays that take typed keys as well, as JAX's do: each works on the keys' words.
 
-Next, read ``presented/numpy``.
+Next, read ``presented/numpy`` and ``presented/lax``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.core.types import float0
 from stretto.as_jax.types import is_key
 from stretto.random.key_arrays import KeyArray
 
-__all__ = ["TAKING_KEYS", "with_keys"]
+__all__ = ["LAX_TAKING_KEYS", "TAKING_KEYS", "with_keys"]
 
 
 def _keys_in(value: Any) -> list[KeyArray]:
@@ -63,13 +64,13 @@ def with_keys(fun: Callable[..., Any], more_axes: int = 0) -> Callable[..., Any]
             if key.dtype != like.dtype:
                 raise TypeError(f"{fun.__name__}: keys of types {like.dtype} and {key.dtype}")
         bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
         ndim = like.ndim + more_axes
         for name, value in bound.arguments.items():
             if name in _AXES:
                 bound.arguments[name] = _own_axes(value, ndim)
-            elif name in _SHAPES:
-                sizes = (value,) if isinstance(value, int) else tuple(value)
-                bound.arguments[name] = (*sizes, like._implementation.size)
+            elif name in _OF_WORDS:
+                bound.arguments[name] = _OF_WORDS[name](value, like)
             else:
                 bound.arguments[name] = _words(value)
         result = fun(*bound.args, **bound.kwargs)
@@ -80,8 +81,32 @@ def with_keys(fun: Callable[..., Any], more_axes: int = 0) -> Callable[..., Any]
     return call
 
 
-_AXES = ("axis", "axis1", "axis2", "source", "destination", "dimension")
-_SHAPES = ("shape", "newshape")
+def _sizes(sizes: Any, like: KeyArray) -> tuple[int, ...]:
+    """A shape of keys, with the axis of their words."""
+    own = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    return (*own, like._implementation.size)
+
+
+def _choice(choice: Any, like: KeyArray) -> Any:
+    """Which keys are chosen, of all of their words; a scalar is of all keys."""
+    shape = snp.shape(choice)
+    return snp.broadcast_to(snp.expand_dims(choice, -1), _sizes(shape, like)) if shape else choice
+
+
+def _order(order: Sequence[int] | None, like: KeyArray) -> tuple[int, ...]:
+    return (*(reversed(range(like.ndim)) if order is None else order), like.ndim)
+
+
+_AXES = ("axis", "axis1", "axis2", "source", "destination", "dimension", "dimensions")
+_SHAPES = ("shape", "newshape", "new_sizes", "slice_sizes", "limit_indices")
+_OF_WORDS: dict[str, Callable[[Any, KeyArray], Any]] = {
+    **dict.fromkeys(_SHAPES, _sizes),
+    **dict.fromkeys(("pred", "which"), _choice),
+    "permutation": _order,
+    "start_indices": lambda starts, _: (*starts, 0),
+    "strides": lambda steps, _: None if steps is None else (*steps, 1),
+}
+"""What arguments by these names are for the words, from what they are for keys."""
 
 
 def _where(condition: Any, x: Any = None, y: Any = None, /, **options: Any) -> Any:
@@ -236,6 +261,44 @@ def _result_type(*args: Any) -> Any:
             return found.pop()
     return snp.result_type(*args)
 
+
+def _of_keys(fun: Callable[..., Any], of_keys: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with another in its place for keys."""
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = any(map(is_key, (*args, *kwargs.values())))
+        return (of_keys if found else fun)(*args, **kwargs)
+
+    return call
+
+
+def _broadcast_in_dim(
+    operand: KeyArray, shape: Sequence[int], broadcast_dimensions: Sequence[int], **options: Any
+) -> Any:
+    axes = (*broadcast_dimensions, len(shape))
+    words = lax.broadcast_in_dim(operand._words, _sizes(shape, operand), axes, **options)
+    return operand._like(words)
+
+
+def _lax_expand_dims(array: KeyArray, dimensions: Any) -> Any:
+    return _expand_dims(array, dimensions)
+
+
+_MOVING = (
+    "broadcast concatenate dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim "
+    "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim index_in_dim "
+    "reshape rev select select_n slice slice_in_dim transpose"
+)
+LAX_TAKING_KEYS: dict[str, Callable[..., Any]] = {
+    **{name: with_keys(getattr(lax, name)) for name in _MOVING.split()},
+    "broadcast_in_dim": _of_keys(lax.broadcast_in_dim, _broadcast_in_dim),
+    "eq": _compared(lax.eq, operator.eq),
+    "expand_dims": _of_keys(lax.expand_dims, _lax_expand_dims),
+    "ne": _compared(lax.ne, operator.ne),
+    "squeeze": _of_keys(lax.squeeze, lambda array, dimensions=None: array.squeeze(dimensions)),
+}
+"""By the name in ``jax.lax``."""
 
 TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "allclose": _allclose,
