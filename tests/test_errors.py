@@ -39,3 +39,14 @@ def test_references_raise_what_python_would():
     for kind in (TypeError, ValueError, st.errors.RefError):
         with pytest.raises(kind, match="the dtype of the reference"):
             ref[...] = 1.5
+
+
+def test_derivatives_that_a_custom_rule_does_not_give():
+    def scaled(w):
+        f = st.custom_vjp(lambda x: w * x)
+        f.defvjp(lambda x: (f(x), None), lambda _, g: (g,))
+        return f(2.0)
+
+    for kind in (TypeError, st.errors.PerturbationError):
+        with pytest.raises(kind, match="takes from outside"):
+            st.grad(scaled)(3.0)

@@ -70,7 +70,10 @@ def test_what_is_taken_from_outside_may_be_traced(kind, order):
 @pytest.mark.parametrize("order", OUTSIDE)
 def test_what_is_taken_from_outside_cannot_be_differentiated(kind, order):
     swapped = OUTSIDE[order](lambda x, scale: CLOSING[kind](scale, x))
-    with pytest.raises(TypeError, match=f"{kind}: .* is differentiated by a value .* from outside"):
+    with pytest.raises(
+        st.errors.PerturbationError,
+        match=f"{kind}: .* is differentiated by a value .* from outside",
+    ):
         swapped(snp.ones(3), S)
 
 

@@ -33,6 +33,16 @@ def test_zeros_of_rules_of_functions():
     assert isinstance(zero, ad.SymbolicZero) and not isinstance(3, ad.SymbolicZero)
 
 
+def test_closed_over_values_that_a_rule_gives_no_derivative_by():
+    def closed_over(w):
+        f = st.custom_vjp(lambda x: w * x)
+        f.defvjp(lambda x: (f(x), None), lambda _, g: (g,))
+        return f(2.0)
+
+    with pytest.raises(ad.CustomVJPException, match="from outside"):
+        st.grad(closed_over)(3.0)
+
+
 def test_undefined_primals():
     undefined = ad.as_operand(Linear(array_type((2,), np.dtype("float32"))))
     assert ad.is_undefined_primal(undefined) and undefined.aval == VECTOR

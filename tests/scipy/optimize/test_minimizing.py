@@ -28,6 +28,8 @@ def test_finds_minima_in_both_precisions():
             assert bool(result.success) and int(result.status) == 0
             assert result.x.dtype == result.hess_inv.dtype == (np.float64 if wide else np.float32)
             np.testing.assert_allclose(result.x, np.ones(3), atol=accuracy)
+            counts = (result.status, result.nit, result.nfev, result.njev)
+            assert {x.dtype for x in counts} == {np.dtype(np.int64 if wide else np.int32)}
             assert abs(float(result.fun)) < 1e-6
             assert float(snp.max(abs(result.jac))) < 1e-5
             assert int(result.nit) <= int(result.nfev) == int(result.njev) < 80

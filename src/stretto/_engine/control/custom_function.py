@@ -16,6 +16,7 @@ from stretto._engine.control.refs import passed
 from stretto._engine.control.user_rule import described, fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.errors import PerturbationError
 from stretto._engine.core.functions import name_of, signature_of
 from stretto._engine.core.interpreter import Tracer, Value, as_value, state
 from stretto._engine.core.program import Program
@@ -341,7 +342,7 @@ class Arguments:
         return out
 
     def check_perturbed(self, perturbed: Sequence[bool], captured: Sequence[Any]) -> None:
-        """Raise ``TypeError`` for a derivative by anything but leaves of the arguments."""
+        """Raise ``PerturbationError`` for a derivative by anything but leaves of the arguments."""
         caller = f"{self.function.kind}: {self.function.name}"
         remedy = (
             "its rules give no derivative by that. Pass it as an argument that is differentiated, "
@@ -350,13 +351,13 @@ class Arguments:
         held = perturbed[self.count : len(self.types)]
         for i, p in zip(self._held_in, held, strict=True):
             if p:
-                raise TypeError(
+                raise PerturbationError(
                     f"{caller} is differentiated by {self.names[i]}, which is in "
                     f"nondiff_argnums, and {remedy}"
                 )
         for value, p in zip(captured, perturbed[len(self.types) :], strict=True):
             if p:
-                raise TypeError(
+                raise PerturbationError(
                     f"{caller} is differentiated by a value of type {value.type} that it takes "
                     f"from outside ({value.origin()}), and {remedy}"
                 )

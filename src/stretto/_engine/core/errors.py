@@ -17,6 +17,7 @@ __all__ = [
     "LostProcessError",
     "MissingRuleError",
     "NonFiniteError",
+    "PerturbationError",
     "ProgramError",
     "RecompilationWarning",
     "RefError",
@@ -74,6 +75,10 @@ class UnboundAxisError(StrettoError, NameError):
 
 class MissingRuleError(StrettoError, NotImplementedError):
     """A primitive refuses a transformation; the message says why, and what to use."""
+
+
+class PerturbationError(StrettoError, TypeError):
+    """A derivative by something that a custom rule gives none by; the message says by what."""
 
 
 class ProgramError(StrettoError):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto import custom_derivatives
+from stretto._engine.core.errors import PerturbationError
 from stretto._engine.core.interpreter import Linear, Value
 from stretto._engine.core.types import float0
 from stretto._engine.ops.arithmetic import add
@@ -25,6 +26,7 @@ from stretto.custom_derivatives import zero_from_primal
 from stretto.tree_util import register_pytree_node
 
 __all__ = [
+    "CustomVJPException",
     "JVPTracer",
     "SymbolicZero",
     "UndefinedPrimal",
@@ -54,6 +56,7 @@ primitive_transposes: dict[Primitive, Callable[..., Any]] = {}
 Rules given for Stretto's own operations are kept here, and not used.
 """
 
+CustomVJPException = PerturbationError
 JVPTracer = Dual
 add_jaxvals_p = primitive_of("add_jaxvals")
 

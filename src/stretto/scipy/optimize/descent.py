@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
 import stretto.numpy as snp
 from stretto._engine.api.derivatives import value_and_grad
 from stretto._engine.control.while_loop import while_loop
@@ -21,8 +19,6 @@ from stretto._engine.ops.convert import convert
 from stretto.scipy.optimize.line_search import line_search
 
 __all__ = ["Estimate", "State", "Stop", "curvature", "descend"]
-
-_INT = np.dtype(np.int32)
 
 
 class Estimate(NamedTuple):
@@ -66,7 +62,7 @@ class State(NamedTuple):
 
     def status(self) -> Array:
         """0 for convergence, 5 where a line search found no lower value, 1 after too many steps."""
-        return convert(snp.where(self.converged, 0, snp.where(self.stuck, 5, 1)), _INT)
+        return snp.where(self.converged, 0, snp.where(self.stuck, 5, 1))
 
 
 def descend(fun: Callable[[Array], ArrayLike], x: Array, method: Estimate, stop: Stop) -> State:
