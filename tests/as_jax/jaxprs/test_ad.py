@@ -77,3 +77,13 @@ def test_tracers():
     seen = []
     st.jvp(lambda x: seen.append(isinstance(x, ad.JVPTracer)) or x, (1.0,), (1.0,))
     assert seen == [True]
+
+
+def test_derivatives_by_what_a_rule_does_not_see():
+    def by_a_captured_value(scale):
+        f = st.custom_vjp(lambda x: x * scale)
+        f.defvjp(lambda x: (f(x), None), lambda _, c: (c,))
+        return f(2.0)
+
+    with pytest.raises(ad.CustomVJPException, match="takes from outside"):
+        st.grad(by_a_captured_value)(3.0)

@@ -25,6 +25,7 @@ from stretto.custom_derivatives import zero_from_primal
 from stretto.tree_util import register_pytree_node
 
 __all__ = [
+    "CustomVJPException",
     "JVPTracer",
     "SymbolicZero",
     "UndefinedPrimal",
@@ -53,6 +54,10 @@ primitive_transposes: dict[Primitive, Callable[..., Any]] = {}
 
 Rules given for Stretto's own operations are kept here, and not used.
 """
+
+CustomVJPException = TypeError
+"""What is raised where a function with a rule of its own takes what it is differentiated by from
+outside; JAX's is a class for that alone."""
 
 JVPTracer = Dual
 add_jaxvals_p = primitive_of("add_jaxvals")
