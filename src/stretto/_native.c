@@ -15,10 +15,10 @@
 #include <structmember.h>
 #include <string.h>
 
-#define REVISION 6 /* of what Python calls here: `core/native.py` takes no other */
+#define REVISION 7 /* of what Python calls here: `core/native.py` takes no other */
 
 static PyObject *str_interpreter, *str_key, *str_run, *str_to_host, *str_to_buffer, *str_general,
-    *str_consume, *str_dtype, *str_astype, *str_sharding;
+    *str_consume, *str_dtype, *str_astype, *str_sharding, *str_fields;
 
 /* Holder: a NumPy face, a device face, a type. ------------------------------------------------ */
 
@@ -575,17 +575,27 @@ static PyTypeObject ProcessType = {
 
    The fingerprint of a call: the addresses of all that its signature is made of (the key of the
    settings, the types of arrays, their shardings if they have any, the classes and lengths of
-   containers, the names in dictionaries, interned), in the order in which a walk through the arguments meets them. All of them live for
-   ever or are kept by the record, so equal fingerprints are equal signatures. */
+   containers, the names in dictionaries, interned), in the order in which a walk through the
+   arguments meets them. All of them live for ever or are kept by the record, so equal fingerprints
+   are equal signatures. What is compared by value, static arguments and the static data of nodes,
+   stands beside the addresses: the fingerprint is then a tuple of the addresses and these. */
+
+typedef struct {
+    PyObject *array;   /* the class of concrete arrays */
+    PyObject *placed;  /* a list: the class of arrays with a sharding, once there may be any */
+    PyObject *apart;   /* a dictionary: what takes the objects of a class apart; NULL for no such */
+    PyObject *leaf_of; /* an array for a number, the type of a NumPy array, None for all else */
+} Kinds;
 
 typedef struct {
     PyObject_HEAD
-    PyObject *array;    /* the class of concrete arrays */
+    Kinds kinds;
     PyObject *state;
     PyObject *eager;
     PyObject *settings; /* its `key` stands for the settings of the thread */
     PyObject *donated;  /* the class of what stands where a buffer was */
-    PyObject *placed;   /* a list: the class of arrays with a sharding, once there may be any */
+    PyObject *as_array; /* of a NumPy array */
+    PyObject *numbers, *names; /* tuples: which arguments are static, by position and by name */
     PyObject *table;    /* records, by fingerprint */
     PyObject *last;     /* the fingerprint found last, and its record */
     PyObject *record;
@@ -597,18 +607,22 @@ typedef struct {
 #define DEEPEST 64
 
 typedef struct {
+    Kinds kinds; /* borrowed */
     const void **words;
     PyObject **leaves; /* held: the arguments may let go of them while Python code runs */
+    PyObject *values;  /* a list of what is compared by value, or NULL */
     Py_ssize_t nwords, nleaves, wordroom, leafroom;
     const void *words_here[HERE];
     PyObject *leaves_here[HERE];
 } Walk;
 
 static void
-walk_begin(Walk *w)
+walk_begin(Walk *w, Kinds kinds)
 {
+    w->kinds = kinds;
     w->words = w->words_here;
     w->leaves = w->leaves_here;
+    w->values = NULL;
     w->nwords = w->nleaves = 0;
     w->wordroom = w->leafroom = HERE;
 }
@@ -619,6 +633,7 @@ walk_end(Walk *w)
     if (w->words != w->words_here) {
         PyMem_Free(w->words);
     }
+    Py_XDECREF(w->values);
     while (w->nleaves > 0) {
         Py_DECREF(w->leaves[--w->nleaves]);
     }
@@ -655,14 +670,28 @@ walk_word(Walk *w, const void *word)
 }
 
 static int
-walk_leaf(Walk *w, Holder *leaf)
+walk_leaf(Walk *w, PyObject *leaf, PyObject *type)
 {
     if (w->nleaves == w->leafroom
         && enlarge((void **)&w->leaves, &w->leafroom, w->leaves_here) < 0) {
         return -1;
     }
-    w->leaves[w->nleaves++] = Py_NewRef((PyObject *)leaf);
-    return walk_word(w, leaf->type);
+    w->leaves[w->nleaves++] = Py_NewRef(leaf);
+    return walk_word(w, type);
+}
+
+static const char by_value = 0; /* its address is the word for a value */
+
+static int
+walk_value(Walk *w, PyObject *value)
+{
+    if (w->values == NULL) {
+        w->values = PyList_New(0);
+    }
+    if (w->values == NULL || PyList_Append(w->values, value) < 0) {
+        return -1;
+    }
+    return walk_word(w, &by_value);
 }
 
 static int
@@ -694,50 +723,233 @@ sharding_of(PyObject *leaf)
     return *(PyObject **)((char *)leaf + ((PyMemberDescrObject *)slot)->d_member->offset);
 }
 
-/* 0, or -1 where this is no tree of arrays in plain containers; an error is never set. Nothing in
-   here runs Python code, so that what the containers hold stays as it is meanwhile. */
+/* The walk: 0, or -1 where the call goes the general way, perhaps with an error. Functions of Python
+   run on the way, so a container is held meanwhile, and what it holds may change: then the leaves
+   and their types are still those that were met. */
+static int walk(Walk *w, PyObject *tree, int depth);
+
 static int
-walk(Walk *w, PyObject *tree, PyObject *array, PyObject *placed, int depth)
+walk_begins(Walk *w, PyObject *container, Py_ssize_t size)
+{
+    return walk_word(w, Py_TYPE(container)) < 0 ? -1 : walk_word(w, (void *)size);
+}
+
+static int
+walk_held(Walk *w, PyObject *child, int depth)
+{
+    Py_INCREF(child);
+    int walked = walk(w, child, depth);
+    Py_DECREF(child);
+    return walked;
+}
+
+static int
+walk_items(Walk *w, PyObject *sequence, int depth)
+{
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (PySequence_Fast_GET_SIZE(sequence) != n
+            || walk_held(w, PySequence_Fast_GET_ITEM(sequence, i), depth) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int
+walk_dict(Walk *w, PyObject *dict, int depth)
+{
+    Py_ssize_t place = 0, n = PyDict_GET_SIZE(dict);
+    PyObject *key, *child;
+    while (PyDict_Next(dict, &place, &key, &child)) {
+        if (walk_name(w, key) < 0 || walk_held(w, child, depth) < 0
+            || PyDict_GET_SIZE(dict) != n) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* An object of a registered class: `taken` apart, (children, static data) and perhaps more. */
+static int
+walk_parts(Walk *w, PyObject *node, PyObject *taken, int depth)
+{
+    if (!PyTuple_CheckExact(taken) || PyTuple_GET_SIZE(taken) < 2) {
+        return -1;
+    }
+    PyObject *children = PySequence_Tuple(PyTuple_GET_ITEM(taken, 0));
+    if (children == NULL) {
+        return -1;
+    }
+    PyObject *data = PyTuple_GET_ITEM(taken, 1);
+    int walked = walk_begins(w, node, PyTuple_GET_SIZE(children));
+    if (walked == 0) {
+        walked = data == Py_None ? walk_word(w, data) : walk_value(w, data);
+    }
+    if (walked == 0) {
+        walked = walk_items(w, children, depth);
+    }
+    Py_DECREF(children);
+    return walked;
+}
+
+static int
+walk_node(Walk *w, PyObject *node, PyObject *apart, int depth)
+{
+    if (apart == Py_None) {
+        return -1;
+    }
+    Py_INCREF(apart);
+    PyObject *taken = PyObject_CallOneArg(apart, node);
+    Py_DECREF(apart);
+    int walked = taken == NULL ? -1 : walk_parts(w, node, taken, depth);
+    Py_XDECREF(taken);
+    return walked;
+}
+
+/* Whether this is a named tuple: 1, 0, or -1 with an error. */
+static int
+is_named(PyObject *tuple)
+{
+    PyObject *fields = PyObject_GetAttr((PyObject *)Py_TYPE(tuple), str_fields);
+    if (fields == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {
+            return -1;
+        }
+        PyErr_Clear();
+        return 0;
+    }
+    int named = PyTuple_CheckExact(fields);
+    Py_DECREF(fields);
+    return named;
+}
+
+static int
+walk_other(Walk *w, PyObject *leaf)
+{
+    PyObject *known = PyObject_CallOneArg(w->kinds.leaf_of, leaf);
+    if (known == NULL) {
+        return -1;
+    }
+    int walked = -1;
+    if ((PyObject *)Py_TYPE(known) == w->kinds.array) {
+        walked = walk_leaf(w, known, ((Holder *)known)->type);
+    }
+    else if (known != Py_None) {
+        walked = walk_leaf(w, leaf, known); /* types live for ever */
+    }
+    Py_DECREF(known);
+    return walked;
+}
+
+static int
+walk(Walk *w, PyObject *tree, int depth)
 {
     PyTypeObject *cls = Py_TYPE(tree);
-    if ((PyObject *)cls == array) {
-        return walk_leaf(w, (Holder *)tree);
+    if ((PyObject *)cls == w->kinds.array) {
+        return walk_leaf(w, tree, ((Holder *)tree)->type);
     }
     if (depth > DEEPEST) {
         return -1;
     }
-    if (placed != NULL && PyList_GET_SIZE(placed) > 0
-        && (PyObject *)cls == PyList_GET_ITEM(placed, 0)) {
+    if (PyList_GET_SIZE(w->kinds.placed) > 0
+        && (PyObject *)cls == PyList_GET_ITEM(w->kinds.placed, 0)) {
         PyObject *sharding = sharding_of(tree);
-        return sharding == NULL || walk_word(w, sharding) < 0 ? -1 : walk_leaf(w, (Holder *)tree);
+        return sharding == NULL || walk_word(w, sharding) < 0
+                   ? -1
+                   : walk_leaf(w, tree, ((Holder *)tree)->type);
     }
     if (cls == &PyDict_Type) {
-        Py_ssize_t place = 0;
-        PyObject *key, *child;
-        if (walk_word(w, cls) < 0 || walk_word(w, (void *)PyDict_GET_SIZE(tree)) < 0) {
-            return -1;
-        }
-        while (PyDict_Next(tree, &place, &key, &child)) {
-            if (walk_name(w, key) < 0 || walk(w, child, array, placed, depth + 1) < 0) {
-                return -1;
-            }
-        }
-        return 0;
+        return walk_begins(w, tree, PyDict_GET_SIZE(tree)) < 0
+                   ? -1
+                   : walk_dict(w, tree, depth + 1);
     }
     if (cls == &PyTuple_Type || cls == &PyList_Type) {
-        Py_ssize_t n = PySequence_Fast_GET_SIZE(tree);
-        PyObject **items = PySequence_Fast_ITEMS(tree);
-        if (walk_word(w, cls) < 0 || walk_word(w, (void *)n) < 0) {
+        return walk_begins(w, tree, PySequence_Fast_GET_SIZE(tree)) < 0
+                   ? -1
+                   : walk_items(w, tree, depth + 1);
+    }
+    if (tree == Py_None) {
+        return walk_word(w, tree);
+    }
+    if (w->kinds.apart == NULL) {
+        return -1;
+    }
+    PyObject *apart = PyDict_GetItemWithError(w->kinds.apart, (PyObject *)cls);
+    if (apart != NULL) {
+        return walk_node(w, tree, apart, depth + 1);
+    }
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    if (PyTuple_Check(tree)) {
+        return is_named(tree) != 1 || walk_begins(w, tree, PyTuple_GET_SIZE(tree)) < 0
+                   ? -1
+                   : walk_items(w, tree, depth + 1);
+    }
+    return walk_other(w, tree);
+}
+
+/* An argument that is static: compared by its class and value. */
+static int
+walk_static(Walk *w, PyObject *value)
+{
+    return walk_word(w, Py_TYPE(value)) < 0 ? -1 : walk_value(w, value);
+}
+
+/* Whether the argument at this position of `count` is static: 1, 0, or -1 with an error. */
+static int
+is_static(Dispatcher *self, Py_ssize_t position, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self->numbers); i++) {
+        Py_ssize_t number = PyLong_AsSsize_t(PyTuple_GET_ITEM(self->numbers, i));
+        if (number == -1 && PyErr_Occurred()) {
             return -1;
         }
-        for (Py_ssize_t i = 0; i < n; i++) {
-            if (walk(w, items[i], array, placed, depth + 1) < 0) {
-                return -1;
-            }
+        if (number == position || number + count == position) {
+            return 1;
         }
-        return 0;
     }
-    return tree == Py_None ? walk_word(w, tree) : -1;
+    return 0;
+}
+
+static int
+walk_args(Dispatcher *self, Walk *w, PyObject *args)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    if (walk_begins(w, args, n) < 0) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *arg = PyTuple_GET_ITEM(args, i);
+        int fixed = is_static(self, i, n);
+        if (fixed < 0 || (fixed ? walk_static(w, arg) : walk(w, arg, 1)) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int
+walk_kwargs(Dispatcher *self, Walk *w, PyObject *kwargs)
+{
+    Py_ssize_t place = 0, n = PyDict_GET_SIZE(kwargs);
+    PyObject *name, *arg;
+    if (walk_begins(w, kwargs, n) < 0) {
+        return -1;
+    }
+    while (PyDict_Next(kwargs, &place, &name, &arg)) {
+        if (walk_name(w, name) < 0) {
+            return -1;
+        }
+        int fixed = PyTuple_GET_SIZE(self->names) == 0 ? 0
+                                                       : PySequence_Contains(self->names, name);
+        if (fixed < 0 || (fixed ? walk_static(w, arg) : walk_held(w, arg, 1)) < 0
+            || PyDict_GET_SIZE(kwargs) != n) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 /* 1, 0 where the call has no fingerprint, -1 with an error. */
@@ -749,39 +961,57 @@ walk_call(Dispatcher *self, Walk *w, PyObject *args, PyObject *kwargs)
         return -1;
     }
     Py_DECREF(key); /* kept for ever, where it was registered */
-    if (walk_word(w, key) < 0 || walk(w, args, self->array, self->placed, 0) < 0) {
-        return 0;
+    int walked = walk_word(w, key);
+    if (walked == 0) {
+        walked = walk_args(self, w, args);
     }
-    if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
-        return walk(w, kwargs, self->array, self->placed, 0) == 0;
+    if (walked == 0 && kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
+        walked = walk_kwargs(self, w, kwargs);
     }
-    return 1;
+    return walked == 0 ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
 static PyObject *
 fingerprint_of(Walk *w)
 {
-    return PyBytes_FromStringAndSize((const char *)w->words, w->nwords * sizeof(void *));
+    PyObject *words = PyBytes_FromStringAndSize((const char *)w->words,
+                                                w->nwords * sizeof(void *));
+    if (words == NULL || w->values == NULL) {
+        return words;
+    }
+    Py_ssize_t n = PyList_GET_SIZE(w->values);
+    PyObject *whole = PyTuple_New(n + 1);
+    if (whole == NULL) {
+        Py_DECREF(words);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(whole, 0, words);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyTuple_SET_ITEM(whole, i + 1, Py_NewRef(PyList_GET_ITEM(w->values, i)));
+    }
+    return whole;
 }
 
 /* The record for a walk: 1 with a new reference, 0 where there is none, -1 with an error. */
 static int
 look_up(Dispatcher *self, Walk *w, PyObject **record)
 {
-    if (self->last != NULL && PyBytes_GET_SIZE(self->last) == w->nwords * (Py_ssize_t)sizeof(void *)
+    if (self->last != NULL && w->values == NULL
+        && PyBytes_GET_SIZE(self->last) == w->nwords * (Py_ssize_t)sizeof(void *)
         && memcmp(PyBytes_AS_STRING(self->last), w->words, PyBytes_GET_SIZE(self->last)) == 0) {
         *record = Py_NewRef(self->record);
         return 1;
-    }
-    if (PyDict_GET_SIZE(self->table) == 0) {
-        return 0;
     }
     PyObject *fingerprint = fingerprint_of(w);
     if (fingerprint == NULL) {
         return -1;
     }
     int found = item_of(self->table, fingerprint, record);
-    if (found == 1) {
+    if (found < 0 && w->values != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear(); /* a value is not hashable: the general way says which */
+        found = 0;
+    }
+    if (found == 1 && w->values == NULL) {
         PyObject *last = self->last, *before = self->record;
         self->last = Py_NewRef(fingerprint);
         self->record = Py_NewRef(*record);
@@ -803,17 +1033,56 @@ enum { INTERPRET, RUN, HANDLERS, PLACES, CONSTANTS, OUT_TYPES, UNFLATTEN, TIDY, 
 
 #define UNTIDY 64 /* so many runs are kept at most */
 
+/* The place among the leaves of the i-th that is passed; -1 where the walk has no such leaf. */
+static Py_ssize_t
+place_at(Walk *w, PyObject *record, Py_ssize_t i)
+{
+    Py_ssize_t place;
+    memcpy(&place, PyBytes_AS_STRING(PyTuple_GET_ITEM(record, PLACES)) + i * sizeof(Py_ssize_t),
+           sizeof(Py_ssize_t));
+    return place < 0 || place >= w->nleaves ? -1 : place;
+}
+
+static Py_ssize_t
+places_in(PyObject *record)
+{
+    return PyBytes_GET_SIZE(PyTuple_GET_ITEM(record, PLACES)) / sizeof(Py_ssize_t);
+}
+
 /* Array `i` of those that are passed; held by the walk or by the record. */
 static Holder *
 array_at(Walk *w, PyObject *record, Py_ssize_t i)
 {
-    PyObject *places = PyTuple_GET_ITEM(record, PLACES);
-    Py_ssize_t n = PyBytes_GET_SIZE(places) / sizeof(Py_ssize_t), place;
+    Py_ssize_t n = places_in(record);
     if (i >= n) {
         return (Holder *)PyTuple_GET_ITEM(PyTuple_GET_ITEM(record, CONSTANTS), i - n);
     }
-    memcpy(&place, PyBytes_AS_STRING(places) + i * sizeof(Py_ssize_t), sizeof(Py_ssize_t));
-    return place < 0 || place >= w->nleaves ? NULL : (Holder *)w->leaves[place];
+    Py_ssize_t place = place_at(w, record, i);
+    return place < 0 ? NULL : (Holder *)w->leaves[place];
+}
+
+/* Have arrays stand for the NumPy arrays among the leaves that are passed: 1, 0 for the general
+   way, -1 with an error. */
+static int
+as_arrays(Dispatcher *self, Walk *w, PyObject *record)
+{
+    Py_ssize_t n = places_in(record);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_ssize_t place = place_at(w, record, i);
+        if (place < 0 || PyObject_TypeCheck(w->leaves[place], &HolderType)) {
+            continue;
+        }
+        PyObject *made = PyObject_CallOneArg(self->as_array, w->leaves[place]);
+        if (made == NULL) {
+            return -1;
+        }
+        if ((PyObject *)Py_TYPE(made) != self->kinds.array) {
+            Py_DECREF(made);
+            return 0;
+        }
+        Py_SETREF(w->leaves[place], made);
+    }
+    return 1;
 }
 
 /* What is passed, arrays or their buffers, as a list: 1, 0 for the general way, -1 with an error.
@@ -821,8 +1090,7 @@ array_at(Walk *w, PyObject *record, Py_ssize_t i)
 static int
 passed(Dispatcher *self, Walk *w, PyObject *record, int buffers, PyObject **list)
 {
-    Py_ssize_t n = PyBytes_GET_SIZE(PyTuple_GET_ITEM(record, PLACES)) / sizeof(Py_ssize_t)
-                   + PyTuple_GET_SIZE(PyTuple_GET_ITEM(record, CONSTANTS));
+    Py_ssize_t n = places_in(record) + PyTuple_GET_SIZE(PyTuple_GET_ITEM(record, CONSTANTS));
     for (Py_ssize_t i = 0; i < n; i++) {
         Holder *array = array_at(w, record, i);
         if (array == NULL) {
@@ -865,7 +1133,7 @@ wrap(Dispatcher *self, PyObject *outs, PyObject *out_types)
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *buffer = Py_XNewRef(PyList_GetItem(outs, i));
         PyObject *made = buffer == NULL ? NULL
-                                        : holder_make((PyTypeObject *)self->array, Py_None,
+                                        : holder_make((PyTypeObject *)self->kinds.array, Py_None,
                                                       PyTuple_GET_ITEM(out_types, i), buffer);
         Py_XDECREF(buffer);
         if (made == NULL || PyList_SetItem(outs, i, made) < 0) {
@@ -894,7 +1162,10 @@ static int
 results_of(Dispatcher *self, Walk *w, PyObject *record, PyObject **outs)
 {
     PyObject *interpret = PyTuple_GET_ITEM(record, INTERPRET), *list;
-    int whole = passed(self, w, record, interpret == Py_None, &list);
+    int whole = as_arrays(self, w, record);
+    if (whole == 1) {
+        whole = passed(self, w, record, interpret == Py_None, &list);
+    }
     if (whole != 1) {
         return whole;
     }
@@ -934,8 +1205,10 @@ dispatch(Dispatcher *self, PyObject *args, PyObject *kwargs)
 {
     Walk w;
     PyObject *record = NULL, *outs = NULL;
-    walk_begin(&w);
-    int found = self->state == NULL ? 0 : at_rest(self->state, self->eager);
+    walk_begin(&w, self->kinds);
+    int found = self->state == NULL || PyDict_GET_SIZE(self->table) == 0
+                    ? 0
+                    : at_rest(self->state, self->eager);
     if (found == 1) {
         found = walk_call(self, &w, args, kwargs);
     }
@@ -970,7 +1243,7 @@ dispatcher_fingerprint(Dispatcher *self, PyObject *given)
         return NULL;
     }
     Walk w;
-    walk_begin(&w);
+    walk_begin(&w, self->kinds);
     int found = self->settings == NULL ? 0 : walk_call(self, &w, args, kwargs);
     if (found >= 0) {
         result = found == 1 ? fingerprint_of(&w) : Py_NewRef(Py_None);
@@ -1001,7 +1274,7 @@ static PyObject *
 dispatcher_remember(Dispatcher *self, PyObject *given)
 {
     PyObject *fingerprint, *record;
-    if (!PyArg_ParseTuple(given, "SO!", &fingerprint, &PyTuple_Type, &record)) {
+    if (!PyArg_ParseTuple(given, "OO!", &fingerprint, &PyTuple_Type, &record)) {
         return NULL;
     }
     if (self->table == NULL || !is_record(record)) {
@@ -1045,37 +1318,49 @@ dispatcher_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
 static PyObject *
 dispatcher_attach(Dispatcher *self, PyObject *given)
 {
-    PyObject *array, *state, *eager, *settings, *donated, *placed;
-    if (!PyArg_ParseTuple(given, "O!OOOOO!", &PyType_Type, &array, &state, &eager, &settings,
-                          &donated, &PyList_Type, &placed)) {
+    PyObject *array, *state, *eager, *settings, *donated, *placed, *apart, *leaf_of, *as_array,
+        *numbers, *names;
+    if (!PyArg_ParseTuple(given, "O!OOOOO!O!OOO!O!", &PyType_Type, &array, &state, &eager,
+                          &settings, &donated, &PyList_Type, &placed, &PyDict_Type, &apart,
+                          &leaf_of, &as_array, &PyTuple_Type, &numbers, &PyTuple_Type, &names)) {
         return NULL;
     }
     if (!PyType_IsSubtype((PyTypeObject *)array, &HolderType)) {
         PyErr_SetString(PyExc_TypeError, "Dispatcher: array must be a subclass of Holder");
         return NULL;
     }
-    if (self->array != NULL) {
+    if (self->kinds.array != NULL) {
         PyErr_SetString(PyExc_RuntimeError, "Dispatcher: attached already");
         return NULL;
     }
-    self->array = Py_NewRef(array);
+    self->kinds.array = Py_NewRef(array);
     self->state = Py_NewRef(state);
     self->eager = Py_NewRef(eager);
     self->settings = Py_NewRef(settings);
     self->donated = Py_NewRef(donated);
-    self->placed = Py_NewRef(placed);
+    self->kinds.placed = Py_NewRef(placed);
+    self->kinds.apart = Py_NewRef(apart);
+    self->kinds.leaf_of = Py_NewRef(leaf_of);
+    self->as_array = Py_NewRef(as_array);
+    self->numbers = Py_NewRef(numbers);
+    self->names = Py_NewRef(names);
     Py_RETURN_NONE;
 }
 
 static int
 dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
 {
-    Py_VISIT(self->array);
+    Py_VISIT(self->kinds.array);
     Py_VISIT(self->state);
     Py_VISIT(self->eager);
     Py_VISIT(self->settings);
     Py_VISIT(self->donated);
-    Py_VISIT(self->placed);
+    Py_VISIT(self->kinds.placed);
+    Py_VISIT(self->kinds.apart);
+    Py_VISIT(self->kinds.leaf_of);
+    Py_VISIT(self->as_array);
+    Py_VISIT(self->numbers);
+    Py_VISIT(self->names);
     Py_VISIT(self->table);
     Py_VISIT(self->last);
     Py_VISIT(self->record);
@@ -1086,12 +1371,17 @@ dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
 static int
 dispatcher_clear(Dispatcher *self)
 {
-    Py_CLEAR(self->array);
+    Py_CLEAR(self->kinds.array);
     Py_CLEAR(self->state);
     Py_CLEAR(self->eager);
     Py_CLEAR(self->settings);
     Py_CLEAR(self->donated);
-    Py_CLEAR(self->placed);
+    Py_CLEAR(self->kinds.placed);
+    Py_CLEAR(self->kinds.apart);
+    Py_CLEAR(self->kinds.leaf_of);
+    Py_CLEAR(self->as_array);
+    Py_CLEAR(self->numbers);
+    Py_CLEAR(self->names);
     Py_CLEAR(self->table);
     Py_CLEAR(self->last);
     Py_CLEAR(self->record);
@@ -1121,6 +1411,11 @@ static PyMethodDef dispatcher_methods[] = {
     {NULL},
 };
 
+static PyGetSetDef dispatcher_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL},
+};
+
 static PyTypeObject DispatcherType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "stretto._native.Dispatcher",
@@ -1133,6 +1428,7 @@ static PyTypeObject DispatcherType = {
     .tp_traverse = (traverseproc)dispatcher_traverse,
     .tp_clear = (inquiry)dispatcher_clear,
     .tp_methods = dispatcher_methods,
+    .tp_getset = dispatcher_getset,
     .tp_dictoffset = offsetof(Dispatcher, dict),
     .tp_weaklistoffset = offsetof(Dispatcher, weak),
 };
@@ -1240,8 +1536,8 @@ unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     Walk w;
-    walk_begin(&w);
-    int plain = walk(&w, args[0], args[1], args[3], 0) == 0;
+    walk_begin(&w, (Kinds){.array = args[1], .placed = args[3]});
+    int plain = walk(&w, args[0], 0) == 0;
     for (Py_ssize_t i = 0; plain && i < w.nleaves; i++) {
         Holder *leaf = (Holder *)w.leaves[i];
         if (leaf->host != NULL && leaf->host != Py_None) {
@@ -1296,6 +1592,7 @@ PyInit__native(void)
         {&str_dtype, "dtype"},
         {&str_astype, "astype"},
         {&str_sharding, "_sharding"},
+        {&str_fields, "_fields"},
     };
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
         *strings[i].place = PyUnicode_InternFromString(strings[i].text);

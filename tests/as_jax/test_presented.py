@@ -27,10 +27,12 @@ def test_all_are_found_as_jax():
 
 
 def test_nan_is_replaced_before_infinities():
-    code = (
-        "print(jnp.nan_to_num(jnp.array([1, jnp.nan, jnp.inf]), nan=-jnp.inf, posinf=2).tolist())"
-    )
-    assert prints(code) == [f"[1.0, {float(np.finfo(np.float32).min)}, 2.0]"]
+    code = """
+        print(jnp.nan_to_num(jnp.array([1, jnp.nan, jnp.inf]), nan=-jnp.inf, posinf=2).tolist())
+        key = jax.random.key(0)
+        print(jnp.nan_to_num(key) is key, jax.lax.select(True, key, key) == key)
+    """
+    assert prints(code) == [f"[1.0, {float(np.finfo(np.float32).min)}, 2.0]", "True True"]
 
 
 def test_results_have_the_forms_of_jax():

@@ -30,6 +30,65 @@ def test_deques_are_leaves():
         trees.flatten_one_level(queue)
 
 
+def test_deques_are_leaves_also_where_the_rest_is_known():
+    queue = collections.deque([1])
+    for _ in range(2):
+        assert trees.flatten({"b": (1, 2), "a": [3]})[0] == [3, 1, 2]
+        flat, definition = trees.flatten({"b": (1, queue), "a": [queue]})
+        assert flat[0] is queue and flat[1:] == [1, queue] and definition.num_leaves == 3
+        assert definition == trees.structure({"b": (1, 2), "a": [3]})
+        assert list(definition.unflatten([1, 2, 3])) == ["a", "b"]
+        assert trees.flatten({"b": (1, (2,)), "a": [3]})[0] == [3, 1, 2]
+
+
+class Static:
+    """A node whose static data cannot be compared."""
+
+    def __init__(self, x, how):
+        self.x, self.how = x, how
+
+    def __hash__(self):
+        return 1
+
+
+def test_static_data_that_cannot_be_hashed_or_compared():
+    class Array(list):
+        __hash__ = lambda self: 0
+
+        def __eq__(self, other):
+            raise ValueError("which elements?")
+
+    st.tree_util.register_pytree_node(
+        Static, lambda s: ((s.x,), s.how), lambda how, children: Static(*children, how)
+    )
+    for how in ([1], Array([1]), Array([1]), [1], {"a": [2]}):
+        for _ in range(2):
+            flat, definition = trees.flatten([Static((1, 2), how), 3])
+            assert flat == [1, 2, 3]
+            made = definition.unflatten([4, 5, 6])
+            assert made[0].how is how and made[0].x == (4, 5) and made[1] == 6
+            _, definition = trees.flatten(Static({"b": 1, "a": 2}, how))
+            assert list(definition.unflatten([4, 5]).x) == ["a", "b"]
+
+
+def test_keys_of_nodes_are_their_own():
+    class Box:
+        """A node whose keys are not decided by its static data."""
+
+        def __init__(self, key, x):
+            self.key, self.x = key, x
+
+    st.tree_util.register_pytree_with_keys(
+        Box,
+        lambda b: (((st.tree_util.GetAttrKey(b.key), b.x),), None),
+        lambda _, children: Box("made", *children),
+    )
+    pairs, definition = trees.flatten_with_path({"k": Box("x", [1, Box("y", 2)])})
+    assert ["".join(map(str, path)) for path, _ in pairs] == ["['k'].x[0]", "['k'].x[1].y"]
+    assert definition == trees.structure({"k": Box("z", [0, Box("z", 0)])})
+    assert [str(key) for key, _ in trees.one_level_with_keys(Box("w", 1))[0]] == [".w"]
+
+
 def test_dictionaries_come_back_sorted():
     made = trees.map_(lambda x: x, {"b": 1, "a": {"d": 2, "c": 3}})
     assert list(made) == ["a", "b"] and list(made["a"]) == ["c", "d"]

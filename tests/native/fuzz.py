@@ -44,6 +44,18 @@ class Wrong(BaseException):
     """What must not be."""
 
 
+class Box:
+    """A registered class, with static data that may not be hashable."""
+
+    def __init__(self, value: Any, label: Any) -> None:
+        self.value, self.label = value, label
+
+
+st.tree_util.register_pytree_node(
+    Box, lambda box: ((box.value,), box.label), lambda label, children: Box(*children, label)
+)
+
+
 class Strange(dict):
     """A dictionary that is none of Python's own."""
 
@@ -107,12 +119,18 @@ class Fuzzer:
         return made if self.rng.random() < 0.7 else snp.array(np.asarray(made))
 
     def tree(self, depth: int = 3) -> Any:
-        """A tree of plain containers."""
+        """A tree that the short way knows."""
         r = self.rng
         if depth == 0 or r.random() < 0.3:
             return self.array()
         n = r.randrange(4)
-        kind = r.randrange(4)
+        kind = r.randrange(8)
+        if kind == 4:
+            return Pair(self.tree(depth - 1), self.tree(depth - 1))
+        if kind == 5:
+            return Box(self.tree(depth - 1), r.choice([None, 1, "x", (1, 2), [3]]))
+        if kind == 6:
+            return r.choice([np.ones(3, np.float32), np.ones((2, 3)), np.float32(1), 1.5, True, 7])
         if kind == 0:
             return [self.tree(depth - 1) for _ in range(n)]
         if kind == 1:
@@ -218,7 +236,7 @@ class Fuzzer:
                 lambda: native.Quiet(*some(2)),
                 eager.quiet.run,
                 lambda: eager.quiet.run(*some(r.randrange(1, 4))),
-                lambda: dispatcher._attach(*some(6)),
+                lambda: dispatcher._attach(*some(11)),
                 lambda: dispatcher(*some(r.randrange(3))),
                 lambda: dispatcher._remember(*some(2)),
                 lambda: dispatcher._remember(b"x", tuple(some(9))),
@@ -228,7 +246,9 @@ class Fuzzer:
                 lambda: dispatcher._fingerprint(*some(2)),
                 lambda: dispatcher._fingerprint((), {}),
                 dispatcher._forget,
-                lambda: self.jitted[0]._attach(Array, state, None, None, Donated, []),
+                lambda: self.jitted[0]._attach(
+                    Array, state, None, None, Donated, [], {}, None, None, (), ()
+                ),
                 lambda: self.jitted[0]._fingerprint((self.hostile(),), {}),
                 lambda: Array.__add__(*some(r.randrange(4))),
                 lambda: Array.__add__(self.array(), r.choice(anything), x=1),

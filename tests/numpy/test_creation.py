@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import enum
 from collections import deque
 
 import numpy as np
@@ -174,6 +175,17 @@ def test_any_sequence_is_an_array(given):
         np.testing.assert_array_equal(f(given), np.array(given))
     traced = st.jit(lambda x: snp.array([range(2), deque([x, 7])]))(5)
     assert traced.tolist() == [[0, 1], [5, 7]]
+
+
+def test_numbers_of_an_enumeration_are_numbers():
+    class Level(enum.IntEnum):
+        LOW = 3
+        HIGH = 5
+
+    for f in (snp.array, snp.asarray):
+        assert int(f(Level.LOW)) == 3 and f(Level.LOW).dtype == np.int32
+        assert f(Level.HIGH, dtype=np.uint8).dtype == np.uint8
+        np.testing.assert_array_equal(f([Level.LOW, Level.HIGH]), [3, 5])
 
 
 def test_what_is_no_sequence_of_numbers_is_no_array():

@@ -10,10 +10,12 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import importlib.util
 import os
+import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -35,11 +37,41 @@ SAME = frozenset(
         "image",
         "numpy.fft",
         "ops",
-        "profiler",
         "scipy",
     }
 )
 """Modules, with all below them, that are Stretto's as they are."""
+
+PUBLIC = {
+    "abstract_arrays": "core",
+    "api": "",
+    "array": "",
+    "basearray": "",
+    "config": "",
+    "debugging": "debug",
+    "effects": "extend.core",
+    "image.scale": "image",
+    "lax.control_flow": "lax",
+    "lax.convolution": "lax",
+    "lax.lax": "lax",
+    "lax.parallel": "lax",
+    "lax.slicing": "lax",
+    "linear_util": "extend.linear_util",
+    "mesh": "sharding",
+    "named_sharding": "sharding",
+    "nn.functions": "nn",
+    "numpy.lax_numpy": "numpy",
+    "numpy.reductions": "numpy",
+    "numpy.ufuncs": "numpy",
+    "ops.scatter": "ops",
+    "partition_spec": "sharding",
+    "public_test_util": "test_util",
+    "shard_map": "experimental.shard_map",
+    "sharding_impls": "sharding",
+    "source_info_util": "extend.source_info_util",
+    "tree": "tree",
+}
+"""Where the names of modules of ``jax._src`` are, of those that are public elsewhere."""
 
 
 def _presented(path: str) -> str | None:
@@ -56,7 +88,9 @@ def _home(path: str) -> Any:
     """What the names of ``jax.<path>`` are looked up in; None where there is no such module."""
     name = _presented(path)
     if name is None and path.startswith("_src."):
-        name = _presented(path.removeprefix("_src."))
+        path = path.removeprefix("_src.")
+        path = PUBLIC.get(path, path)
+        name = _presented(path)
     if name is not None:
         return importlib.import_module(name)
     if path in REFUSED:
@@ -80,7 +114,9 @@ class Presented(ModuleType):
         if name.startswith("__") and name not in ("__version__", "__version_info__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name)
         path = f"{self.__name__}.{name}".partition(".")[2]
-        if _presented(path) or path in SAME or _presented(path.removeprefix("_src.")):
+        public = path.removeprefix("_src.")
+        moved = path != public and public in PUBLIC
+        if _presented(path) or _presented(public) or public in SAME or moved:
             return importlib.import_module(f"jax.{path}")
         try:
             value = getattr(self.__home__, name)
@@ -103,8 +139,26 @@ class Presented(ModuleType):
         return sorted({*super().__dir__(), *dir(self.__home__)})
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Distribution(importlib.metadata.Distribution):
+    """What ``importlib.metadata`` says of JAX."""
+
+    def read_text(self, filename: str) -> str | None:
+        """The metadata, for this file alone."""
+        lines = "Metadata-Version: 2.1", "Name: jax", f"Version: {VERSION}", ""
+        return "\n".join(lines) if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        """There are no files."""
+        return pathlib.Path(path)
+
+
+class _Finder(importlib.metadata.DistributionFinder, importlib.abc.Loader):
     """Finds ``jax`` and what is below it, before any other finder does."""
+
+    def find_distributions(self, context: Any = None) -> Iterable[importlib.metadata.Distribution]:
+        """JAX, of the version whose names are presented."""
+        name = getattr(context, "name", None)
+        return [_Distribution()] if name in (None, "jax") else []
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

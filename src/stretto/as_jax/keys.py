@@ -1,6 +1,6 @@
 """Functions of arrays that take typed keys as well, as JAX's do: each works on the keys' words.
 
-Next, read ``presented/numpy``.
+Next, read ``presented/numpy`` and ``presented/lax``.
 """
 
 from __future__ import annotations
@@ -8,17 +8,19 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.core.types import float0
 from stretto.as_jax.types import is_key
 from stretto.random.key_arrays import KeyArray
 
-__all__ = ["TAKING_KEYS", "with_keys"]
+__all__ = ["LAX_TAKING_KEYS", "TAKING_KEYS", "with_keys"]
 
 
 def _keys_in(value: Any) -> list[KeyArray]:
@@ -63,13 +65,13 @@ def with_keys(fun: Callable[..., Any], more_axes: int = 0) -> Callable[..., Any]
             if key.dtype != like.dtype:
                 raise TypeError(f"{fun.__name__}: keys of types {like.dtype} and {key.dtype}")
         bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
         ndim = like.ndim + more_axes
         for name, value in bound.arguments.items():
             if name in _AXES:
                 bound.arguments[name] = _own_axes(value, ndim)
-            elif name in _SHAPES:
-                sizes = (value,) if isinstance(value, int) else tuple(value)
-                bound.arguments[name] = (*sizes, like._implementation.size)
+            elif name in _OF_WORDS:
+                bound.arguments[name] = _OF_WORDS[name](value, like)
             else:
                 bound.arguments[name] = _words(value)
         result = fun(*bound.args, **bound.kwargs)
@@ -80,8 +82,32 @@ def with_keys(fun: Callable[..., Any], more_axes: int = 0) -> Callable[..., Any]
     return call
 
 
-_AXES = ("axis", "axis1", "axis2", "source", "destination", "dimension")
-_SHAPES = ("shape", "newshape")
+def _sizes(sizes: Any, like: KeyArray) -> tuple[int, ...]:
+    """A shape of keys, with the axis of their words."""
+    own = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    return (*own, like._implementation.size)
+
+
+def _choice(choice: Any, like: KeyArray) -> Any:
+    """Which keys are chosen, of all of their words; a scalar is of all keys."""
+    shape = snp.shape(choice)
+    return snp.broadcast_to(snp.expand_dims(choice, -1), _sizes(shape, like)) if shape else choice
+
+
+def _order(order: Sequence[int] | None, like: KeyArray) -> tuple[int, ...]:
+    return (*(reversed(range(like.ndim)) if order is None else order), like.ndim)
+
+
+_AXES = ("axis", "axis1", "axis2", "source", "destination", "dimension", "dimensions")
+_SHAPES = ("shape", "newshape", "new_sizes", "slice_sizes", "limit_indices")
+_OF_WORDS: dict[str, Callable[[Any, KeyArray], Any]] = {
+    **dict.fromkeys(_SHAPES, _sizes),
+    **dict.fromkeys(("pred", "which"), _choice),
+    "permutation": _order,
+    "start_indices": lambda starts, _: (*starts, 0),
+    "strides": lambda steps, _: None if steps is None else (*steps, 1),
+}
+"""What arguments by these names are for the words, from what they are for keys."""
 
 
 def _where(condition: Any, x: Any = None, y: Any = None, /, **options: Any) -> Any:
@@ -160,6 +186,39 @@ def _reshape(a: Any, shape: Any, order: Any = "C", **options: Any) -> Any:
     return _reshape_keys(a, shape, order, **options)
 
 
+def _vectorize(
+    pyfunc: Callable[..., Any], *, excluded: Any = frozenset(), signature: str | None = None
+) -> Callable[..., Any]:
+    """``stretto.numpy.vectorize`` for arguments that may be keys, of which each is a scalar."""
+    plain = snp.vectorize(pyfunc, excluded=excluded, signature=signature)
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        keys = {i: x for i, x in enumerate(args) if is_key(x) and i not in excluded}
+        if not keys:
+            return plain(*args, **kwargs)
+        inside = [i for i in range(len(args)) if i not in excluded]
+        left, right = (signature or ",".join(["()"] * len(inside)) + "->()").split("->")
+        cores = re.findall(r"\([^)]*\)", left)
+        for place, i in enumerate(inside):
+            if i in keys and place < len(cores):
+                cores[place] = f"({cores[place][1:-1]},{_SIZE})".replace("(,", "(")
+
+        def of_words(*words: Any, **named: Any) -> Any:
+            return pyfunc(
+                *[keys[i]._like(w) if i in keys else w for i, w in enumerate(words)], **named
+            )
+
+        sides = f"{','.join(cores)}->{right}"
+        whole = snp.vectorize(of_words, excluded=excluded, signature=sides)
+        return whole(*[_words(x) if i in keys else x for i, x in enumerate(args)], **kwargs)
+
+    return vectorized
+
+
+_SIZE = "words_of_a_key"
+
+
 def _squeeze(a: Any, axis: Any = None) -> Any:
     return a.squeeze(axis) if is_key(a) else snp.squeeze(a, axis)
 
@@ -196,6 +255,35 @@ def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     return snp.allclose(a, b, *args, **kwargs)
 
 
+def _flip(m: Any, axis: Any = None) -> Any:
+    return _flip_keys(m, tuple(range(m.ndim)) if axis is None and is_key(m) else axis)
+
+
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    if is_key(a) and axis is None:
+        return _roll_keys(a.ravel(), shift, 0).reshape(a.shape)
+    return _roll_keys(a, shift, axis)
+
+
+def _repeat(a: Any, repeats: Any, axis: int | None = None, **options: Any) -> Any:
+    if is_key(a) and axis is None:
+        a, axis = a.ravel(), 0
+    return _repeat_keys(a, repeats, axis, **options)
+
+
+_flip_keys, _roll_keys, _repeat_keys = map(with_keys, (snp.flip, snp.roll, snp.repeat))
+
+
+def _no_number(fun: Callable[..., Any], answer: bool) -> Callable[..., Any]:
+    """``isnan`` and its kind: a key is neither NaN nor infinite."""
+
+    @functools.wraps(fun)
+    def call(x: Any, /) -> Any:
+        return snp.full(x.shape, answer) if is_key(x) else fun(x)
+
+    return call
+
+
 def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
     return a.take(indices, axis, **options) if is_key(a) else snp.take(a, indices, axis, **options)
 
@@ -207,6 +295,44 @@ def _result_type(*args: Any) -> Any:
             return found.pop()
     return snp.result_type(*args)
 
+
+def _of_keys(fun: Callable[..., Any], of_keys: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with another in its place for keys."""
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = any(map(is_key, (*args, *kwargs.values())))
+        return (of_keys if found else fun)(*args, **kwargs)
+
+    return call
+
+
+def _broadcast_in_dim(
+    operand: KeyArray, shape: Sequence[int], broadcast_dimensions: Sequence[int], **options: Any
+) -> Any:
+    axes = (*broadcast_dimensions, len(shape))
+    words = lax.broadcast_in_dim(operand._words, _sizes(shape, operand), axes, **options)
+    return operand._like(words)
+
+
+def _lax_expand_dims(array: KeyArray, dimensions: Any) -> Any:
+    return _expand_dims(array, dimensions)
+
+
+_MOVING = (
+    "broadcast concatenate dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim "
+    "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim index_in_dim "
+    "reshape rev select select_n slice slice_in_dim transpose"
+)
+LAX_TAKING_KEYS: dict[str, Callable[..., Any]] = {
+    **{name: with_keys(getattr(lax, name)) for name in _MOVING.split()},
+    "broadcast_in_dim": _of_keys(lax.broadcast_in_dim, _broadcast_in_dim),
+    "eq": _compared(lax.eq, operator.eq),
+    "expand_dims": _of_keys(lax.expand_dims, _lax_expand_dims),
+    "ne": _compared(lax.ne, operator.ne),
+    "squeeze": _of_keys(lax.squeeze, lambda array, dimensions=None: array.squeeze(dimensions)),
+}
+"""By the name in ``jax.lax``."""
 
 TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "allclose": _allclose,
@@ -220,16 +346,19 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "equal": _compared(snp.equal, operator.eq),
     "empty_like": _like(snp.empty_like),
     "expand_dims": _expand_dims,
-    "flip": with_keys(snp.flip),
+    "flip": _flip,
     "isclose": _isclose,
+    "isfinite": _no_number(snp.isfinite, True),
+    "isinf": _no_number(snp.isinf, False),
+    "isnan": _no_number(snp.isnan, False),
     "moveaxis": with_keys(snp.moveaxis),
     "ndim": _measure(snp.ndim, "ndim"),
     "not_equal": _compared(snp.not_equal, operator.ne),
     "ravel": _ravel,
-    "repeat": with_keys(snp.repeat),
+    "repeat": _repeat,
     "reshape": _reshape,
     "result_type": _result_type,
-    "roll": with_keys(snp.roll),
+    "roll": _roll,
     "shape": _measure(snp.shape, "shape"),
     "size": _measure(snp.size, "size"),
     "split": with_keys(snp.split),
@@ -239,6 +368,7 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "take": _take,
     "tile": _tile,
     "transpose": _transpose,
+    "vectorize": _vectorize,
     "where": _where,
     "zeros_like": _like(snp.zeros_like),
 }

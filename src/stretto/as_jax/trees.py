@@ -7,6 +7,7 @@ The classes registered with Stretto are nodes here too, in a namespace of optree
 from __future__ import annotations
 
 import collections
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
@@ -36,15 +37,15 @@ nodes.view(NAMESPACE, frozenset({KeyArray}))
 
 IsLeaf = Callable[[Any], bool] | None
 
-_is_deque: Callable[[Any], bool] = type.__instancecheck__.__get__(collections.deque)
-# Bound so, it costs a node some nanoseconds: deques are nodes of optree's in all namespaces.
+_is_deque: Callable[[Any], bool] = lambda node: node.__class__ is deque
+# Deques are nodes of optree's in all namespaces; those of subclasses are not.
 
 
 def or_deque(is_leaf: IsLeaf) -> Callable[[Any], bool]:
     """Whether a node is to be a leaf: for this predicate, or since it is a deque."""
     if is_leaf is None:
         return _is_deque
-    return lambda node: is_leaf(node) or _is_deque(node)
+    return lambda node: node.__class__ is deque or is_leaf(node)
 
 
 class _Leaf:
@@ -68,9 +69,9 @@ class PyTreeDef:
     spec: Any
     _sorted: Any
 
-    def __init__(self, spec: Any) -> None:
+    def __init__(self, spec: Any, sorted_spec: Any = None) -> None:
         self.spec = spec
-        self._sorted = None
+        self._sorted = sorted_spec
 
     @property
     def num_leaves(self) -> int:
@@ -163,18 +164,23 @@ def _text(definition: PyTreeDef) -> str:
 
 _DATA = 2  # the place of static data in the state of a node of optree's structures
 _ordered: dict[Any, Any] = {}
+"""Structures in which deques are leaves, and those that build them with dictionaries sorted.
+
+True stands for the structure itself: that of equal static data may hold other objects.
+"""
 
 
 def _sorted(spec: Any) -> Any:
     """The structure that builds dictionaries with their keys sorted, however they were inserted."""
     try:
         known = _ordered.get(spec)
-    except TypeError:  # static data that cannot be hashed
+    except (TypeError, ValueError):  # static data that cannot be hashed, or compared
         return _without_order(spec)
     if known is None:
-        known = _without_order(spec)
-        room(_ordered)[known] = known
-    return known
+        made = _without_order(spec)
+        room(_ordered)[made] = made is spec or made
+        return made
+    return spec if known is True else known
 
 
 def _without_order(spec: Any) -> Any:
@@ -202,6 +208,16 @@ def tree_is_leaf(tree: Any) -> bool:
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree and its structure."""
+    if is_leaf is None:  # quicker where the structure is known to have no deque
+        flat, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+        try:
+            known = _ordered.get(spec)
+        except (TypeError, ValueError):  # static data that cannot be hashed, or compared
+            known = None
+        if known is not None:
+            return flat, PyTreeDef(spec, spec if known is True else known)
+        flat, spec = optree.tree_flatten(tree, _is_deque, namespace=NAMESPACE)
+        return flat, PyTreeDef(spec, _sorted(spec))
     flat, spec = optree.tree_flatten(tree, or_deque(is_leaf), namespace=NAMESPACE)
     return flat, PyTreeDef(spec)
 
@@ -240,11 +256,26 @@ def flatten_with_path(
     if is_leaf is not None and is_leaf_takes_path:
         answers = iter(list(_answers(tree, is_leaf, ())))
         is_leaf = lambda _: next(answers)
-    accessors, flat, spec = optree.tree_flatten_with_accessor(
-        tree, or_deque(is_leaf), namespace=NAMESPACE
+    # The namespace of JAX's trees has no keys, and the other one has other leaves.
+    is_leaf, is_leaf_again = _twice(or_deque(is_leaf))
+    flat, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    accessors, _, _ = optree.tree_flatten_with_accessor(
+        tree, is_leaf_again, namespace=nodes.NAMESPACE
     )
     paths = [tuple([key_of(step) for step in accessor]) for accessor in accessors]
     return list(zip(paths, flat, strict=True)), PyTreeDef(spec)
+
+
+def _twice(is_leaf: Callable[[Any], bool]) -> tuple[Callable[[Any], bool], Callable[[Any], bool]]:
+    """The predicate, and one that gives its answers again, in order."""
+    answers: list[bool] = []
+
+    def first(node: Any) -> bool:
+        answers.append(is_leaf(node) or nodes.is_leaf_in(NAMESPACE, type(node)))
+        return answers[-1]
+
+    again = iter(answers)
+    return first, lambda _: next(again)
 
 
 def _answers(tree: Any, is_leaf: Callable[..., Any], path: tuple[Any, ...]) -> Iterator[bool]:
@@ -258,7 +289,7 @@ def one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Hashable]:
     """Pairs of a key and a child of a node, and the node's static data."""
     children, static = flatten_one_level(tree)
     accessors, _, _ = optree.tree_flatten_with_accessor(
-        tree, is_leaf=lambda node: node is not tree, namespace=NAMESPACE
+        tree, is_leaf=lambda node: node is not tree, namespace=nodes.NAMESPACE
     )
     keys = [key_of(accessor[0]) for accessor in accessors]
     return list(zip(keys, children, strict=True)), static

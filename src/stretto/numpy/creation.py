@@ -304,9 +304,9 @@ def _is_sequence(cls: type) -> bool:
     if issubclass(cls, (Value, np.ndarray, np.generic, str, bytes, Mapping)):
         return False
     own = ("__array__", "__dlpack__", *ARRAY_METHODS)
-    return all(hasattr(cls, name) for name in ("__len__", "__getitem__")) and not any(
-        hasattr(cls, name) for name in own
-    )
+    # Not ``hasattr``, which finds methods of a class's class, too: those of enumerations.
+    has = {name for base in cls.__mro__ for name in vars(base)}
+    return {"__len__", "__getitem__"} <= has and not has.intersection(own)
 
 
 def _lists(x: Tree) -> Tree:

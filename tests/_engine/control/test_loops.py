@@ -29,6 +29,18 @@ def test_the_counter_holds_both_bounds():
     assert set(kinds) == {np.dtype(np.int32)}
 
 
+@pytest.mark.parametrize("high", [3.0, 3.5, 0.0, -1.0])
+def test_both_bounds_are_floats(high):
+    run = lambda low, high: fori_loop(low, high, lambda i, s: (s[0] + i, s[1] + 1), (0.0, 0))
+    expected = np.arange(0.5, high)
+    for f in (run, st.jit(run)):
+        total, count = f(0.5, high)
+        assert (float(total), int(count)) == (expected.sum(), len(expected))
+    power = lambda x: fori_loop(0.0, 3.0, lambda i, y: y * x, 1.0)
+    assert float(st.grad(power)(2.0)) == 12
+    assert int(fori_loop(0.0, -np.inf, lambda i, x: x + 1, 0)) == 0
+
+
 def test_derivatives_of_fori_loop():
     f = lambda x, n: fori_loop(0, n, lambda i, y: y * x, x)
     np.testing.assert_allclose(st.grad(f)(2.0, 3), 32)
@@ -81,7 +93,16 @@ def test_map_in_batches(size, batch):
             TypeError,
             r"fori_loop: .*init_val\[0\]",
         ),
-        (lambda: fori_loop(0, 2.5, lambda i, x: x, 0), TypeError, "bounds must be integer scalars"),
+        (
+            lambda: fori_loop(0, 2.5, lambda i, x: x, 0),
+            TypeError,
+            r"bounds must be integer scalars, or both floats; got int32\[\] and float32\[\]",
+        ),
+        (
+            lambda: fori_loop(False, True, lambda i, x: x, 0),
+            TypeError,
+            r"got bool\[\] and bool\[\]",
+        ),
         (lambda: fori_loop(0, snp.arange(2), lambda i, x: x, 0), TypeError, "bounds must be integ"),
         (lambda: st.lax.map(lambda x: x, snp.ones(2), batch_size=0), ValueError, "batch_size must"),
         (

@@ -322,3 +322,37 @@ def test_the_setting_of_jax_for_transposes_changes_nothing():
 
     x = snp.array([2.0, 3.0])
     assert st.grad(loss)(x, True).tolist() == st.grad(loss)(x, False).tolist() == [3, 2]
+
+
+def test_a_body_is_traced_again_only_for_another_dtype():
+    traces = []
+
+    def body(c, x):
+        traces.append(c.dtype)
+        return c + x, c
+
+    last, ys = st.lax.scan(body, 1.0, snp.ones(3))
+    assert (float(last), last.weak_type, ys.tolist(), len(traces)) == (4, False, [1, 2, 3], 1)
+    last, _ = st.lax.scan(body, 1, snp.ones(3))
+    assert (float(last), last.dtype, len(traces)) == (4, snp.float32, 3)
+    st.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, body(c[1], 1)[0]), (0, snp.ones(2)))
+    assert len(traces) == 4
+
+
+def test_operations_stand_for_a_carry_that_is_no_longer_weak():
+    half = snp.ones(3, snp.bfloat16)
+
+    def body(c, x):
+        c, weak = c
+        doubled = st.lax.fori_loop(0, 2, lambda _, s: s + weak, weak)
+        return (c + snp.float32(1), c), (c * x, doubled)
+
+    f = lambda c: st.lax.scan(body, (c, c), half)
+    graph = str(st.make_graph(f)(1.0))
+    (last, before), (ys, doubled) = st.jit(f)(1.0)
+    assert (float(last), float(before), doubled.tolist()) == (4, 3, [3, 3, 6])
+    assert not last.weak_type and not before.weak_type
+    # What was computed with a weak number keeps the dtype that the number gave way to.
+    assert ys.dtype == snp.bfloat16 and ys.tolist() == [1, 2, 3]
+    assert graph.count("convert_element_type") == 3  # the carry's two, and that of ``c`` to ``x``
+    check(st.make_graph(f)(1.0))

@@ -10,6 +10,7 @@ import pytest
 from stretto import grad, jit
 from stretto import numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.keys import GetAttrKey
 from stretto._engine.core.nodes import register_dataclass, view
 
 
@@ -69,6 +70,57 @@ def test_another_namespace_has_the_same_nodes_but_for_some():
     leaves = [Dense(1, 2), Pair(3, Pair(4, 5))]
     assert optree.tree_leaves(leaves, namespace="test of view") == [leaves[0], 3, 4, 5]
     assert tree.leaves(leaves) == [1, 2, 3, 4, 5]
+
+
+class Record:
+    """A node of named values, whose names are its static data."""
+
+    asked = 0
+
+    def __init__(self, **values):
+        self.values = values
+
+    def flatten(self):
+        return iter(self.values.values()), tuple(self.values)
+
+    def flatten_with_keys(self):
+        Record.asked += 1
+        return [(GetAttrKey(name), x) for name, x in self.values.items()], tuple(self.values)
+
+    @classmethod
+    def unflatten(cls, names, values):
+        return cls(**dict(zip(names, values, strict=True)))
+
+
+def test_keys_are_asked_for_once_for_equal_static_data():
+    class Named(Record):
+        pass
+
+    tree.register_pytree_with_keys(Named, Named.flatten_with_keys, Named.unflatten, Named.flatten)
+    Record.asked = 0
+    for k in range(4):
+        assert tree.leaves([Named(x=k, y=[k]), Named(z=k)]) == [k, k, k]
+    assert Record.asked == 2
+    assert tree.paths([Named(x=1, y=[2]), Named(z=3)], "t") == ["t[0].x", "t[0].y[0]", "t[1].z"]
+    leaves, spec = tree.flatten(Named(x=1, y=2))
+    assert tree.unflatten(spec, leaves).values == {"x": 1, "y": 2}
+
+
+def test_keys_where_static_data_cannot_be_hashed():
+    class Listed(Record):
+        def flatten(self):
+            children, names = super().flatten()
+            return children, list(names)
+
+        def flatten_with_keys(self):
+            pairs, names = super().flatten_with_keys()
+            return pairs, list(names)
+
+    tree.register_pytree_with_keys(
+        Listed, Listed.flatten_with_keys, Listed.unflatten, Listed.flatten
+    )
+    assert tree.paths(Listed(x=1, y=[2]), "t") == ["t.x", "t.y[0]"]
+    assert tree.leaves(Listed(x=1, y=[2])) == [1, 2]
 
 
 def test_a_named_tuple_may_be_another_kind_of_node():

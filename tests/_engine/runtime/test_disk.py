@@ -154,13 +154,45 @@ def test_numbers_are_part_of_a_program(kept_in, compiled_anew, again):
     assert len(compiled_anew) == 2
 
 
-def test_programs_that_call_python_are_not_kept(kept_in, again):
-    def f(x):
-        return st.pure_callback(lambda x: np.asarray(x) + 1, snp.zeros(3), x)
+def test_programs_that_call_python_call_the_functions_of_today(kept_in, again, tmp_path):
+    def call(shift, first):
+        def f(x):
+            y = st.pure_callback(lambda x: np.asarray(x) + shift, snp.zeros(3), x)
+            return y * st.pure_callback(lambda x: np.asarray(x) * first, snp.zeros(3), x)
 
-    for _ in range(2):
-        np.testing.assert_array_equal(again(lambda: st.jit(f)(snp.ones(3))), [2, 2, 2])
-    assert not os.path.exists(kept_in)
+        return again(lambda: st.jit(f)(snp.ones(3)))
+
+    for shift, first in ((1, 1), (1, 10), (-1, 2), (5, 3)):
+        np.testing.assert_array_equal(call(shift, first), [(1 + shift) * first] * 3)
+    assert len(store.kept(kept_in)) == 1
+
+
+CALLS = """
+import sys
+import numpy as np, stretto as st, stretto.numpy as snp
+shift = int(sys.argv[1])
+
+def shifted(x):
+    if shift > 5:
+        raise LookupError(f"{shift} is too far")
+    return np.asarray(x) + shift
+
+@st.jit
+def f(x):
+    return st.pure_callback(shifted, snp.zeros(3), x) * 2
+
+st.config.log_compiles = True
+try:
+    print(f(snp.ones(3)).tolist())
+except LookupError as error:
+    print(error)
+"""
+
+
+def test_programs_that_call_python_in_other_processes(tmp_path):
+    said = [in_process(CALLS, str(k), folder=str(tmp_path)) for k in (1, 2, 7)]
+    assert [out for out, _ in said] == ["[4.0, 4.0, 4.0]\n", "[6.0, 6.0, 6.0]\n", "7 is too far\n"]
+    assert ["loaded from disk" in log for _, log in said] == [False, True, True]
 
 
 # What the key is of
@@ -220,10 +252,10 @@ print(place and place.key)
 """
 
 
-def in_process(code, *, folder=None, **environment):
+def in_process(code, *arguments, folder=None, **environment):
     if folder is not None:
         environment["STRETTO_CACHE_DIR"] = folder
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, check=True
     )

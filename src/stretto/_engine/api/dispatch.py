@@ -1,8 +1,9 @@
 """The fast path of a jitted call: from the arguments' fingerprint to what was compiled for them.
 
 Layer 7 (api). A fingerprint identifies a signature without flattening the arguments. The C
-extension, if it was built, can take that of trees of arrays in plain containers; its Python twin
-only that of positional arguments that are arrays. A call whose fingerprint has no record goes
+extension, if it was built, can take that of most trees: of arrays, NumPy's too, and numbers in
+containers, named tuples and registered classes, beside static arguments. Its Python twin can only
+take that of positional arguments that are arrays. A call whose fingerprint has no record goes
 through the general path in ``jit``. Next, read ``jit``.
 """
 
@@ -11,16 +12,21 @@ from __future__ import annotations
 import itertools
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from stretto._engine.api.entry import Entry
+from stretto._engine.api.stages import on_device
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import hide_frames
 from stretto._engine.core.config import settings
-from stretto._engine.core.interpreter import state
+from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.native import native
+from stretto._engine.core.nodes import APART
+from stretto._engine.core.types import array_type, canonical_dtype
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.array import SHARDED, Array, Donated
 from stretto._engine.runtime.eager import EAGER
@@ -30,13 +36,13 @@ if TYPE_CHECKING:  # loaded when a program is run on several devices
 else:
     sharded = LazyModule("stretto._engine.runtime.sharded")
 
-__all__ = ["Dispatcher", "record_by", "record_of"]
+__all__ = ["Dispatcher", "as_array", "leaf_of", "record_by", "record_of", "recordable"]
 
 Record = tuple[Any, ...]
 """Everything that a call needs.
 
-``(interpret, run, handlers, places, constants, out_types, unflatten, tidy, kept alive)``: names and
-shardings are kept alive, as fingerprints have their addresses;
+``(interpret, run, handlers, places, constants, out_types, unflatten, tidy, kept alive)``: names,
+classes and shardings are kept alive, as fingerprints have their addresses;
 ``interpret`` maps the list of arrays to the list of results; if it is None,
 ``run(buffers).consume_with_handlers(handlers)`` gives the results' buffers. ``places`` says which
 leaves, in the order of the walk, are passed, as machine integers; ``constants`` are the arrays
@@ -103,21 +109,47 @@ else:
     Dispatcher = native.Dispatcher
 
 
-def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record | None:
-    """The record for calls like this one; None if they need the general path."""
-    if entry.taken or entry.has_tracers or entry.quick or not entry.out_types:
-        return None
-    order, names = _order(args, kwargs)
+_PLAIN = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
+_MOST = 2**31 - 1
+"""The largest whole number of which an array is made here: others may not fit."""
+
+
+def leaf_of(leaf: Any) -> Any:
+    """An array for a number, the type for a NumPy array, None for what goes the general way."""
+    cls = leaf.__class__
+    if cls is np.ndarray:
+        return array_type(leaf.shape, canonical_dtype(leaf.dtype)) if leaf.dtype in _PLAIN else None
+    if cls is float or cls is bool or cls is complex or (cls is int and -_MOST <= leaf <= _MOST):
+        return as_value(leaf)
+    return as_value(leaf) if isinstance(leaf, np.generic) and leaf.dtype in _PLAIN else None
+
+
+def as_array(leaf: np.ndarray) -> Any:
+    """The array for a NumPy array."""
+    return as_value(on_device(leaf))
+
+
+def recordable(entry: Entry) -> bool:
+    """Whether there can be a record for calls of an entry that is settled."""
+    return not (entry.taken or entry.has_tracers or entry.quick) and bool(entry.out_types)
+
+
+def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record:
+    """The record for calls like this one, of an entry for which there can be one.
+
+    The static arguments have been taken out.
+    """
+    order, alive = _order(args, kwargs)
     kept = order if entry.kept is None else [order[i] for i in entry.kept]
     executable = entry.executable
-    interpret, alive = entry.small, names
+    interpret = entry.small or executable.on_arrays
     if entry.placement:
         leaves = tree.leaves((args, kwargs) if kwargs else args)
         there = [sharded.sharding_if_any(x) for x in leaves]
         taken = there if entry.kept is None else [there[i] for i in entry.kept]
         taken = [*taken, *map(sharded.sharding_if_any, entry.constants)]
         interpret = sharded.runner(executable, taken)
-        alive = [*names, *there]
+        alive += there
     return (
         interpret,
         None if interpret else executable.run,
@@ -135,7 +167,7 @@ def record_by(
     interpret: Callable[[list[Any]], list[Any]], entry: Entry, args: Any, kwargs: Any
 ) -> Record:
     """The record for calls like this one, run by a function of all leaves and captured arrays."""
-    order, names = _order(args, kwargs)
+    order, alive = _order(args, kwargs)
     return (
         interpret,
         None,
@@ -145,23 +177,34 @@ def record_by(
         (),
         None if entry.single else entry.out_structure.unflatten,
         pjrt.tidy,
-        tuple(names),
+        tuple(alive),
     )
 
 
-def _order(args: Any, kwargs: Any) -> tuple[list[int], list[str]]:
-    """For each leaf, when the walk meets it; and the names that the walk meets."""
-    names: list[str] = []
-    numbered = _numbered((args, kwargs) if kwargs else args, itertools.count(), names)
-    return tree.leaves(numbered), names
+def _order(args: Any, kwargs: Any) -> tuple[list[int], list[Any]]:
+    """For each leaf, when the walk meets it; and the names and classes that the walk meets."""
+    numbers, alive = itertools.count(), []
+    order = _numbers(args, numbers, alive)
+    return (order + _numbers(kwargs, numbers, alive) if kwargs else order), alive
 
 
-def _numbered(node: Any, numbers: Any, names: list[str]) -> Any:
-    """The same containers, with leaves replaced by their numbers in the order of the walk."""
-    if isinstance(node, dict):
-        names += [sys.intern(name) for name in node]
-        return {key: _numbered(child, numbers, names) for key, child in node.items()}
-    if isinstance(node, (tuple, list)):
-        children: Sequence[Any] = [_numbered(child, numbers, names) for child in node]
-        return tuple(children) if isinstance(node, tuple) else children
-    return None if node is None else next(numbers)
+def _numbers(node: Any, numbers: Any, alive: list[Any]) -> list[int]:
+    """The numbers of the leaves in the order of the walk, in the order of flattening."""
+    cls = node.__class__
+    if cls is dict:
+        alive += [sys.intern(name) for name in node]
+        parts = {name: _numbers(child, numbers, alive) for name, child in node.items()}
+        return [i for name in sorted(parts) for i in parts[name]]
+    if node is None:
+        return []
+    children: Any = node if cls is tuple or cls is list else None
+    take_apart = APART.get(cls)
+    if take_apart is not None:
+        children = take_apart(node)[0]
+        alive.append(cls)
+    elif isinstance(node, tuple):
+        children = node
+        alive.append(cls)
+    if children is None:
+        return [next(numbers)]
+    return [i for child in children for i in _numbers(child, numbers, alive)]

@@ -291,6 +291,9 @@ class Entry:
             run = executable or self.executable or self.prepare()
             if self.placement is not None:
                 everything = sharded.all_placed(everything, self.placement)
+            if run.on_arrays is not None and not self.taken:
+                results = run.on_arrays(everything)
+                return results[0] if self.single else tree.unflatten(self.out_structure, results)
             outs = self._run_taking(run, everything) if self.taken else run(_buffers(everything))
             if self.placement is None:
                 results = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]

@@ -23,7 +23,7 @@ from stretto._engine.api.arguments import (
     leaf_names,
     without_float0,
 )
-from stretto._engine.api.dispatch import Dispatcher, record_of
+from stretto._engine.api.dispatch import Dispatcher, as_array, leaf_of, record_of, recordable
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.graph import types_of
 from stretto._engine.api.lending import Lending, kinds_of
@@ -41,6 +41,7 @@ from stretto._engine.core.forks import in_child
 from stretto._engine.core.functions import likeness_of, name_of
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.lazy import LazyModule, shown
+from stretto._engine.core.nodes import APART
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record
 from stretto._engine.core.weak import WeakTable
@@ -119,7 +120,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._shardings = shardings
         self._plain = not static
         self._entries = _Entries()
-        self._attach(Array, state, EAGER, settings, Donated, SHARDED)
+        about = Array, state, EAGER, settings, Donated, SHARDED, APART, leaf_of, as_array
+        self._attach(*about, static.numbers, static.names)
         self._tracing: dict[Any, Turn] = {}
         # The package's own functions are called for many shapes on purpose: no warning for these.
         self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
@@ -181,11 +183,11 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         # A record costs some time, so it is made at the second call: then a third is likely.
         if (
             known
-            and self._plain
             and entry.records < _RECORDS
+            and recordable(entry)
             and self._fingerprint(args, kwargs) is not None
         ):
-            self._remember_call(entry, tree.unflatten(structure, leaves), bool(kwargs), key[3])
+            self._remember_call(entry, leaves, bool(kwargs), key)
         return entry.run(leaves)
 
     def _asked(self, types: Any, there: Any, args: Any, kwargs: Any, static: Any) -> Any:
@@ -235,18 +237,23 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         checked.check_results(entry.program, [*leaves, *entry.captured], names, results)
         return result
 
-    def _remember_call(self, entry: Entry, dynamic: Any, named: bool, settings_key: Any) -> None:
+    def _remember_call(self, entry: Entry, leaves: Any, named: bool, key: Any) -> None:
         """Let the next call like this one take the fast path, if it can.
 
-        ``dynamic`` are the arguments as they were when the entry was looked up, under the settings
-        with this key; other threads may have changed the user's containers, or settings, since.
+        The record is of the arguments as they were when the entry was looked up under this key;
+        other threads may have changed the user's containers, or settings, since.
         """
-        args, kwargs = dynamic if named else (dynamic, {})
+        dynamic = tree.unflatten(key[0], leaves)
+        positional, by_name = dynamic if named or not self._plain else (dynamic, {})
+        args, kwargs = rejoined({p: static.value for p, static in key[2]}, positional, by_name)
         if self._fingerprint(args, kwargs) is None:
             return
-        record = record_of(entry, args, kwargs)
-        if record is not None and self._filed(record, args, kwargs, settings_key):
-            entry.records += 1
+        record = record_of(entry, positional, by_name)
+        try:
+            if self._filed(record, args, kwargs, key[3]):
+                entry.records += 1
+        except TypeError:  # static data that cannot be hashed
+            entry.records = _RECORDS
 
     def _filed(self, record: Any, args: Any, kwargs: Any, settings_key: Any) -> bool:
         """File the record for calls like this one, unless the settings have changed meanwhile."""

@@ -18,6 +18,7 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value, constant
 from stretto._engine.core.lazy import shown
+from stretto._engine.core.nodes import APART
 from stretto._engine.core.types import is_float0, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim
@@ -298,6 +299,7 @@ tree.register_attributes(
     lambda how, children: Ragged._of(*children, *how),
 )
 RAGGED.append(Ragged)
+APART[Ragged] = None  # equal lengths are found the general way
 
 
 def _unknown(lengths: Any) -> bool:

@@ -124,7 +124,7 @@ class Resized(Jitted[P, R_co]):
         buckets: Buckets,
     ) -> None:
         super().__init__(fun, static, donated, keep_unused, inline, options)
-        self._plain = False  # every call takes the general path
+        self._plain = False  # structures are those of arguments by position and by name
         self._axes = _as_axes(dynamic_axes)
         self._given = dynamic_axes
         self._buckets = buckets

@@ -102,12 +102,12 @@ def others(
 
 def rejoined(
     fixed: Mapping[int | str, Any], positional: Sequence[Any], named: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Undo ``separate``: the arguments of a call from static values by place, and the others."""
     moving = iter(positional)
     by_name = {name: value for name, value in fixed.items() if isinstance(name, str)}
     count = len(fixed) - len(by_name) + len(positional)
-    args = [fixed[i] if i in fixed else next(moving) for i in range(count)]
+    args = tuple([fixed[i] if i in fixed else next(moving) for i in range(count)])
     return args, {**named, **by_name}
 
 

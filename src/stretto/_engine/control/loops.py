@@ -6,6 +6,7 @@ the primitives, ``chunks`` for how ``map`` works.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,11 +36,14 @@ C = TypeVar("C")
 R = TypeVar("R")
 
 
-def _static_int(x: Any) -> int | None:
-    """The Python integer, if it is known while tracing."""
+def _static(x: Any, number: type) -> Any:
+    """The number of Python, or the size, if it is known while tracing, and finite; or None."""
     if isinstance(x, Tracer):
         x = x.concrete()
-    return x if x is None or is_size(x) else int(x)
+    if x is None or is_size(x):
+        return x
+    known = number(x)
+    return known if math.isfinite(known) else None
 
 
 def fori_loop(
@@ -56,8 +60,8 @@ def fori_loop(
     traced bound it is a ``while_loop``.
 
     Args:
-        lower: the first index, an integer scalar.
-        upper: the index to stop before, an integer scalar.
+        lower: the first index, a scalar.
+        upper: the index to stop before, a scalar; both are integers, or both are floats.
         body_fun: a function from the index and the carry to the next carry, of the same types.
         init_val: the first carry, a tree of arrays.
         unroll: how many steps to write out for each turn, as in ``scan``; by default 1.
@@ -66,7 +70,8 @@ def fori_loop(
         The last carry.
 
     Raises:
-        TypeError: a bound is not an integer scalar, or the carry changes its structure or a type.
+        TypeError: the bounds are not integer scalars, nor both floats, or the carry changes its
+            structure or a type.
         ValueError: ``unroll`` is given where a bound is traced.
 
     >>> import stretto as st
@@ -75,17 +80,24 @@ def fori_loop(
     """
     with boundary:
         start, stop = promote_values("fori_loop", lower, upper)
-        if start.ndim or kind_of(start.dtype) not in ("int", "uint"):
-            raise TypeError(f"fori_loop: bounds must be integer scalars, got {start.type}")
+        given = values_of([lower, upper], "fori_loop")
+        kinds = {kind_of(x.dtype).removeprefix("u") for x in given}
+        if start.ndim or kinds not in ({"int"}, {"float"}):
+            raise TypeError(
+                f"fori_loop: bounds must be integer scalars, or both floats; got {given[0].type} "
+                f"and {given[1].type}"
+            )
         names = tree.paths(init_val, "init_val")
-        low, high = _static_int(lower), _static_int(upper)
+        number = float if kinds == {"float"} else int
+        low, high = _static(lower, number), _static(upper, number)
         if low is not None and high is not None:
 
             def body(state: Any, _: Any) -> Any:
                 i, x = state
                 return (i + 1, body_fun(i, x)), None
 
-            length = greater(high - low, 0)
+            steps = high - low
+            length = greater(math.ceil(steps) if number is float else steps, 0)
             names = ["i", *names]
             state = (start, init_val)
             turns = 1 if unroll is None else unroll

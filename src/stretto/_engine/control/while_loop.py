@@ -31,13 +31,13 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import observable
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Refused
-from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, kind_of, promote
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, select, zeros_like
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import ConvertElementType, convert
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.reducing.reduce import reduce_or
@@ -293,19 +293,22 @@ def settle_types(
 ) -> tuple[Any, list[Any]]:
     """Record the body, and convert weakly typed values of the carry to what it returns for them.
 
+    It is recorded again only where a dtype changes by that. Where a weak type gives way to the same
+    dtype, its operations stand.
+
     Raises ``TypeError``, which names each leaf for which the body returns yet another type.
     """
     values = list(carry)
+    recorded = record_body([v.type for v in values])
     while True:  # ends: each iteration moves a type up in the promotion lattice, which is finite
-        recorded = record_body([v.type for v in values])
-        settled, wrong = True, []
+        stronger, other, wrong = False, False, []
         for i, out in enumerate(recorded[0].out_types[: len(values)]):
             v = values[i]
             dtype, weak = promote([(v.dtype, v.weak_type), (out.dtype, out.weak_type)], caller)
             fits = v.shape == out.shape
             if fits and v.weak_type and (v.dtype, True) != (dtype, weak):
+                stronger, other = True, other or v.dtype != dtype
                 values[i] = convert(v, dtype, weak)
-                settled = False
             elif not fits or v.dtype != dtype or not (out.weak_type or out.dtype == dtype):
                 wrong.append(f"{names[i]} is {v.type}, but {out} is returned for it")
         if wrong:
@@ -313,8 +316,37 @@ def settle_types(
                 f"{caller}: the carry must keep its type; {'; '.join(wrong)}. Convert one, e.g. "
                 f"with .astype(), or give it the other's shape"
             )
-        if settled:
+        types = [v.type for v in values]
+        if other:
+            recorded = record_body(types)
+        elif stronger:
+            recorded = (_retyped(recorded[0], types), *recorded[1:])
+        else:
             return recorded, values
+
+
+def _retyped(program: Program, types: Sequence[ArrayType]) -> Program:
+    """The same operations on first inputs of these types, which differ by being less weak.
+
+    Conversions that change nothing any more are left out.
+    """
+    now: dict[Any, Any] = {
+        v: Var(t) for v, t in zip(program.inputs, types, strict=False) if v.type != t
+    }
+    equations = []
+    for e in program.equations:
+        if now.keys().isdisjoint(e.inputs):
+            equations.append(e)
+            continue
+        inputs = [now.get(a, a) for a in e.inputs]
+        outs = e.primitive.out_types(tuple([a.type for a in inputs]))
+        if isinstance(e.primitive, ConvertElementType) and outs[0] == inputs[0].type:
+            now[e.outputs[0]] = inputs[0]
+            continue
+        now.update({v: Var(t) for v, t in zip(e.outputs, outs, strict=True) if v.type != t})
+        equations.append(Equation(e.primitive, inputs, [now.get(v, v) for v in e.outputs], e.place))
+    first, last = ([now.get(a, a) for a in atoms] for atoms in (program.inputs, program.outputs))
+    return Program(first, equations, last, program.name)
 
 
 def with_out_types(program: Program, types: Sequence[ArrayType], count: int) -> Program:

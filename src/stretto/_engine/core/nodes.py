@@ -12,10 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import optree
 
+from stretto._engine.core.bounded import room
 from stretto._engine.core.keys import Keyed
 
 __all__ = [
+    "APART",
     "NAMESPACE",
+    "is_leaf_in",
     "register_attributes",
     "register_dataclass",
     "register_pytree_node",
@@ -37,7 +40,18 @@ class _Node(NamedTuple):
     to_children: Callable[[Any], Any]
     from_children: Callable[[Any, Any], Any]
     entry: type[optree.PyTreeEntry]
+    apart: Callable[[Any], Any]
+    """As ``to_children``, but need not give the keys of the children."""
 
+
+APART: dict[type, Callable[[Any], Any] | None] = {}
+"""What takes the registered classes apart: functions to (children, static data) and perhaps more.
+
+For the fast path of ``jit``; None has a class go the general way there.
+"""
+
+_KEYS = 64
+"""The most static data of one class for which its keys are remembered."""
 
 _nodes: list[_Node] = []
 _views: dict[str, frozenset[type]] = {NAMESPACE: frozenset()}
@@ -47,6 +61,8 @@ _views: dict[str, frozenset[type]] = {NAMESPACE: frozenset()}
 
 def view(namespace: str, leaves: frozenset[type]) -> None:
     """Have the same classes be nodes in another namespace of optree, now and later, but for some.
+
+    There they are taken apart more quickly, without keys of their own.
 
     Args:
         namespace: its name.
@@ -68,20 +84,29 @@ def leaf_in(namespace: str, cls: type) -> None:
     _views[namespace] |= {cls}
 
 
+def is_leaf_in(namespace: str, cls: type) -> bool:
+    """Whether the objects of a class are leaves in a namespace though the class is registered."""
+    return cls in _views[namespace]
+
+
 def _register(
     cls: type,
     to_children: Callable[[Any], Any],
     from_children: Callable[[Any, Any], Any],
     entry: type[optree.PyTreeEntry] = optree.AutoEntry,
+    apart: Callable[[Any], Any] | None = None,
 ) -> None:
-    node = _Node(cls, to_children, from_children, entry)
+    node = _Node(cls, to_children, from_children, entry, apart or to_children)
     for namespace in _views:
         _tell(node, namespace)
     _nodes.append(node)
+    APART[cls] = node.apart
 
 
 def _tell(node: _Node, namespace: str) -> None:
-    cls, to_children, from_children, entry = node
+    cls, to_children, from_children, entry, apart = node
+    if namespace != NAMESPACE and apart is not to_children:
+        to_children, entry = apart, optree.AutoEntry
     if cls not in _views[namespace]:
         with warnings.catch_warnings():
             # That a named tuple is a node already: whoever registers one wants it otherwise.
@@ -136,7 +161,8 @@ def register_pytree_with_keys(
         nodetype: the class.
         flatten_with_keys: gives, for an object, a pair (((key, child), ...), static data).
         unflatten_func: makes an object of static data and children.
-        flatten_func: gives the children without keys; not needed.
+        flatten_func: gives a pair (children, static data), which is quicker. The keys are then
+            asked for once for equal static data.
 
     Raises:
         ValueError: the class is a node already.
@@ -154,14 +180,29 @@ def register_pytree_with_keys(
     >>> paths(Box([1]), "box")
     ['box.x[0]']
     """
-    del flatten_func
 
-    def to_children(x: Any) -> tuple[Any, Any, Any]:
+    def with_keys(x: Any) -> tuple[Any, Any, Any]:
         pairs, static = flatten_with_keys(x)
         pairs = tuple(pairs)
         return tuple([child for _, child in pairs]), static, tuple([key for key, _ in pairs])
 
-    _register(nodetype, to_children, unflatten_func, Keyed)
+    if flatten_func is None:
+        _register(nodetype, with_keys, unflatten_func, Keyed)
+        return
+    known: dict[Any, tuple[Any, ...]] = {}
+
+    def to_children(x: Any) -> tuple[Any, Any, Any]:
+        children, static = flatten_func(x)
+        children = tuple(children)
+        try:
+            keys = known.get(static)
+        except TypeError:  # not hashable
+            return with_keys(x)
+        if keys is None or len(keys) != len(children):
+            keys = room(known, _KEYS)[static] = with_keys(x)[2]
+        return children, static, keys
+
+    _register(nodetype, to_children, unflatten_func, Keyed, flatten_func)
 
 
 def register_pytree_node_class(cls: C) -> C:

@@ -88,7 +88,7 @@ def log(name: str, signature: Callable[[], str], executable: Executable, **secon
 def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) -> Executable:
     """The compiled form of this text. Threads wait for each other only over the same text.
 
-    Programs that call Python functions are not kept: equal texts may call different functions.
+    Programs that call Python functions are kept on disk alone: equal texts may call different ones.
     """
     return _supplied(_compiled(text, out_types, options), text)
 
@@ -128,7 +128,7 @@ def _key(text: Text, options: Options) -> str:
 class _Supplied(Executable):
     """A compiled program that passes its large constants after its arguments."""
 
-    __slots__ = ("_compiled",)
+    __slots__ = ("_compiled", "on_arrays")
 
     def __init__(self, compiled: Executable, arrays: Sequence[np.ndarray]) -> None:
         values = [Array(a, array_type(a.shape, a.dtype)) for a in arrays]
@@ -136,6 +136,8 @@ class _Supplied(Executable):
         self.handlers = compiled.handlers
         self.run = lambda buffers: run([*buffers, *[v.to_buffer() for v in values]])
         self._compiled, self.from_disk = compiled, compiled.from_disk
+        on_arrays = compiled.on_arrays
+        self.on_arrays = on_arrays and (lambda own: on_arrays([*own, *values]))
 
     def as_text(self) -> str:
         """The optimised HLO."""

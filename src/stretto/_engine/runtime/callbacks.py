@@ -15,21 +15,28 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stretto._engine.core.forks import in_child
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import constant
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.native import native
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.text import TOKEN, HostCall, Text
 from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.clients import runtime_of_calls
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
+
+if TYPE_CHECKING:  # loaded when something is compiled
+    from stretto._engine.runtime import disk
+else:
+    disk = LazyModule("stretto._engine.runtime.disk")
 
 __all__ = ["CallingExecutable", "effects_barrier"]
 
@@ -125,10 +132,12 @@ class _Results:
 class CallingExecutable(Executable):
     """A compiled program that calls Python functions.
 
-    An exception that one raises is raised by the call, unchanged.
+    An exception that one raises is raised by the call, unchanged. Results are NumPy's views of the
+    buffers of the client that it runs on: where they are passed to such a program again, as in a
+    training loop, these buffers are found, and nothing is handed from one client to another.
     """
 
-    __slots__ = ("__weakref__", "_at", "_compiling", "_options", "_out_types", "calls")
+    __slots__ = ("__weakref__", "_at", "_compiling", "_options", "_out_types", "calls", "on_arrays")
 
     def __init__(self, text: Text, out_types: Sequence[ArrayType], options: Options) -> None:
         self.calls = text.calls
@@ -140,7 +149,7 @@ class CallingExecutable(Executable):
         self.from_disk = False
         self.loaded = self._compiled(1).loaded
         self.handlers = []
-        self.run = self._run
+        self.run, self.on_arrays = self._run, self._on_arrays
 
     def _compiled(self, depth: int) -> Executable:
         return once(self._at, self._compiling, depth, lambda: self._made(depth))
@@ -154,13 +163,34 @@ class CallingExecutable(Executable):
             for i in range(len(self.calls))
         ]
         at = runtime_of_calls(depth)
-        return pjrt.compile_text(self.text, self._out_types, self._options, callbacks, at)
+        place = disk.place_of(self.text, self._options, (), at)
+        found = place and place.found(callbacks)
+        if found:
+            self.from_disk = True
+            return Executable(found[0], self._out_types, self.text, at)
+        made = pjrt.compile_text(self.text, self._out_types, self._options, callbacks, at)
+        if place:
+            place.keep(made)
+        return made
+
+    def _on_arrays(self, arrays: Sequence[Any]) -> list[Array]:
+        hosts = self._on_hosts([a.to_host() for a in arrays])
+        return [Array(h, t) for h, t in zip(hosts, self._out_types, strict=True)]
 
     def _run(self, buffers: Sequence[Any]) -> _Results:
+        hosts = self._on_hosts([pjrt.to_host(b) for b in buffers])
+        return _Results(
+            [pjrt.to_device(h, t, True) for h, t in zip(hosts, self._out_types, strict=True)]
+        )
+
+    def _on_hosts(self, hosts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results, on NumPy's views of the arguments."""
         depth = _thread.depth + 1
         compiled, at = self._compiled(depth), runtime_of_calls(depth)
-        hosts = [pjrt.to_host(b) for b in buffers]
-        inputs = [pjrt.to_device(h, array_type(h.shape, h.dtype), True, at) for h in hosts]
+        inputs = [
+            pjrt.buffer_of(h, at) or pjrt.to_device(h, array_type(h.shape, h.dtype), True, at)
+            for h in hosts
+        ]
         running = threading.Lock()
         _running.add(running)
         try:
@@ -170,10 +200,7 @@ class CallingExecutable(Executable):
         except RuntimeError as error:
             failure = _original(error)
         else:
-            hosts = [pjrt.to_host(out) for out in outs]
-            return _Results(
-                [pjrt.to_device(h, t, True) for h, t in zip(hosts, self._out_types, strict=True)]
-            )
+            return [pjrt.to_host(out) for out in outs]
         finally:
             _running.discard(running)
         raise failure  # outside the except clause, which would set its __context__

@@ -14,7 +14,7 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from stretto._engine.core.config import config
@@ -79,8 +79,11 @@ class Place(NamedTuple):
         found = self.found()
         return found and FromDisk(found[0], out_types, self.text, self.options, found[1])
 
-    def found(self) -> tuple[Any, bool] | None:
-        """The runtime's form of the program, if it is there, and whether it has the same lines."""
+    def found(self, callbacks: Sequence[Callable[..., Any]] = ()) -> tuple[Any, bool] | None:
+        """The runtime's form of the program, if it is there, and whether it has the same lines.
+
+        It calls ``callbacks`` by number.
+        """
         try:
             content = store.read(self.folder, self.key, config.disk_cache_size)
         except OSError as error:
@@ -89,7 +92,8 @@ class Place(NamedTuple):
         if content is None:
             return None
         compiled = content[_DIGEST:]
-        loaded = pjrt.deserialized(compiled, self.text, self.options, self.devices, self.at)
+        about = self.text, self.options, self.devices, self.at
+        loaded = pjrt.deserialized(compiled, *about, callbacks)
         return loaded and (loaded, content[:_DIGEST] == _digest(self.text))
 
     def keep(self, executable: Executable) -> None:

@@ -107,6 +107,16 @@ def to_host(buffer: Any) -> np.ndarray:
         return buffer._single_device_array_to_np_array_did_copy()[0]
 
 
+def buffer_of(host: np.ndarray, at: Runtime) -> Any | None:
+    """The buffer of this runtime that ``to_host`` gave the view of; None if it is no such view."""
+    view = host.base
+    buffer: Any = view.obj if isinstance(view, memoryview) else None
+    if getattr(buffer, "_sharding", None) is not at.sharding:
+        return None
+    whole = buffer.aval.shape == host.shape and buffer.aval.dtype == host.dtype
+    return buffer if whole else None
+
+
 def to_dlpack(buffer: Any) -> Any:
     """A DLPack capsule of a buffer's memory, to which its consumer may write."""
     return runtime().jax.buffer_to_dlpack_managed_tensor(buffer)
@@ -157,6 +167,9 @@ class Executable:
     """A compiled program: ``run(buffers).consume_with_handlers(handlers)`` is the call."""
 
     __slots__ = ("from_disk", "handlers", "loaded", "run", "text")
+
+    on_arrays: Callable[[Sequence[Any]], list[Any]] | None = None
+    """What runs it on arrays, and gives arrays, where that is better than buffers for buffers."""
 
     def __init__(
         self, loaded: Any, out_types: Sequence[ArrayType], text: str, at: Runtime | None = None
@@ -264,8 +277,11 @@ def deserialized(
     options: Options,
     devices: Sequence[Any] = (),
     at: Runtime | None = None,
+    callbacks: Sequence[Callable[..., Any]] = (),
 ) -> Any | None:
     """The loaded program for ``serialized`` bytes; ``None`` if the runtime refuses them.
+
+    It calls ``callbacks`` by number.
 
     They are native code that will be run, so nobody else must have been able to write them.
     """
@@ -273,7 +289,10 @@ def deserialized(
     at.provide(text)
     chosen = at.compile_options(text, options, devices)
     try:
-        return at.client.deserialize_executable(content, at.list_of(devices), chosen)
+        places = at.list_of(devices)
+        if callbacks:
+            return at.client.deserialize_executable(content, places, chosen, callbacks)
+        return at.client.deserialize_executable(content, places, chosen)
     except at.jax.JaxRuntimeError:
         return None
 

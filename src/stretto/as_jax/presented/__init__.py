@@ -6,6 +6,7 @@ such as ``numpy`` or ``core``.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import stretto
@@ -28,7 +29,18 @@ from stretto.as_jax.calls import (
 from stretto.as_jax.custom_functions import custom_jvp as custom_jvp, custom_vjp as custom_vjp
 from stretto.as_jax.jaxprs.making import make_jaxpr as make_jaxpr
 from stretto.as_jax.naming import names_of
-from stretto.as_jax.presented.ref import empty_ref as empty_ref, new_ref as new_ref
+from stretto.as_jax.presented.ref import (
+    empty_ref as empty_ref,
+    free_ref as free_ref,
+    new_ref as new_ref,
+)
+from stretto.as_jax.presented.sharding import reshard as reshard
+from stretto.as_jax.reduced import (
+    grad as grad,
+    linear_transpose as linear_transpose,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+)
 from stretto.as_jax.settings import block, config as config
 from stretto.as_jax.types import Array as Array
 
@@ -63,6 +75,8 @@ transfer_guard_host_to_device = block("jax_transfer_guard_host_to_device")
 ArrayRef = stretto.Ref
 array_ref = new_ref
 
+host_count, host_id = stretto.process_count, stretto.process_index
+
 NamedSharding = stretto.NamedSharding
 ShapeDtypeStruct = stretto.ShapeDtypeStruct
 
@@ -72,4 +86,7 @@ _get, __dir__ = names_of("stretto")
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return [n for n in __dir__() if not n.startswith("_")]
+    if name == "checkpoint_policies":  # no module, so that it cannot be imported from
+        policies: Any = stretto.checkpoint_policies
+        return SimpleNamespace(**{n: getattr(policies, n) for n in policies.__all__})
     return _get(name)

@@ -17,6 +17,7 @@ __all__ = [
     "flatten_axes",
     "flatten_fun",
     "flatten_fun_nokwargs",
+    "infer_argnums_and_argnames",
     "safe_map",
     "safe_zip",
     "shaped_abstractify",
@@ -48,6 +49,28 @@ def debug_info(
     """What a function is called in messages."""
     del args, kwargs, more
     return DebugInfo(traced_for, getattr(fun, "__name__", "<unnamed function>"))
+
+
+def infer_argnums_and_argnames(
+    sig: inspect.Signature, argnums: Any, argnames: Any
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions and the names of arguments, where one of the two is given."""
+    if argnums is None and argnames is None:
+        return (), ()
+    numbers = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    names = (
+        () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    )
+    if argnums is not None and argnames is not None:
+        return numbers, names
+    kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = list(sig.parameters.values())
+    if argnums is None:
+        found = [i for i, p in enumerate(parameters) if p.kind is kinds and p.name in names]
+        return tuple(found), names
+    count = len(parameters)
+    chosen = [i % count for i in numbers if -count <= i < count]
+    return numbers, tuple([parameters[i].name for i in chosen if parameters[i].kind is kinds])
 
 
 def shaped_abstractify(x: Any) -> Any:

@@ -5,12 +5,14 @@ Jaxprs are those of ``as_jax/jaxprs``.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
 
 from stretto import ensure_compile_time_eval
 from stretto._engine.core.config import settings
+from stretto._engine.core.effects import Effect
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.types import kind_of
 from stretto.as_jax.avals import (
@@ -30,6 +32,7 @@ __all__ = [
     "AbstractValue",
     "Atom",
     "DropVar",
+    "Effects",
     "ShapedArray",
     "Trace",
     "Tracer",
@@ -51,6 +54,7 @@ __all__ = [
     "valid_jaxtype",
 ]
 
+Effects = Set[Effect]
 typeof = get_aval
 token = abstract_token = AbstractToken()
 

@@ -15,6 +15,10 @@ __all__ = [
     "register_event_listener",
     "register_event_time_span_listener",
     "register_scalar_listener",
+    "unregister_event_duration_listener",
+    "unregister_event_listener",
+    "unregister_event_time_span_listener",
+    "unregister_scalar_listener",
 ]
 
 _listeners: dict[str, list[Callable[..., None]]] = {}
@@ -26,6 +30,16 @@ def _recorder(kind: str) -> Callable[..., None]:
             listener(event, *values, **kwargs)
 
     return record
+
+
+def _remover(kind: str) -> Callable[[Callable[..., None]], None]:
+    def unregister(callback: Callable[..., None]) -> None:
+        listeners = _listeners.get(kind, [])
+        if callback not in listeners:
+            raise ValueError(f"jax.monitoring: {callback!r} is not registered for this kind")
+        listeners.remove(callback)
+
+    return unregister
 
 
 def _registrar(kind: str) -> Callable[[Callable[..., None]], None]:
@@ -41,6 +55,9 @@ register_event_duration_secs_listener = _registrar("duration")
 record_event_time_span = _recorder("span")
 register_event_time_span_listener = _registrar("span")
 record_scalar, register_scalar_listener = _recorder("scalar"), _registrar("scalar")
+unregister_event_listener, unregister_scalar_listener = _remover("event"), _remover("scalar")
+unregister_event_duration_listener = _remover("duration")
+unregister_event_time_span_listener = _remover("span")
 
 
 def clear_event_listeners() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import optree
@@ -253,6 +254,18 @@ class PyTreeRegistry:
 
     def __contains__(self, cls: type) -> bool:
         return optree.register_pytree_node.get(cls, namespace=NAMESPACE) is not None
+
+    def __getitem__(self, cls: type) -> SimpleNamespace:
+        """How a class is a node: ``to_iter(node)`` and ``from_iter(static, children)``."""
+        entry = optree.register_pytree_node.get(cls, namespace=NAMESPACE)
+        if entry is None:
+            raise KeyError(cls)
+        if cls is dict:
+            to_iter = lambda node: (tuple([node[k] for k in sorted(node)]), tuple(sorted(node)))
+            from_iter = lambda keys, values: dict(zip(keys, values))
+            return SimpleNamespace(to_iter=to_iter, from_iter=from_iter)
+        to_iter = lambda node: entry.flatten_func(node)[:2]
+        return SimpleNamespace(to_iter=to_iter, from_iter=entry.unflatten_func)
 
 
 default_registry = PyTreeRegistry()

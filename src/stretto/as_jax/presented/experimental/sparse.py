@@ -8,11 +8,41 @@ import numpy as np
 
 from stretto import numpy as snp
 from stretto import tree_util
+from stretto.as_jax.refused import RefusedName
 
-__all__ = ["BCOO"]
+__all__ = ["BCOO", "BCSR", "COO", "CSC", "CSR", "JAXSparse", "linalg", "sparsify"]
+
+_WHY = "of sparse matrices there is BCOO alone, with products: use those, or dense arrays"
+linalg = RefusedName("jax.experimental.sparse.linalg", _WHY)
+sparsify = RefusedName("jax.experimental.sparse.sparsify", _WHY)
 
 
-class BCOO:
+class JAXSparse:
+    """The base class of sparse matrices."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        raise NotImplementedError(
+            f"jax.experimental.sparse.{type(self).__name__} is not in Stretto: {_WHY}"
+        )
+
+
+class BCSR(JAXSparse):
+    """Matrices by compressed rows, of which there are none."""
+
+
+class COO(JAXSparse):
+    """Matrices by coordinates and without batches, of which there are none."""
+
+
+class CSC(JAXSparse):
+    """Matrices by compressed columns, of which there are none."""
+
+
+class CSR(JAXSparse):
+    """Matrices by compressed rows and without batches, of which there are none."""
+
+
+class BCOO(JAXSparse):
     """A matrix by the coordinates of its elements.
 
     Args:

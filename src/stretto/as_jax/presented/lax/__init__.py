@@ -1,9 +1,13 @@
-"""``jax.lax``: functions of ``stretto.lax``, and primitives as jaxprs name them."""
+"""``jax.lax``: functions of ``stretto.lax``, and primitives as jaxprs name them.
+
+Functions that move elements take typed keys too.
+"""
 
 from typing import Any
 
 from stretto.as_jax.calls import with_sharding_constraint as with_sharding_constraint
 from stretto.as_jax.jaxprs.tables.named import primitive_of
+from stretto.as_jax.keys import LAX_TAKING_KEYS
 from stretto.as_jax.naming import names_of
 from stretto.lax import top_k as largest
 
@@ -18,4 +22,4 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
 def __getattr__(name: str) -> Any:
     if name.endswith("_p"):
         return primitive_of(name.removesuffix("_p"))
-    return _get(name)
+    return LAX_TAKING_KEYS[name] if name in LAX_TAKING_KEYS else _get(name)

@@ -57,8 +57,13 @@ def einsum(
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """NaN replaced first, then infinities, those that NaN was replaced by among them."""
+    """NaN replaced first, then infinities, those that NaN was replaced by among them.
+
+    Typed keys are neither, and come back as they are.
+    """
     del copy
+    if is_key(x):
+        return x
     without_nan = snp.nan_to_num(x, nan=nan, posinf=snp.inf, neginf=-snp.inf)
     return snp.nan_to_num(without_nan, nan=nan, posinf=posinf, neginf=neginf)
 

@@ -29,6 +29,7 @@ from stretto.as_jax.jaxprs.making import check_jaxpr, jaxpr_as_fun, jaxprs_in_pa
 from stretto.as_jax.jaxprs.primitive import CallPrimitive, Primitive
 from stretto.as_jax.jaxprs.traces import TraceTag, set_current_trace, take_current_trace
 from stretto.as_jax.presented.core import (
+    Effects,
     concrete_or_error,
     find_top_trace,
     get_opaque_trace_state,
@@ -76,7 +77,6 @@ __all__ = [
     "valid_jaxtype",
 ]
 
-Effects = set[Effect]
 no_effects: frozenset[Any] = frozenset()
 
 
