@@ -14,6 +14,7 @@ TracedValueError
 from stretto._engine.core.errors import (
     BooleanIndexError,
     ConfigError,
+    ContractionError,
     DonatedArrayError,
     EscapedTracerError,
     ForkedProcessError,
@@ -35,6 +36,7 @@ __all__ = [
     "BooleanIndexError",
     "ConcretizationTypeError",
     "ConfigError",
+    "ContractionError",
     "DonatedArrayError",
     "EscapedTracerError",
     "ForkedProcessError",

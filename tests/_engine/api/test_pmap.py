@@ -83,3 +83,12 @@ def test_references_are_refused():
 def test_results_that_are_numbers():
     assert st.pmap(lambda x: (x, 3))(A[:1])[1].tolist() == [3]
     assert st.eval_shape(st.pmap(lambda x: 3.0), A[:1]).shape == (1,)
+
+
+def test_lower():
+    f = st.pmap(lambda x, y: x + 2 * y, static_broadcasted_argnums=1)
+    lowered = f.lower(snp.ones((1, 3)), 4)
+    assert "pmap_function" in lowered.as_text()
+    assert lowered.compile()(snp.ones((1, 3))).tolist() == [[9, 9, 9]]
+    by_name = st.pmap(lambda x, y: x - y).lower(snp.ones(1), y=snp.ones(1)).compile()
+    assert by_name({"y": snp.ones(1)}, snp.ones(1)).tolist() == [0]

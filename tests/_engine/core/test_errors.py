@@ -10,6 +10,7 @@ from stretto._engine.core import errors
     [
         (errors.ConfigError, (ValueError, AttributeError)),
         (errors.TracedValueError, (TypeError,)),
+        (errors.ContractionError, (TypeError, ValueError)),
         (errors.BooleanIndexError, (errors.TracedValueError, IndexError)),
         (errors.EscapedTracerError, (TypeError,)),
         (errors.DonatedArrayError, (RuntimeError,)),

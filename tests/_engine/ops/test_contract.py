@@ -9,6 +9,7 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import enable_x64
+from stretto._engine.core.errors import ContractionError
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.contract import DotGeneral, dot, dot_general, matmul
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
@@ -161,9 +162,9 @@ def test_precision_is_lowered():
 def test_refuses():
     x = np.ones((2, 3), np.float32)
     differ = r"contracted sizes differ, 3 \(axis 1 of x: float32\[2,3\]\) and 4 \(axis 0 of y"
-    with pytest.raises(ValueError, match=f"matmul: {differ}"):
+    with pytest.raises(ContractionError, match=f"matmul: {differ}"):
         matmul(x, np.ones((4, 5), np.float32))
-    with pytest.raises(ValueError, match=f"dot: {differ}"):
+    with pytest.raises(ContractionError, match=f"dot: {differ}"):
         dot(x, np.ones((4, 5), np.float32))
     with pytest.raises(ValueError, match=r"axis 2 of x: float32\[1,2,3\]\) and 4 \(axis 1 of y"):
         matmul(x[None], np.ones((2, 4, 5), np.float32))

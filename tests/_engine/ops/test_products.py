@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from stretto._engine.core.errors import ContractionError
 from stretto._engine.ops.contract import dot
 from stretto._engine.ops.products import inner, outer, tensordot, vdot
 
@@ -39,9 +40,9 @@ def test_products_are_numpys(ours, numpys, left, right, dtype):
 def test_refuses():
     x = np.ones((2, 3), np.float32)
     differ = r"contracted sizes differ, 3 \(axis 1 of x: float32\[2,3\]\) and 4 \(axis 0 of y"
-    with pytest.raises(ValueError, match=f"tensordot: {differ}"):
+    with pytest.raises(ContractionError, match=f"tensordot: {differ}"):
         tensordot(x, np.ones((4, 5), np.float32), 1)
-    with pytest.raises(ValueError, match=r"sizes differ, 6 .* and 4"):
+    with pytest.raises(ContractionError, match=r"sizes differ, 6 .* and 4"):
         vdot(x, np.ones(4, np.float32))
     with pytest.raises(ValueError, match="do not both have 3 axes"):
         tensordot(x, x, 3)

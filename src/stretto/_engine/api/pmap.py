@@ -51,7 +51,8 @@ def pmap(
         donate_argnums: positions of arguments whose memory a result may take.
 
     Returns:
-        A function of all examples. Arguments given by name have them along their first axis.
+        A function of all examples. Arguments given by name have them along their first axis. Its
+        ``lower`` does as that of a jitted function.
 
     Raises:
         TypeError: ``fun`` is not a function.
@@ -71,32 +72,37 @@ def pmap(
 
     named: dict[int, Callable[..., Any]] = {}
 
-    def by_name(count: int) -> Callable[..., Any]:
+    def by_name(count: int) -> Any:
         """The function of a dictionary of named arguments, and so many others."""
-        axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * count
-        return pmap(
-            wraps(fun, "pmap")(lambda kwargs, *args: fun(*args, **kwargs)),
-            axis_name,
-            in_axes=(0, *axes),
-            out_axes=out_axes,
-            static_broadcasted_argnums=[1 + i for i in static.numbers],
-            devices=devices,
-            axis_size=axis_size,
-            donate_argnums=[1 + i for i in donated.numbers],
-        )
+        if count not in named:
+            axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * count
+            named[count] = pmap(
+                wraps(fun, "pmap")(lambda kwargs, *args: fun(*args, **kwargs)),
+                axis_name,
+                in_axes=(0, *axes),
+                out_axes=out_axes,
+                static_broadcasted_argnums=[1 + i for i in static.numbers],
+                devices=devices,
+                axis_size=axis_size,
+                donate_argnums=[1 + i for i in donated.numbers],
+            )
+        return named[count]
 
-    @wraps(fun, "pmap")
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            if len(args) not in named:
-                named[len(args)] = by_name(len(args))
-            return named[len(args)](kwargs, *args)
+    def over_mesh(args: Sequence[Any]) -> Jitted[..., Any]:
+        """The jitted function for as many devices as these arguments have examples."""
         size = _examples(args, static.present(args, {}), in_axes, axis_size)
         own = local_devices() if devices is None and process_count() > 1 else devices
         mesh = make_mesh((size,), (name,), devices=None if own is None else own[:size])
         if mesh not in made:
             made[mesh] = _jitted(mesh)
-        return made[mesh](*args)
+        return made[mesh]
+
+    @wraps(fun, "pmap")
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        return by_name(len(args))(kwargs, *args) if kwargs else over_mesh(args)(*args)
+
+    def lowered(*args: Any, **kwargs: Any) -> Any:
+        return by_name(len(args)).lower(kwargs, *args) if kwargs else over_mesh(args).lower(*args)
 
     def _jitted(mesh: Mesh) -> Jitted[..., Any]:
         def over_devices(*args: Any) -> Any:
@@ -143,6 +149,7 @@ def pmap(
         over_devices.__name__ = f"pmap_{identifier(name_of(fun))}"
         return jit(over_devices, static_argnums=static.numbers, donate_argnums=donate_argnums)
 
+    mapped.lower = lowered
     return mapped
 
 

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = [
     "BooleanIndexError",
     "ConfigError",
+    "ContractionError",
     "DonatedArrayError",
     "EscapedTracerError",
     "ForkedProcessError",
@@ -43,6 +44,10 @@ class TracedValueError(StrettoError, TypeError):
 
 class TypePromotionError(StrettoError, TypeError, ValueError):
     """The dtypes of arguments have no common dtype, or one could be reached only with a loss."""
+
+
+class ContractionError(StrettoError, TypeError, ValueError):
+    """Axes along which two arrays are to be multiplied and summed have different sizes."""
 
 
 class BooleanIndexError(TracedValueError, IndexError):

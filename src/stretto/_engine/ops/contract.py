@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stretto._engine.core.config import settings
+from stretto._engine.core.errors import ContractionError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.types import ArrayType, array_type, has_rows
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
@@ -289,7 +290,7 @@ def _check_pairs(
         if not (0 <= a < x.ndim and 0 <= c < y.ndim):
             raise ValueError(f"{caller}: there is no {what} axis {a} of x: {x} or {c} of y: {y}")
         if x.shape[a] != y.shape[c]:
-            raise ValueError(
+            raise ContractionError(
                 f"{caller}: {what} sizes differ, {x.shape[a]} (axis {a} of x: {x}) and "
                 f"{y.shape[c]} (axis {c} of y: {y})"
             )
@@ -423,7 +424,7 @@ def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = 
 
 def _refuse_matmul(x: ArrayType, y: ArrayType) -> None:
     place = max(y.ndim - 2, 0)
-    raise ValueError(
+    raise ContractionError(
         f"matmul: contracted sizes differ, {x.shape[-1]} (axis {x.ndim - 1} of x: {x}) and "
         f"{y.shape[place]} (axis {place} of y: {y})"
     )
@@ -479,7 +480,7 @@ def _matmul(x: Any, y: Any, settings: tuple[Any, Any]) -> Any:
 def dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """NumPy's ``dot``: the last axis of ``x`` with the last but one of ``y``; scalars multiply.
 
-    Raises ``ValueError`` where the sizes differ.
+    Raises ``ContractionError`` where the sizes differ.
 
     >>> import stretto.numpy as snp
     >>> snp.dot(snp.array([1.0, 2.0]), snp.array([3.0, 4.0]))
@@ -490,7 +491,7 @@ def dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = Non
         return multiply(x, y)
     place = max(y.ndim - 2, 0)
     if x.shape[-1] != y.shape[place]:
-        raise ValueError(
+        raise ContractionError(
             f"dot: contracted sizes differ, {x.shape[-1]} (axis {x.ndim - 1} of x: {x.type}) and "
             f"{y.shape[place]} (axis {place} of y: {y.type})"
         )

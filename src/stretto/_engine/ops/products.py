@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stretto._engine.core.errors import ContractionError
 from stretto._engine.core.integers import entries_of, integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.arithmetic import multiply
@@ -58,7 +59,9 @@ def vdot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = No
     """
     x, y = as_value(x, "vdot", "x"), as_value(y, "vdot", "y")
     if x.size != y.size:
-        raise ValueError(f"vdot: sizes differ, {x.size} (x: {x.type}) and {y.size} (y: {y.type})")
+        raise ContractionError(
+            f"vdot: sizes differ, {x.size} (x: {x.type}) and {y.size} (y: {y.type})"
+        )
     flat_x, flat_y = reshape(conj(x), (x.size,)), reshape(y, (y.size,))
     return dot(flat_x, flat_y, precision, preferred_element_type)
 

@@ -26,6 +26,7 @@ from stretto.as_jax.calls import (
     pmap as pmap,
     remat as remat,
 )
+from stretto.as_jax.custom_functions import custom_jvp as custom_jvp, custom_vjp as custom_vjp
 from stretto.as_jax.jaxprs.making import make_jaxpr as make_jaxpr
 from stretto.as_jax.naming import names_of
 from stretto.as_jax.presented.ref import (

@@ -1,10 +1,11 @@
 """``jax.custom_derivatives``."""
 
+from stretto.as_jax.custom_functions import custom_jvp, custom_vjp
 from stretto.as_jax.jaxprs.ad import SymbolicZero
 from stretto.as_jax.jaxprs.tables.named import primitive_of
 from stretto.as_jax.naming import names_of
 
-__all__ = ["SymbolicZero", "custom_jvp_call_p", "custom_vjp_call_p"]
+__all__ = ["SymbolicZero", "custom_jvp", "custom_jvp_call_p", "custom_vjp", "custom_vjp_call_p"]
 
 custom_jvp_call_p = primitive_of("custom_jvp_call")
 custom_vjp_call_p = primitive_of("custom_vjp_call")
