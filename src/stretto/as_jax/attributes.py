@@ -26,6 +26,11 @@ def _aval(self: Any) -> ShapedArray:
     return get_aval(self)
 
 
+def _set_trace(self: Any, trace: Any) -> None:
+    """As libraries' own tracers set it, in place of a call of ``Tracer.__init__``."""
+    self.interpreter = trace
+
+
 def _trace(self: Any) -> Any:
     """The transformation that it belongs to."""
     return self.interpreter
@@ -85,7 +90,7 @@ def attach() -> None:
     ScalarType.__hash__ = _hash_of_class  # type: ignore[method-assign]
     Value.aval = property(_aval)  # type: ignore[attr-defined]
     Ref.aval = property(_aval)  # type: ignore[attr-defined]
-    Tracer._trace = property(_trace)  # type: ignore[attr-defined]
+    Tracer._trace = property(_trace, _set_trace)  # type: ignore[attr-defined]
     Array.unsafe_buffer_pointer = _pointer  # type: ignore[attr-defined]
     NamedSharding.update = _changed  # type: ignore[attr-defined]
     SymbolicZero.aval = property(_aval)  # type: ignore[attr-defined]

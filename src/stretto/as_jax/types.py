@@ -70,4 +70,14 @@ class Tracer(interpreter.Tracer, metaclass=_Traced):
 
     def __init__(self, trace: Any, aval: Any) -> None:
         self.interpreter = trace
-        self.type = array_type(aval.shape, np.dtype(aval.dtype), bool(aval.weak_type))
+        self.type = _type_of(aval)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "type":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.type = made = _type_of(self.aval)  # of a class that has an ``aval`` of its own
+        return made
+
+
+def _type_of(aval: Any) -> Any:
+    return array_type(aval.shape, np.dtype(aval.dtype), bool(aval.weak_type))
