@@ -14,6 +14,7 @@ __all__ = [
     "DonatedArrayError",
     "EscapedTracerError",
     "ForkedProcessError",
+    "ForwardModeError",
     "LostProcessError",
     "MissingRuleError",
     "NonFiniteError",
@@ -79,6 +80,10 @@ class MissingRuleError(StrettoError, NotImplementedError):
 
 class PerturbationError(StrettoError, TypeError):
     """A derivative by something that a custom rule gives none by; the message says by what."""
+
+
+class ForwardModeError(MissingRuleError, TypeError):
+    """A forward derivative of a function whose rule gives only the reverse one."""
 
 
 class ProgramError(StrettoError):
