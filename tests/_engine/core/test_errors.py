@@ -17,6 +17,8 @@ from stretto._engine.core import errors
         (errors.ForkedProcessError, (RuntimeError,)),
         (errors.UnboundAxisError, (NameError,)),
         (errors.MissingRuleError, (NotImplementedError,)),
+        (errors.ForwardModeError, (errors.MissingRuleError, TypeError)),
+        (errors.PerturbationError, (TypeError,)),
         (errors.ProgramError, ()),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto._engine.control.family import ControlFlow, or_zeros, parting, record_tree, values_of
 from stretto._engine.core import tree
-from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.errors import ForwardModeError, MissingRuleError
 from stretto._engine.core.interpreter import Linear, state
 from stretto._engine.core.program import Program, Var
 from stretto._engine.core.types import ArrayType, is_inexact
@@ -127,14 +127,14 @@ class LinearCall(ControlFlow):
 
 
 ONLY_BACKWARDS = (
-    "no forward derivative (jvp, jacfwd, hessian): use grad, vjp or jacrev, or give the function "
-    "its rule with custom_jvp, which serves both"
+    "no forward derivative (forward-mode autodiff: jvp, jacfwd, hessian): use grad, vjp or jacrev, "
+    "or give the function its rule with custom_jvp, which serves both"
 )
 
 
-def only_backwards(name: str) -> MissingRuleError:
+def only_backwards(name: str) -> ForwardModeError:
     """The error for a forward derivative of a function that only has a reverse one."""
-    return MissingRuleError(f"{name} is a custom_vjp function, which has {ONLY_BACKWARDS}")
+    return ForwardModeError(f"{name} is a custom_vjp function, which has {ONLY_BACKWARDS}")
 
 
 def batched_backward(

@@ -15,6 +15,7 @@ __all__ = [
     "DonatedArrayError",
     "EscapedTracerError",
     "ForkedProcessError",
+    "ForwardModeError",
     "LostProcessError",
     "MissingRuleError",
     "NonFiniteError",
@@ -84,6 +85,10 @@ class MissingRuleError(StrettoError, NotImplementedError):
 
 class PerturbationError(StrettoError, TypeError):
     """A derivative by something that a custom rule gives none by; the message says by what."""
+
+
+class ForwardModeError(MissingRuleError, TypeError):
+    """A forward derivative of a function whose rule gives only the reverse one."""
 
 
 class ProgramError(StrettoError):
