@@ -3,6 +3,7 @@
 import gc
 import re
 import threading
+import time
 import traceback
 
 import numpy as np
@@ -40,11 +41,36 @@ def test_results_that_are_passed_on_stay_with_their_client(monkeypatch):
         tree = step(tree, X)
         assert float(tree["y"]) == float(before["y"]) + 1
         if k:
-            # bfloat16 has no buffer of Python's; it is handed on as bytes that NumPy owns
-            assert [a.dtype for a in handed] == [snp.bfloat16]
+            # bfloat16 has no buffer of Python's, and goes by way of the main client.
+            assert {a.dtype for a in handed} == {np.dtype(snp.bfloat16)}
     assert float(before["y"]) == 5.0 and float(before["w"][0, 0]) == 3 * 4 * 5
     np.testing.assert_array_equal(tree["w"], snp.full((3, 2), 3 * 4 * 5 * 6))
     assert float(tree["y"] + 1) == 7.0  # on the main client
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (300, 300)])
+@pytest.mark.parametrize("value", ["full", "array", "result"])
+def test_calls_without_results_return_when_their_functions_have(shape, value):
+    """Also where the program does not run on the thread of its caller."""
+    x = {
+        "full": lambda: snp.full(shape, 0.5),
+        "array": lambda: snp.array(np.full(shape, 0.5, np.float32)),
+        "result": lambda: snp.full(shape, 0.25) * 2,
+    }[value]()
+    ended = []
+
+    def slowly(x):
+        time.sleep(0.02)
+        ended.append(x.shape)
+
+    f = st.jit(lambda x: st.debug.callback(slowly, x))
+    for k in range(1, 4):
+        f(x)
+        assert len(ended) == k
+    g = st.jit(lambda x: st.debug.callback(fails, x.sum()))
+    for _ in range(2):
+        with pytest.raises(Odd):
+            g(x)
 
 
 def test_parts_of_results_are_handed_on():

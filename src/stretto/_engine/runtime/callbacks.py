@@ -29,7 +29,7 @@ from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.text import TOKEN, HostCall, Text
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.clients import runtime_of_calls
+from stretto._engine.runtime.clients import Runtime, runtime_of_calls
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
 
@@ -174,29 +174,27 @@ class CallingExecutable(Executable):
         return made
 
     def _on_arrays(self, arrays: Sequence[Any]) -> list[Array]:
-        hosts = self._on_hosts([a.to_host() for a in arrays])
+        hosts = self._results(arrays, _as_input)
         return [Array(h, t) for h, t in zip(hosts, self._out_types, strict=True)]
 
     def _run(self, buffers: Sequence[Any]) -> _Results:
-        hosts = self._on_hosts([pjrt.to_host(b) for b in buffers])
+        hosts = self._results(buffers, _handed_over)
         return _Results(
             [pjrt.to_device(h, t, True) for h, t in zip(hosts, self._out_types, strict=True)]
         )
 
-    def _on_hosts(self, hosts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results, on NumPy's views of the arguments."""
+    def _results(
+        self, given: Sequence[Any], as_input: Callable[[Any, Runtime], Any]
+    ) -> list[np.ndarray]:
+        """NumPy's views of the results, once all functions have returned."""
         depth = _thread.depth + 1
         compiled, at = self._compiled(depth), runtime_of_calls(depth)
-        inputs = [
-            pjrt.buffer_of(h, at) or pjrt.to_device(h, array_type(h.shape, h.dtype), True, at)
-            for h in hosts
-        ]
+        inputs = [as_input(x, at) for x in given]
         running = threading.Lock()
         _running.add(running)
         try:
             with running:
-                outs = compiled(inputs)
-                pjrt.wait_for_all(outs)
+                outs = pjrt.run_to_the_end(compiled, inputs)
         except RuntimeError as error:
             failure = _original(error)
         else:
@@ -212,6 +210,19 @@ class CallingExecutable(Executable):
         except BaseException as error:
             failure = _failure_of(error)
         raise failure
+
+
+def _handed_over(buffer: Any, at: Runtime) -> Any:
+    """The buffer of another client with the same memory."""
+    host = pjrt.to_host(buffer)
+    return pjrt.to_device(host, array_type(host.shape, host.dtype), True, at)
+
+
+def _as_input(array: Array, at: Runtime) -> Any:
+    """The buffer of this client for an array: that which it is a view of, or another."""
+    host = array._host
+    known = None if host is None else pjrt.buffer_of(host, at)
+    return _handed_over(array.to_buffer(), at) if known is None else known
 
 
 def _call(call: HostCall, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:

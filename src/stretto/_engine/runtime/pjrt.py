@@ -198,6 +198,17 @@ class Executable:
         return self.loaded.get_compiled_memory_stats()
 
 
+def run_to_the_end(executable: Executable, buffers: Sequence[Any]) -> list[Any]:
+    """The buffers of the outputs, once the program has ended, also if it has none."""
+    tidy()
+    results = executable.loaded.execute_sharded(buffers, with_tokens=True)
+    token = results.consume_token()
+    outs = results.consume_with_handlers(executable.handlers)
+    token.block_until_ready()
+    wait_for_all(outs)
+    return outs
+
+
 _PROBLEM = re.compile(r"No such compile option: '.*?'|While setting option .*? value")
 
 
