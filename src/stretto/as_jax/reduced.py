@@ -21,30 +21,27 @@ def _refuse(reduce_axes: Any, caller: str) -> None:
         )
 
 
-def grad(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
-    """``stretto.grad`` with JAX's parameters."""
-    _refuse(reduce_axes, "grad")
-    return stretto.grad(fun, argnums, has_aux, holomorphic, allow_int)
+def _with_axes(derivative: Callable[..., Any]) -> Callable[..., Any]:
+    """``stretto.grad`` or ``value_and_grad`` with JAX's parameters."""
+    name = derivative.__name__
+
+    def transformed(
+        fun: Callable[..., Any],
+        argnums: int | Sequence[int] = 0,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        allow_int: bool = False,
+        reduce_axes: Sequence[Any] = (),
+    ) -> Callable[..., Any]:
+        _refuse(reduce_axes, name)
+        return derivative(fun, argnums, has_aux, holomorphic, allow_int)
+
+    transformed.__name__ = transformed.__qualname__ = name
+    transformed.__doc__ = f"``stretto.{name}`` with JAX's parameters."
+    return transformed
 
 
-def value_and_grad(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
-    """``stretto.value_and_grad`` with JAX's parameters."""
-    _refuse(reduce_axes, "value_and_grad")
-    return stretto.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+grad, value_and_grad = _with_axes(stretto.grad), _with_axes(stretto.value_and_grad)
 
 
 def vjp(

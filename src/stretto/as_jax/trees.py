@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import optree
@@ -172,14 +173,20 @@ True stands for the structure itself: that of equal static data may hold other o
 
 def _sorted(spec: Any) -> Any:
     """The structure that builds dictionaries with their keys sorted, however they were inserted."""
+    known = _known(spec)
+    if known is None:
+        known = _without_order(spec)
+        with suppress(TypeError, ValueError):
+            room(_ordered)[known] = known is spec or known
+    return known
+
+
+def _known(spec: Any) -> Any:
+    """The same, where it is remembered; None otherwise."""
     try:
         known = _ordered.get(spec)
     except (TypeError, ValueError):  # static data that cannot be hashed, or compared
-        return _without_order(spec)
-    if known is None:
-        made = _without_order(spec)
-        room(_ordered)[made] = made is spec or made
-        return made
+        return None
     return spec if known is True else known
 
 
@@ -210,12 +217,9 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree and its structure."""
     if is_leaf is None:  # quicker where the structure is known to have no deque
         flat, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
-        try:
-            known = _ordered.get(spec)
-        except (TypeError, ValueError):  # static data that cannot be hashed, or compared
-            known = None
+        known = _known(spec)
         if known is not None:
-            return flat, PyTreeDef(spec, spec if known is True else known)
+            return flat, PyTreeDef(spec, known)
         flat, spec = optree.tree_flatten(tree, _is_deque, namespace=NAMESPACE)
         return flat, PyTreeDef(spec, _sorted(spec))
     flat, spec = optree.tree_flatten(tree, or_deque(is_leaf), namespace=NAMESPACE)

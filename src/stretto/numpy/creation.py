@@ -305,8 +305,8 @@ def _is_sequence(cls: type) -> bool:
         return False
     own = ("__array__", "__dlpack__", *ARRAY_METHODS)
     # Not ``hasattr``, which finds methods of a class's class, too: those of enumerations.
-    has = {name for base in cls.__mro__ for name in vars(base)}
-    return {"__len__", "__getitem__"} <= has and not has.intersection(own)
+    has = lambda name: any([name in vars(base) for base in cls.__mro__])
+    return has("__len__") and has("__getitem__") and not any(map(has, own))
 
 
 def _lists(x: Tree) -> Tree:

@@ -291,15 +291,17 @@ class Entry:
             run = executable or self.executable or self.prepare()
             if self.placement is not None:
                 everything = sharded.all_placed(everything, self.placement)
-            if run.on_arrays is not None and not self.taken:
-                results = run.on_arrays(everything)
-                return results[0] if self.single else tree.unflatten(self.out_structure, results)
-            outs = self._run_taking(run, everything) if self.taken else run(_buffers(everything))
-            if self.placement is None:
-                results = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
-            else:
-                results = sharded.results_of(cast("PlacedExecutable", run), outs)
+            results = self._compiled_results(run, everything)
         return results[0] if self.single else tree.unflatten(self.out_structure, results)
+
+    def _compiled_results(self, run: Executable, arrays: Sequence[Array]) -> list[Array]:
+        """What the executable gives for the arrays that are passed to it."""
+        if run.on_arrays is not None and not self.taken:
+            return run.on_arrays(arrays)
+        outs = self._run_taking(run, arrays) if self.taken else run(_buffers(arrays))
+        if self.placement is None:
+            return [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
+        return sharded.results_of(cast("PlacedExecutable", run), outs)
 
     def run_on(self, default: OnDevice, arrays: Sequence[Array]) -> Any:
         """As ``run``, under ``default_device``: what is nowhere in particular goes to that."""
