@@ -32,6 +32,16 @@ def test_decorators_with_options():
     assert calls.pmap(lambda x, y: x + y)(snp.ones(1), y=snp.ones(1))[0] == 2
 
 
+def test_results_of_pmap_on_the_default_device_alone_are_plain_arrays():
+    mapped = calls.pmap(lambda x: (x + 1, st.lax.psum(x, "i")), axis_name="i")
+    out = mapped(snp.ones((1, 2)))
+    assert [type(x) for x in out] == [type(snp.ones(1))] * 2
+    assert [x.tolist() for x in out] == [[[2, 2]], [[1, 1]]]
+    assert mapped.lower(snp.ones((1, 2))).out_tree == st.tree.structure((0, 0))
+    traced = st.vmap(calls.pmap(lambda x: x * 2))(snp.ones((3, 1)))
+    assert traced.tolist() == [[2]] * 3
+
+
 def test_what_is_refused():
     with pytest.raises(NotImplementedError, match=r"jax\.jit: a function is compiled for where"):
         calls.jit(lambda x: x, backend="tpu")

@@ -14,6 +14,8 @@ import numpy as np
 import stretto
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.shardings import SingleDeviceSharding
+from stretto._engine.runtime.device import default_device
+from stretto._engine.runtime.sharded import sharding_if_any
 from stretto.as_jax import trees
 from stretto.as_jax.host_devices import follow_flags
 from stretto.as_jax.shared_jit import shared_jit
@@ -94,13 +96,31 @@ def pmap(
     backend: str | None = None,
     **options: Any,
 ) -> Any:
-    """``stretto.pmap`` with JAX's parameters."""
+    """``stretto.pmap`` with JAX's parameters; results on the default device alone are plain arrays.
+
+    JAX has one class of arrays, and clients compare classes.
+    """
     _check_backend(backend, "pmap")
     follow_flags()
     options.pop("global_arg_shapes", None)
     if fun is None:
         return functools.partial(pmap, axis_name=axis_name, **options)
-    return stretto.pmap(fun, axis_name, **options)
+    over_devices = stretto.pmap(fun, axis_name, **options)
+
+    @functools.wraps(over_devices)  # which has also its ``lower``
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        return trees.map_(_plain, over_devices(*args, **kwargs))
+
+    return mapped
+
+
+def _plain(leaf: Any) -> Any:
+    """An array that is on the default device alone, without its sharding."""
+    sharding = sharding_if_any(leaf)
+    here = default_device()
+    if sharding is None or sharding.device_set != {here}:
+        return leaf
+    return stretto.device_put(leaf, here)
 
 
 def checkpoint(

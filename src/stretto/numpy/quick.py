@@ -138,7 +138,7 @@ def splat(element: np.ndarray | np.generic, type: ArrayType) -> Array:
     one: Any = np.asarray(element)
     if type.varies:
         return constant(one, type)
-    return Array(repeated(one, type.shape), type)
+    return state.maker.constant(repeated(one, type.shape), type)
 
 
 def element_of(x: ArrayLike, type: ArrayType) -> np.generic | None:
@@ -164,13 +164,14 @@ def number_of(x: ArrayLike, type: ArrayType) -> Array | None:
         return None
     # 0.0 and -0.0 are equal, but not the same number.
     key = type, kind, x if kind is int or (kind is float and x) else repr(x)
-    number = _numbers.get(key)
+    is_noted = state.maker is not EAGER
+    number = None if is_noted else _numbers.get(key)
     if number is None:
         element = element_of(x, type)
         if element is None:
             return None
         number = splat(element, type)
-        if not type.varies:  # that would be a constant of the program being recorded
+        if not (type.varies or is_noted):  # that would be a constant of the program being recorded
             room(_numbers)[key] = number
     return number
 

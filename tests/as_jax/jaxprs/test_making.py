@@ -1,5 +1,6 @@
 """``make_jaxpr``, and functions of jaxprs."""
 
+import numpy as np
 import pytest
 
 import stretto as st
@@ -30,6 +31,38 @@ def test_traced_values_from_outside_are_constants():
         return eval_jaxpr(closed.jaxpr, closed.consts, 2.0)[0]
 
     assert float(st.grad(f)(3.0)) == pytest.approx(float(snp.sin(2.0)))
+
+
+@pytest.mark.parametrize("number", [2.0, np.float32(2), np.zeros(3), np.int32(2), True])
+def test_single_numbers_from_outside_are_constants_too(number):
+    """Closures that differ in their numbers alone have jaxprs of one form."""
+    outer = snp.asarray(number)
+    lengths = []
+
+    def consts_of(x):
+        closed = make_jaxpr(lambda y: snp.where(y > 0, y * x, 1) + snp.zeros(3) * 2)(snp.ones(3))
+        lengths.append(len(closed.consts))
+        return closed.consts
+
+    assert consts_of(outer)[0] is outer
+    st.jit(lambda x: consts_of(x + 1)[0])(outer)
+    st.jit(lambda x: consts_of(snp.zeros(3))[0] + x)(outer)
+    assert lengths == [1, 1, 1]
+    inside = make_jaxpr(lambda y: st.jit(lambda z: z * outer)(y) + snp.asarray(3.0))(1.0)
+    assert len(inside.consts) == 1
+    assert inside.consts[0] is outer
+
+
+def test_numbers_that_the_function_makes_are_no_constants():
+    lengths = []
+
+    def f(y):
+        one = snp.ones(())
+        lengths.append(len(make_jaxpr(lambda z: z + one)(y).consts))
+        return snp.full(2, 3.0) * y + one + snp.asarray(np.float32(2)) + 5
+
+    assert make_jaxpr(f)(1.0).consts == []
+    assert lengths == [1]
 
 
 def test_arguments():

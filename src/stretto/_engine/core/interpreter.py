@@ -131,6 +131,8 @@ class _State(threading.local):
 
     interpreter: Any = None
     eager: ClassVar[Any] = None
+    maker: Any = None
+    """What makes constants: the eager interpreter, or what notes them too; see ``core/own``."""
     stand_ins: Mapping[int, Any] = {}
     """While a user's derivative rule runs: the values that stand in for the tracers it captured,
     whose own trace has ended, by the tracers' ids; see ``control/user_rule``."""
@@ -143,8 +145,7 @@ state = _State()
 
 def install_eager(interpreter: Interpreter) -> None:
     """Make this the interpreter at rest, in every thread; ``wiring`` calls it once."""
-    _State.interpreter = interpreter
-    _State.eager = interpreter
+    _State.interpreter = _State.eager = _State.maker = interpreter
 
 
 class Tracer(Value):
@@ -408,7 +409,7 @@ def _check_fits(x: Any, dtype: np.dtype, caller: str) -> None:
 
 def constant(array: np.ndarray, weak_type: bool = False) -> Any:
     """The value that holds this NumPy array, which must not be written to afterwards."""
-    return _State.eager.constant(array, array_type(array.shape, array.dtype, weak_type))
+    return state.maker.constant(array, array_type(array.shape, array.dtype, weak_type))
 
 
 def splat(element: Any, type: ArrayType) -> Any:
@@ -417,9 +418,9 @@ def splat(element: Any, type: ArrayType) -> Any:
         return state.interpreter.recorder.splat(element, type)
     # The cache cannot tell zeros of different sign apart, since they are equal.
     if type.size > 1 and (element.__class__ is int or (element.__class__ is float and element)):
-        return _State.eager.constant(_repeated(element, type), type)
+        return state.maker.constant(_repeated(element, type), type)
     one = scalar_array(element, type.dtype)
-    return _State.eager.constant(repeated(one, type.shape) if type.shape else one, type)
+    return state.maker.constant(repeated(one, type.shape) if type.shape else one, type)
 
 
 @functools.lru_cache(4096)

@@ -64,6 +64,7 @@ class Recorder(Interpreter):
         "inputs",
         "locate",
         "names",
+        "own",
         "parent",
         "refuses",
     )
@@ -81,6 +82,8 @@ class Recorder(Interpreter):
         self.refuses = ""
         """What the body belongs to, if it may use none, as it is kept for later calls."""
         self.ended = False
+        self.own = None if state.maker is state.eager else state.maker
+        """What notes the constants that the function makes itself, if others become inputs."""
         self.locate: Callable[[], Place | None] = place
         """Called for the source place of each new equation."""
 
@@ -140,9 +143,10 @@ class Recorder(Interpreter):
         if isinstance(value, Tracer):
             if value.interpreter.ended and id(value) not in state.stand_ins:
                 value.escaped()
-            if type(value) is Traced and type(value.atom) is Literal:
-                return value.atom
-        else:
+            atom = value.atom if type(value) is Traced else None
+            if type(atom) is Literal and (self.own is None or value.interpreter.own is self.own):
+                return atom
+        elif self.own is None or self.own.made(value):
             array = value.host()  # None if the only copy is on a device
             if array is not None:
                 literal = as_literal(array, value.type)

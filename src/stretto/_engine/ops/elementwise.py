@@ -197,7 +197,8 @@ def align_mapped(
 
 def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
     """The value repeated along a new axis; without an operation if it repeats one element."""
-    host = None if isinstance(x, Tracer) else x.host()
+    folds = not isinstance(x, Tracer) and state.maker is state.eager
+    host = x.host() if folds else None
     if host is not None and host.size and (host.size == 1 or not any(host.strides)):
         element = host if host.size == 1 else np.asarray(host[(0,) * host.ndim])
         type = x.type.with_shape(shape)

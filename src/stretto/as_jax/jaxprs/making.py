@@ -16,6 +16,7 @@ from stretto._engine.api.static import places_of
 from stretto._engine.core.config import over_axis
 from stretto._engine.core.errors import ProgramError
 from stretto._engine.core.functions import name_of
+from stretto._engine.core.own import closing_over
 from stretto.as_jax import trees
 from stretto.as_jax.calls import described, description
 from stretto.as_jax.jaxprs.form import ClosedJaxpr, Jaxpr, Literal
@@ -71,7 +72,7 @@ def make_jaxpr(
         recorded = functools.partial(record_call, noting, args, kwargs, places)
         for name, size in axes:
             recorded = functools.partial(over_axis, name, size, recorded)
-        program, structure, captured = recorded()
+        program, structure, captured = closing_over(recorded)
         closed = closed_over(program, captured)
         _, moving = places.separate(args, kwargs, "make_jaxpr")
         _mark_keys(closed.jaxpr.invars, trees.leaves(moving))
