@@ -184,3 +184,28 @@ def test_what_is_refused():
     _, pull = st.vjp(f, X)
     with pytest.raises(TypeError, match="residual must be an array or a number"):
         st.tree.map(lambda _: "no array", pull)(CT)
+
+
+@pytest.mark.parametrize("transformation", [st.linearize, st.vjp])
+@pytest.mark.parametrize("start", [lambda: snp.asarray(0.5), lambda: snp.zeros(()), lambda: 0.25])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_loops_carry_maps_made_at_constants(transformation, start, jitted):
+    """A map made at a constant is of the same form as one made at a traced value."""
+    scale = snp.asarray(2.0)
+
+    def run(x):
+        made = lambda x: transformation(lambda x: snp.sin(x) * x * scale, x)[1]
+
+        def body(_, carry):
+            x, linear = carry
+            x = x + 0.1 * st.tree.leaves(linear(snp.ones(())))[0] + 0.1
+            return x, made(x)
+
+        x = snp.asarray(x, "float32")
+        return st.lax.fori_loop(0, 3, body, (x, made(x)))[0]
+
+    x = float(start())
+    for _ in range(3):
+        x += 0.1 * 2 * (np.sin(x) + x * np.cos(x)) + 0.1
+    found = st.jit(lambda: run(start()))() if jitted else run(start())
+    assert float(found) == pytest.approx(x, rel=1e-5)

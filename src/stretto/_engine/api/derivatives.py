@@ -17,6 +17,7 @@ from stretto._engine.api.linear_functions import JvpFunction, VjpFunction, tange
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.functions import name_of
+from stretto._engine.core.own import closing_over
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.jvp import jvp_flat
@@ -100,7 +101,8 @@ def _linearized(
 ) -> tuple[Flat, list[Any], Any, list[Any], LinearMap]:
     values, structure = values_of_tree(tuple(primals), caller, "primals")
     flat = Flat(fun, structure, has_aux, caller)
-    outs, linear = linearize_flat(flat, values, [is_active(v) for v in values])
+    # As many residuals at every point: the map is a tree of them, which loops carry.
+    outs, linear = closing_over(linearize_flat, flat, values, [is_active(v) for v in values])
     return flat, values, structure, outs, linear
 
 

@@ -1,8 +1,9 @@
 """Constants that a function makes itself, told from those that it closes over.
 
-Layer 1 (core). A program has small constants in its text, wherever they come from. A reader of
-programs may want all that a function closes over as inputs instead, also single numbers: then two
-functions that differ in those alone have programs that differ in nothing.
+Layer 1 (core). A program has single numbers in its text, wherever they come from. Where programs are
+compared, all that a function closes over has to be inputs instead: then functions that differ in
+those values alone have programs of one form. ``linearize`` and ``vjp`` need it, whose results are
+trees of such values, and ``make_jaxpr`` of ``stretto.as_jax``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class _Own:
     def constant(self, host: np.ndarray, type: ArrayType) -> Any:
         """The array that holds this NumPy array, which must not be written to afterwards."""
         value = state.eager.constant(host, type)
-        self._made[id(value)] = value
+        if host.size <= 1 or not any(host.strides):  # else it is an input in any case
+            self._made[id(value)] = value
         return value
 
     def made(self, value: Any) -> bool:
