@@ -1,9 +1,9 @@
 """Constants that a function makes itself, told from those that it closes over.
 
-Layer 1 (core). A program has single numbers in its text, wherever they come from. Where programs are
-compared, all that a function closes over has to be inputs instead: then functions that differ in
-those values alone have programs of one form. ``linearize`` and ``vjp`` need it, whose results are
-trees of such values, and ``make_jaxpr`` of ``stretto.as_jax``.
+Layer 1 (core). A program has single numbers in its text, wherever they come from. Where programs
+are compared, all that a function closes over has to be inputs instead: then functions that differ
+in those values alone have programs of one form. ``linearize`` and ``vjp`` need it, whose results
+are trees of such values, and ``make_jaxpr`` of ``stretto.as_jax``.
 """
 
 from __future__ import annotations
