@@ -164,6 +164,7 @@ def _text(definition: PyTreeDef) -> str:
 
 
 _DATA = 2  # the place of static data in the state of a node of optree's structures
+_DEQUE = optree.tree_structure(deque()).__getstate__()[0][0][0]
 _ordered: dict[Any, Any] = {}
 """Structures in which deques are leaves, and those that build them with dictionaries sorted.
 
@@ -188,6 +189,11 @@ def _known(spec: Any) -> Any:
     except (TypeError, ValueError):  # static data that cannot be hashed, or compared
         return None
     return spec if known is True else known
+
+
+def _has_deque(spec: Any) -> bool:
+    """Whether a deque is a node in it."""
+    return any([state[0] == _DEQUE for state in spec.__getstate__()[0]])
 
 
 def _without_order(spec: Any) -> Any:
@@ -215,25 +221,24 @@ def tree_is_leaf(tree: Any) -> bool:
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree and its structure."""
-    if is_leaf is None:  # quicker where the structure is known to have no deque
-        flat, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
-        known = _known(spec)
-        if known is not None:
-            return flat, PyTreeDef(spec, known)
-        flat, spec = optree.tree_flatten(tree, _is_deque, namespace=NAMESPACE)
-        return flat, PyTreeDef(spec, _sorted(spec))
-    flat, spec = optree.tree_flatten(tree, or_deque(is_leaf), namespace=NAMESPACE)
-    return flat, PyTreeDef(spec)
+    # A predicate for deques would be asked about every node, and there are hardly any.
+    flat, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    known = _known(spec)
+    if known is None:
+        if _has_deque(spec):
+            flat, spec = optree.tree_flatten(tree, or_deque(is_leaf), namespace=NAMESPACE)
+        known = _sorted(spec)
+    return flat, PyTreeDef(spec, known)
 
 
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of a tree."""
-    return optree.tree_leaves(tree, or_deque(is_leaf), namespace=NAMESPACE)
+    return flatten(tree, is_leaf)[0]
 
 
 def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure of a tree."""
-    return PyTreeDef(optree.tree_structure(tree, or_deque(is_leaf), namespace=NAMESPACE))
+    return flatten(tree, is_leaf)[1]
 
 
 def map_(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
