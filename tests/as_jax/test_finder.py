@@ -63,7 +63,7 @@ def test_private_modules_have_the_names_that_are_public_elsewhere():
         "True True True",
         "True True",
         "True jit",
-        "(2, 1) ('a', 'b') {'a': 2, 'b': 1}",
+        "[2, 1] ('a', 'b') {'a': 2, 'b': 1}",
         "cholesky lu 0 1",
         "True",
     ]

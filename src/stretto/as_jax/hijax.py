@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from stretto._engine.control.refs import Ref
-from stretto._engine.core import nodes, tree
+from stretto._engine.core import tree
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import as_value, state
@@ -24,7 +24,7 @@ from stretto._engine.ops.convert import convert
 from stretto.as_jax.avals import AbstractValue, pytype_aval_mappings
 from stretto.as_jax.jaxprs.primitive import Primitive
 from stretto.as_jax.refused import RefusedName
-from stretto.as_jax.trees import NAMESPACE
+from stretto.as_jax.trees import LEAVES
 
 __all__ = [
     "AvalMutableQDD",
@@ -150,7 +150,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
     They are leaves of JAX's trees, and nodes of what they consist of to transformations.
     """
     HIGH[val_cls] = pytype_aval_mappings[val_cls] = typeof_fn
-    nodes.leaf_in(NAMESPACE, val_cls)
+    LEAVES.add(val_cls)
     tree.register_pytree_node(val_cls, _to_children, _from_children)
 
 

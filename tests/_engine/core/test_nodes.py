@@ -4,14 +4,13 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-import optree
 import pytest
 
 from stretto import grad, jit
 from stretto import numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.keys import GetAttrKey
-from stretto._engine.core.nodes import register_dataclass, view
+from stretto._engine.core.nodes import register_dataclass, tell
 
 
 @register_dataclass
@@ -57,9 +56,11 @@ def test_fields_not_set_by_init_stay_out():
     assert tree.leaves(Cached(1)) == [1]
 
 
-def test_another_namespace_has_the_same_nodes_but_for_some():
-    view("test of view", frozenset({Dense}))
-    view("test of view", frozenset())  # it is there already
+def test_others_are_told_of_nodes_that_are_there_and_of_new_ones():
+    told = []
+    tell(told.append)
+    before = {node.cls: node for node in told}
+    assert before[Dense].to_children(Dense(1, 2))[0] == (1, 2)
 
     @register_dataclass
     @dataclasses.dataclass
@@ -67,9 +68,8 @@ def test_another_namespace_has_the_same_nodes_but_for_some():
         one: object
         two: object
 
-    leaves = [Dense(1, 2), Pair(3, Pair(4, 5))]
-    assert optree.tree_leaves(leaves, namespace="test of view") == [leaves[0], 3, 4, 5]
-    assert tree.leaves(leaves) == [1, 2, 3, 4, 5]
+    assert told[-1].cls is Pair
+    assert told[-1].from_children(*reversed(told[-1].to_children(Pair(3, 4))[:2])) == Pair(3, 4)
 
 
 class Record:

@@ -18,7 +18,7 @@ from stretto._engine.core.keys import Keyed
 __all__ = [
     "APART",
     "NAMESPACE",
-    "is_leaf_in",
+    "Node",
     "register_attributes",
     "register_dataclass",
     "register_pytree_node",
@@ -26,22 +26,23 @@ __all__ = [
     "register_pytree_with_keys",
     "register_pytree_with_keys_class",
     "register_static",
-    "view",
+    "tell",
 ]
 
 NAMESPACE = "stretto"
 C = TypeVar("C", bound=type)
 
 
-class _Node(NamedTuple):
-    """How a class is a node: what optree is told of it."""
+class Node(NamedTuple):
+    """How a class is a node."""
 
     cls: type
     to_children: Callable[[Any], Any]
+    """Gives (children, static data), and perhaps what ``entry`` makes steps of."""
     from_children: Callable[[Any, Any], Any]
     entry: type[optree.PyTreeEntry]
     apart: Callable[[Any], Any]
-    """As ``to_children``, but need not give the keys of the children."""
+    """As ``to_children``, but need not give the third."""
 
 
 APART: dict[type, Callable[[Any], Any] | None] = {}
@@ -53,40 +54,19 @@ For the fast path of ``jit``; None has a class go the general way there.
 _KEYS = 64
 """The most static data of one class for which its keys are remembered."""
 
-_nodes: list[_Node] = []
-_views: dict[str, frozenset[type]] = {NAMESPACE: frozenset()}
-"""The namespaces that nodes are registered in, and the classes that are leaves there all the same.
-"""
+_nodes: list[Node] = []
+_told: list[Callable[[Node], None]] = []
 
 
-def view(namespace: str, leaves: frozenset[type]) -> None:
-    """Have the same classes be nodes in another namespace of optree, now and later, but for some.
-
-    There they are taken apart more quickly, without keys of their own.
+def tell(register: Callable[[Node], None]) -> None:
+    """Have a function be told of all classes that are nodes, now and later.
 
     Args:
-        namespace: its name.
-        leaves: the classes whose objects are leaves there.
+        register: the function.
     """
-    if namespace not in _views:
-        _views[namespace] = leaves
-        for node in _nodes:
-            _tell(node, namespace)
-
-
-def leaf_in(namespace: str, cls: type) -> None:
-    """Have the objects of a class, which is not registered yet, be leaves in another namespace.
-
-    Args:
-        namespace: its name, as given to ``view``.
-        cls: the class.
-    """
-    _views[namespace] |= {cls}
-
-
-def is_leaf_in(namespace: str, cls: type) -> bool:
-    """Whether the objects of a class are leaves in a namespace though the class is registered."""
-    return cls in _views[namespace]
+    _told.append(register)
+    for node in _nodes:
+        register(node)
 
 
 def _register(
@@ -96,24 +76,17 @@ def _register(
     entry: type[optree.PyTreeEntry] = optree.AutoEntry,
     apart: Callable[[Any], Any] | None = None,
 ) -> None:
-    node = _Node(cls, to_children, from_children, entry, apart or to_children)
-    for namespace in _views:
-        _tell(node, namespace)
+    with warnings.catch_warnings():
+        # That a named tuple is a node already: whoever registers one wants it otherwise.
+        warnings.filterwarnings("ignore", "PyTree type", UserWarning)
+        optree.register_pytree_node(
+            cls, to_children, from_children, path_entry_type=entry, namespace=NAMESPACE
+        )
+    node = Node(cls, to_children, from_children, entry, apart or to_children)
     _nodes.append(node)
     APART[cls] = node.apart
-
-
-def _tell(node: _Node, namespace: str) -> None:
-    cls, to_children, from_children, entry, apart = node
-    if namespace != NAMESPACE and apart is not to_children:
-        to_children, entry = apart, optree.AutoEntry
-    if cls not in _views[namespace]:
-        with warnings.catch_warnings():
-            # That a named tuple is a node already: whoever registers one wants it otherwise.
-            warnings.filterwarnings("ignore", "PyTree type", UserWarning)
-            optree.register_pytree_node(
-                cls, to_children, from_children, path_entry_type=entry, namespace=namespace
-            )
+    for register in _told:
+        register(node)
 
 
 def register_pytree_node(

@@ -96,7 +96,7 @@ def _quiet() -> Iterator[None]:
             os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
 
 
-def _jaxlib() -> tuple[tuple[int, ...], Any]:
+def load_jaxlib() -> tuple[tuple[int, ...], Any]:
     """The version of jaxlib, and its main module."""
     version = check_version(importlib.import_module("jaxlib.version").__version__)
     with _quiet():
@@ -142,7 +142,7 @@ class Runtime:
     """
 
     def __init__(self, job: Job = ALONE, coordination: Any = None, address: str = "") -> None:
-        version, self.jax = _jaxlib()
+        version, self.jax = load_jaxlib()
         self.jaxlib = ".".join(map(str, version))
         # Up to 0.11.0 a handler must be told not to check results; later ones never do.
         self.skip_checks = (True,) if version <= (0, 11, 0) else ()
@@ -325,14 +325,14 @@ class Accelerator(Runtime):
 
 def coordination_service(address: str, count: int, heartbeat: float) -> Any:
     """Start the service by which the runtimes of so many processes find each other."""
-    start = _jaxlib()[1].get_distributed_runtime_service
+    start = load_jaxlib()[1].get_distributed_runtime_service
     # Recoverable: else the loss of one process would end all others.
     return start(address, count, heartbeat_timeout=ceil(heartbeat), recoverable=True)
 
 
 def coordination_client(address: str, index: int, patience: float, heartbeat: float) -> Any:
     """Connect process ``index`` to the service; raises ``RuntimeError`` if that fails."""
-    client = _jaxlib()[1].get_distributed_runtime_client(
+    client = load_jaxlib()[1].get_distributed_runtime_client(
         address,
         index,
         init_timeout=ceil(patience),

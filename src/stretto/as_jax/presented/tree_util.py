@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from types import SimpleNamespace
 from typing import Any
-
-import optree
 
 from stretto._engine.core.keys import (
     DictKey,
@@ -24,18 +21,16 @@ from stretto._engine.core.nodes import (
     register_pytree_with_keys_class,
     register_static,
 )
+from stretto._engine.runtime.clients import load_jaxlib
 from stretto.as_jax import trees
 from stretto.as_jax.trees import (
-    NAMESPACE,
-    PyTreeDef,
     flatten,
     flatten_one_level,
     flatten_with_path,
     leaves,
     map_,
-    or_deque,
+    registry,
     structure,
-    tree_is_leaf,
 )
 from stretto.tree_util import KeyEntry, KeyPath, Partial
 
@@ -46,12 +41,9 @@ __all__ = [
     "KeyEntry",
     "KeyPath",
     "Partial",
-    "PyTreeDef",
-    "PyTreeRegistry",
     "SequenceKey",
     "all_leaves",
     "build_tree",
-    "default_registry",
     "flatten_one_level",
     "keystr",
     "prefix_errors",
@@ -88,7 +80,15 @@ tree_structure = structure
 _NOTHING = object()
 
 
-def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+def __getattr__(name: str) -> Any:
+    if name == "default_registry":
+        return registry()
+    if name in ("PyTreeDef", "PyTreeRegistry"):
+        return getattr(trees, name)
+    raise AttributeError(f"module 'jax.tree_util' has no attribute {name!r}")
+
+
+def tree_unflatten(treedef: Any, leaves: Iterable[Any]) -> Any:
     """Build the tree of a structure with these leaves."""
     return treedef.unflatten(leaves)
 
@@ -160,9 +160,7 @@ def tree_broadcast(
     return definition.unflatten(filled)
 
 
-def tree_transpose(
-    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
-) -> Any:
+def tree_transpose(outer_treedef: Any, inner_treedef: Any, pytree_to_transpose: Any) -> Any:
     """Turn a tree of trees inside out."""
     flat, definition = flatten(pytree_to_transpose)
     if inner_treedef is None:
@@ -181,18 +179,14 @@ def tree_transpose(
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether every element is a leaf."""
-    return optree.all_leaves(iterable, or_deque(is_leaf), namespace=NAMESPACE)
+    elements = list(iterable)
+    flat = leaves(elements, is_leaf and (lambda x: x is not elements and is_leaf(x)))
+    return len(flat) == len(elements) and all(a is b for a, b in zip(flat, elements, strict=True))
 
 
-def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
+def build_tree(treedef: Any, xs: Any) -> Any:
     """Build the tree of a structure from nested sequences of what stands at its leaves."""
-    if treedef.is_leaf():
-        return xs
-    data = treedef.node_data()
-    assert data is not None
-    children = [build_tree(child, x) for child, x in zip(treedef.children(), xs, strict=True)]
-    one = treedef.spec.one_level()
-    return one.unflatten(children)
+    return treedef.from_iterable_tree(xs)
 
 
 def prefix_errors(
@@ -207,65 +201,21 @@ def prefix_errors(
     return []
 
 
-def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+def treedef_children(treedef: Any) -> list[Any]:
     """The structures of the children of a structure's root."""
     return treedef.children()
 
 
-def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+def treedef_is_leaf(treedef: Any) -> bool:
     """Whether a structure is a single node."""
     return treedef.num_nodes == 1
 
 
-def treedef_is_strict_leaf(treedef: PyTreeDef) -> bool:
+def treedef_is_strict_leaf(treedef: Any) -> bool:
     """Whether a structure is that of a leaf, and not of a node without children."""
-    return treedef.is_leaf()
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1
 
 
-def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+def treedef_tuple(treedefs: Iterable[Any]) -> Any:
     """The structure of a tuple of trees."""
-    return PyTreeDef(optree.treespec_tuple([t.spec for t in treedefs], namespace=NAMESPACE))
-
-
-class PyTreeRegistry:
-    """The classes that are nodes."""
-
-    def flatten(
-        self, tree: Any, is_leaf: Callable[[Any], bool] | None = None
-    ) -> tuple[list[Any], PyTreeDef]:
-        """The leaves of a tree, and its structure."""
-        return flatten(tree, is_leaf)
-
-    def flatten_one_level(self, tree: Any) -> tuple[list[Any], Any] | None:
-        """The children and static data of a node; None for a leaf."""
-        if tree_is_leaf(tree):
-            return None
-        return flatten_one_level(tree)
-
-    def flatten_one_level_with_keys(self, tree: Any) -> Any:
-        """The children with their keys, and static data of a node; None for a leaf."""
-        if tree_is_leaf(tree):
-            return None
-        return trees.one_level_with_keys(tree)
-
-    def register_node(self, nodetype: type, to_iterable: Any, from_iterable: Any) -> None:
-        """Make a class a node."""
-        register_pytree_node(nodetype, to_iterable, from_iterable)
-
-    def __contains__(self, cls: type) -> bool:
-        return optree.register_pytree_node.get(cls, namespace=NAMESPACE) is not None
-
-    def __getitem__(self, cls: type) -> SimpleNamespace:
-        """How a class is a node: ``to_iter(node)`` and ``from_iter(static, children)``."""
-        entry = optree.register_pytree_node.get(cls, namespace=NAMESPACE)
-        if entry is None:
-            raise KeyError(cls)
-        if cls is dict:
-            to_iter = lambda node: (tuple([node[k] for k in sorted(node)]), tuple(sorted(node)))
-            from_iter = lambda keys, values: dict(zip(keys, values))
-            return SimpleNamespace(to_iter=to_iter, from_iter=from_iter)
-        to_iter = lambda node: entry.flatten_func(node)[:2]
-        return SimpleNamespace(to_iter=to_iter, from_iter=entry.unflatten_func)
-
-
-default_registry = PyTreeRegistry()
+    return load_jaxlib()[1].pytree.treedef_tuple(registry(), list(treedefs))
