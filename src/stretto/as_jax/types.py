@@ -6,12 +6,14 @@ Next, read ``avals``.
 from __future__ import annotations
 
 import abc
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core import interpreter
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.recorder import Traced
 from stretto._engine.core.types import array_type
 from stretto._engine.runtime.array import Array as Concrete
 from stretto.random.key_arrays import KeyArray
@@ -19,8 +21,22 @@ from stretto.random.key_arrays import KeyArray
 __all__ = ["Array", "Tracer", "is_key"]
 
 
+_ARRAYS = {Concrete, Traced, KeyArray}
+_OTHERS = {np.ndarray, bool, int, float, complex, str, type(None), FunctionType}
+"""Classes that clients ask about for each leaf of a tree."""
+
+
 class _WithMethods(abc.ABCMeta):
     """Methods can be read off the class, as libraries do that wrap each of them."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is Array:
+            kind = type(instance)
+            if kind in _ARRAYS:
+                return True
+            if kind in _OTHERS:
+                return False
+        return super().__instancecheck__(instance)
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(Concrete, name)
@@ -45,6 +61,8 @@ class _Traced(type):
     def __instancecheck__(cls, x: Any) -> bool:
         if cls is not Tracer:  # a class that a library derives from it
             return type.__instancecheck__(cls, x)
+        if type(x) is Concrete or type(x) in _OTHERS:
+            return False
         if isinstance(x, KeyArray):
             x = x._words
         return isinstance(x, interpreter.Tracer)

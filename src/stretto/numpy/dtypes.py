@@ -5,6 +5,7 @@ A dtype's name is also what makes arrays of it: ``snp.float32(3)``. Next, read `
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -287,6 +288,12 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     >>> snp.issubdtype(snp.bfloat16, snp.floating)
     True
     """
+    if isinstance(arg1, np.dtype) and isinstance(arg2, type):
+        return _is_subdtype(arg1, arg2)
+    return _is_any_subdtype(arg1, arg2)
+
+
+def _is_any_subdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     extended = getattr(arg1, "extended_kind", arg1)
     if isinstance(extended, type) and issubclass(extended, Extended):
         return arg1 == arg2 or (isinstance(arg2, type) and issubclass(extended, arg2))
@@ -300,6 +307,10 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     if dtype.kind in _NOT_NUMBERS:
         return issubclass(dtype.type, arg2)
     return arg2 in _ABSTRACT[kind_of(dtype)]
+
+
+_is_subdtype = functools.lru_cache(1024)(_is_any_subdtype)
+"""The same for dtypes and classes, which programs ask about for each array."""
 
 
 _KINDS = {
