@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import stretto
-from stretto import debug
-from stretto._engine.core.interpreter import Value, constant
+from stretto import debug, lax
+from stretto._engine.core.interpreter import Tracer, Value, constant
 from stretto.as_jax import trees
 
-__all__ = ["as_called", "debug_callback", "io_callback", "pure_callback"]
+__all__ = ["as_called", "debug_callback", "debug_print", "io_callback", "pure_callback"]
 
 
 def _strong(leaf: Any) -> Any:
@@ -93,3 +93,14 @@ def debug_callback(
 ) -> None:
     """``stretto.debug.callback``."""
     debug.callback(as_called(callback), *args, ordered=ordered, partitioned=partitioned, **kwargs)
+
+
+def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """``stretto.debug.print``, whose text does not say which traced values were weak."""
+
+    def strong(leaf: Any) -> Any:
+        weak = isinstance(leaf, Tracer) and leaf.type.weak_type
+        return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
+
+    args, kwargs = trees.map_(strong, (args, kwargs))
+    debug.print(fmt, *args, ordered=ordered, **kwargs)

@@ -17,6 +17,7 @@ import numpy as np
 from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.core.types import float0
+from stretto.as_jax.moved_keys import LAX_MOVING_KEYS, MOVING_KEYS
 from stretto.as_jax.types import is_key
 from stretto.random.key_arrays import KeyArray
 
@@ -169,13 +170,6 @@ def _ravel(a: Any, *args: Any, **kwargs: Any) -> Any:
     return a.ravel() if is_key(a) else snp.ravel(a, *args, **kwargs)
 
 
-def _tile(A: Any, reps: Any) -> Any:
-    if not is_key(A):
-        return snp.tile(A, reps)
-    counts = (reps,) if isinstance(reps, int) else tuple(reps)
-    return A._like(snp.tile(A._words, (*counts, 1)))
-
-
 _reshape_keys = with_keys(snp.reshape)
 
 
@@ -255,25 +249,6 @@ def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     return snp.allclose(a, b, *args, **kwargs)
 
 
-def _flip(m: Any, axis: Any = None) -> Any:
-    return _flip_keys(m, tuple(range(m.ndim)) if axis is None and is_key(m) else axis)
-
-
-def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    if is_key(a) and axis is None:
-        return _roll_keys(a.ravel(), shift, 0).reshape(a.shape)
-    return _roll_keys(a, shift, axis)
-
-
-def _repeat(a: Any, repeats: Any, axis: int | None = None, **options: Any) -> Any:
-    if is_key(a) and axis is None:
-        a, axis = a.ravel(), 0
-    return _repeat_keys(a, repeats, axis, **options)
-
-
-_flip_keys, _roll_keys, _repeat_keys = map(with_keys, (snp.flip, snp.roll, snp.repeat))
-
-
 def _no_number(fun: Callable[..., Any], answer: bool) -> Callable[..., Any]:
     """``isnan`` and its kind: a key is neither NaN nor infinite."""
 
@@ -325,8 +300,10 @@ _MOVING = (
     "reshape rev select select_n slice slice_in_dim transpose"
 )
 LAX_TAKING_KEYS: dict[str, Callable[..., Any]] = {
+    **LAX_MOVING_KEYS,
     **{name: with_keys(getattr(lax, name)) for name in _MOVING.split()},
     "broadcast_in_dim": _of_keys(lax.broadcast_in_dim, _broadcast_in_dim),
+    "convert_element_type": _of_keys(lax.convert_element_type, _astype),
     "eq": _compared(lax.eq, operator.eq),
     "expand_dims": _of_keys(lax.expand_dims, _lax_expand_dims),
     "ne": _compared(lax.ne, operator.ne),
@@ -335,6 +312,7 @@ LAX_TAKING_KEYS: dict[str, Callable[..., Any]] = {
 """By the name in ``jax.lax``."""
 
 TAKING_KEYS: dict[str, Callable[..., Any]] = {
+    **MOVING_KEYS,
     "allclose": _allclose,
     "array": _asarray(snp.array),
     "array_equal": _array_equal,
@@ -346,27 +324,22 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "equal": _compared(snp.equal, operator.eq),
     "empty_like": _like(snp.empty_like),
     "expand_dims": _expand_dims,
-    "flip": _flip,
     "isclose": _isclose,
     "isfinite": _no_number(snp.isfinite, True),
     "isinf": _no_number(snp.isinf, False),
     "isnan": _no_number(snp.isnan, False),
-    "moveaxis": with_keys(snp.moveaxis),
     "ndim": _measure(snp.ndim, "ndim"),
     "not_equal": _compared(snp.not_equal, operator.ne),
+    "ones_like": _like(snp.ones_like),
     "ravel": _ravel,
-    "repeat": _repeat,
     "reshape": _reshape,
     "result_type": _result_type,
-    "roll": _roll,
     "shape": _measure(snp.shape, "shape"),
     "size": _measure(snp.size, "size"),
     "split": with_keys(snp.split),
     "squeeze": _squeeze,
     "stack": with_keys(snp.stack, more_axes=1),
-    "swapaxes": with_keys(snp.swapaxes),
     "take": _take,
-    "tile": _tile,
     "transpose": _transpose,
     "vectorize": _vectorize,
     "where": _where,

@@ -6,9 +6,10 @@ import sys
 from typing import Any
 
 from stretto.as_jax.callbacks import debug_callback as callback
+from stretto.as_jax.callbacks import debug_print as print
 from stretto.as_jax.naming import names_of
 
-__all__ = ["breakpoint", "callback"]
+__all__ = ["breakpoint", "callback", "print"]
 
 __getattr__, __dir__ = names_of("stretto.debug")
 
