@@ -121,7 +121,8 @@ with imports_on_demand(
         jacrev as jacrev,
     )
     from stretto._engine.api.jet import jet as jet
-    from stretto._engine.api.jit import clear_caches as clear_caches, jit as jit
+    from stretto._engine.api.jit import jit as jit
+    from stretto._engine.api.jitted import clear_caches as clear_caches
     from stretto._engine.api.linear_transpose import linear_transpose as linear_transpose
     from stretto._engine.api.meshes import make_mesh as make_mesh
     from stretto._engine.api.placement import (

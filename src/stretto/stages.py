@@ -8,7 +8,7 @@ For annotations and ``isinstance``: ``Wrapped`` is a jitted function, ``Traced``
 True
 """
 
-from stretto._engine.api.jit import Jitted as Wrapped
+from stretto._engine.api.jitted import Jitted as Wrapped
 from stretto._engine.api.stages import ArgInfo, Compiled, Lowered
 from stretto._engine.api.stages import TracedCall as Traced
 

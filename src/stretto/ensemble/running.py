@@ -31,7 +31,7 @@ from stretto.random.streams import keys, refusing
 if TYPE_CHECKING:
     from optree import PyTreeSpec
 
-    from stretto._engine.api.jit import Jitted
+    from stretto._engine.api.jitted import Jitted
 
 __all__ = ["Runner", "over_members", "together"]
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stretto._engine.api.arguments import values_of_tree, wraps
-from stretto._engine.api.jit import Jitted, jit
+from stretto._engine.api.jit import jit
+from stretto._engine.api.jitted import Jitted
 from stretto._engine.api.meshes import make_mesh
 from stretto._engine.api.shard_map import along, shard_map
 from stretto._engine.api.static import places_of

@@ -17,7 +17,7 @@ from stretto._engine.api.arguments import as_values
 from stretto._engine.api.buckets import Buckets, dynamic_size
 from stretto._engine.api.dispatch import record_by
 from stretto._engine.api.entry import Entry
-from stretto._engine.api.jit import Jitted
+from stretto._engine.api.jitted import Jitted
 from stretto._engine.api.lengths import alike
 from stretto._engine.api.static import Places
 from stretto._engine.control.sized import SizedCall

@@ -17,7 +17,7 @@ from stretto._engine.core.types import is_float0
 
 if TYPE_CHECKING:  # they name this module
     from stretto._engine.api.buckets import Buckets
-    from stretto._engine.api.jit import Jitted
+    from stretto._engine.api.jitted import Jitted
     from stretto._engine.api.ragged import Ragged
 
 __all__ = [

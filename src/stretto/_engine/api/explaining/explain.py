@@ -31,7 +31,8 @@ from stretto._engine.api.explaining.transfers import (
     collective_lines,
     collectives_of,
 )
-from stretto._engine.api.jit import Jitted, jit
+from stretto._engine.api.jit import jit
+from stretto._engine.api.jitted import Jitted
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state

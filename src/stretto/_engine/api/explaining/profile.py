@@ -19,7 +19,8 @@ from stretto._engine.api.entry import Entry
 from stretto._engine.api.explaining.formulations import operations
 from stretto._engine.api.explaining.memory import Memory, memory_of
 from stretto._engine.api.explaining.words import near
-from stretto._engine.api.jit import Jitted, jit
+from stretto._engine.api.jit import jit
+from stretto._engine.api.jitted import Jitted
 from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.config import config

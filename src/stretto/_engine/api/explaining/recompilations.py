@@ -12,7 +12,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from stretto._engine.api.explaining.words import near
-from stretto._engine.api.jit import Jitted
+from stretto._engine.api.jitted import Jitted
 from stretto._engine.api.recompilation import Difference, Signature, differences, jitted_at
 from stretto._engine.core.boundary import boundary
 
