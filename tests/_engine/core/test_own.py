@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.own import closing_over
+from stretto._engine.transforms.evaluate import evaluate
 
 
 def _inputs(fun, *args):
@@ -29,6 +30,15 @@ def test_what_is_made_inside_is_not():
     assert _inputs(st.vmap(f), snp.ones(2)) == 1
     assert _inputs(st.jit(f), 1.0) == 1
     assert _inputs(st.grad(lambda x: f(x).sum()), 1.0) == 1
+
+
+def test_what_a_program_has_that_it_runs_is_not():
+    """Also where the program was run before."""
+    inner = st.jit(lambda x: x * np.float32(2) + snp.zeros(3))
+    program = st.make_graph(inner)(snp.ones(3))
+    for _ in range(2):
+        assert _inputs(lambda x: evaluate(program, [x + 1])[0], snp.ones(3)) == 1
+        assert _inputs(lambda x: st.vmap(inner)(x), snp.ones((2, 3))) == 1
 
 
 def test_one_inside_another():

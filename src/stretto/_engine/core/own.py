@@ -8,7 +8,7 @@ are trees of such values, and ``make_jaxpr`` of ``stretto.as_jax``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.types import ArrayType
 
-__all__ = ["closing_over"]
+__all__ = ["closing_over", "take_as_own"]
 
 
 class _Own:
@@ -32,8 +32,12 @@ class _Own:
         """The array that holds this NumPy array, which must not be written to afterwards."""
         value = state.eager.constant(host, type)
         if host.size <= 1 or not any(host.strides):  # else it is an input in any case
-            self._made[id(value)] = value
+            self.take(value)
         return value
+
+    def take(self, value: Any) -> None:
+        """Know this array as if it had been made here."""
+        self._made[id(value)] = value
 
     def made(self, value: Any) -> bool:
         """Whether this array was made here."""
@@ -43,3 +47,10 @@ class _Own:
 def closing_over(fun: Callable[..., Any], *args: Any) -> Any:
     """Return ``fun(*args)``; what functions recorded in it close over are inputs of programs."""
     return holding(state, "maker", _Own(), fun, *args)
+
+
+def take_as_own(values: Iterable[Any]) -> None:
+    """Have arrays be constants that the function makes: those of a program that it runs."""
+    if state.maker is not state.eager:
+        for value in values:
+            state.maker.take(value)

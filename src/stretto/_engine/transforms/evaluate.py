@@ -13,6 +13,7 @@ from typing import Any
 from stretto._engine.core.config import settings
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import constant, splat, state
+from stretto._engine.core.own import take_as_own
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import Recorder, standing
 from stretto._engine.core.scope import joined, scope
@@ -71,6 +72,7 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
 def _literals(program: Program) -> dict[Atom, Any]:
     """The value of each literal in the program."""
     literals, varying, _ = _prepared(program)
+    take_as_own(literals.values())
     known: dict[Atom, Any] = dict(literals)
     for a in varying:
         known[a] = splat(a.value, a.type)

@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.control.user_primitive import UserPrimitive
 from stretto._engine.core import program as core
 from stretto._engine.core.interpreter import as_value, constant
+from stretto._engine.core.own import take_as_own
 from stretto._engine.core.types import ArrayType, scalar_dtype
 from stretto._engine.ops.constant import Constant
 from stretto._engine.ops.elementwise import Elementwise
@@ -227,6 +228,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) 
     if jaxpr.program is not None and all(map(_fits, values, jaxpr.program.in_types)):
         return _outputs(jaxpr, evaluate(jaxpr.program, values))
     known: dict[Any, Any] = dict(zip([*jaxpr.invars, *jaxpr.constvars], values, strict=True))
+    atoms = [*jaxpr.outvars, *[a for e in jaxpr.eqns for a in e.invars]]
+    take_as_own([a.val for a in atoms if isinstance(a, Literal)])
     for e in jaxpr.eqns:
         operands = [a.val if isinstance(a, Literal) else known[a] for a in e.invars]
         out = e.primitive.bind(*operands, **e.params)
