@@ -192,7 +192,7 @@ def test_functions_as_trees():
 def test_how_hard_to_compile():
     assert prints(
         """
-        f = jax.jit(lambda x: x + 1, compiler_options={"exec_time_optimization_effort": -1.0})
-        print(f(1.0), jax.jit(jnp.sin).lower(0.0).compile({"memory_fitting_effort": 0.5})(0.0))
+        f = jax.jit(lambda x: x + 1, compiler_options={"optimization_level": 1})
+        print(f(1.0), jax.jit(jnp.sin).lower(0.0).compile({"memory_fitting_level": 1})(0.0))
         """
     ) == ["2.0 0.0"]

@@ -444,16 +444,19 @@ def explain_call(error: TypeError) -> None:
             f"{text}; PyTorch's functions take no arrays: use those of `snp` and `nn.functional`, "
             f"and `st.from_torch` for a module",
         )
-    match = re.fullmatch(r".*?(\w+)\(\) got an unexpected keyword argument '(\w+)'", text)
+    # Since 3.13, Python may add what name it takes to be meant.
+    guess = r"(?:\. Did you mean '\w+'\?)?"
+    match = re.fullmatch(rf"(.*?(\w+)\(\) got an unexpected keyword argument '(\w+)'){guess}", text)
     if match is None:
         return
-    name, keyword = match.groups()
+    plain, name, keyword = match.groups()
     ours = KEYWORDS.get(keyword)
     homes = [importlib.import_module(f"stretto{part}") for part in (".numpy", "", ".optim")]
     functions = [getattr(home, name) for home in homes if name in home.__all__]
     known = any(ours in inspect.signature(f).parameters for f in functions)
     asides = [aside for names, aside in _ASIDE.items() if {name, keyword} <= {*names.split()}]
-    error.args = ("".join([text, f"; it is {ours} here" if known else "", *asides]),)
+    if known or asides:
+        error.args = ("".join([plain, f"; it is {ours} here" if known else "", *asides]),)
 
 
 def _line_of(error: BaseException) -> str:

@@ -88,7 +88,10 @@ EFFORTS = frozenset(
 
 
 def given(build: Any, name: str, value: Any) -> None:
-    """Give XLA one of ``EFFORTS``; raises ``ConfigError`` for a value that it does not take."""
+    """Give XLA one of ``EFFORTS``; raises ``ConfigError`` where it does not take name or value."""
+    if not hasattr(build, name):
+        known = ", ".join(sorted([n for n in EFFORTS if hasattr(build, n)]))
+        raise ConfigError(f"compiler_options: this version of jaxlib has no {name}; it has {known}")
     try:
         setattr(build, name, value)
     except TypeError:
