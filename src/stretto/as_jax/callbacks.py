@@ -11,7 +11,7 @@ from typing import Any
 
 import stretto
 from stretto import debug, lax
-from stretto._engine.core.interpreter import Tracer, Value, constant
+from stretto._engine.core.interpreter import Tracer, Value, constant, state
 from stretto.as_jax import trees
 
 __all__ = ["as_called", "debug_callback", "debug_print", "io_callback", "pure_callback"]
@@ -96,10 +96,12 @@ def debug_callback(
 
 
 def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
-    """``stretto.debug.print``, whose text does not say which traced values were weak."""
+    """``stretto.debug.print``; while tracing, its text will not say which values were weak."""
+    traced = state.interpreter is not state.eager
 
     def strong(leaf: Any) -> Any:
-        weak = isinstance(leaf, Tracer) and leaf.type.weak_type
+        known = isinstance(leaf, Tracer) or (traced and isinstance(leaf, Value))
+        weak = known and leaf.type.weak_type
         return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
 
     args, kwargs = trees.map_(strong, (args, kwargs))
