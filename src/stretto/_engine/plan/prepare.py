@@ -15,6 +15,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import meshes
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Program
+from stretto._engine.rolling.rolling import roll
 from stretto._engine.transforms.common import simplified
 from stretto._engine.transforms.simplify import holds_programs, live
 
@@ -30,13 +31,11 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
         stored,
         together,
     )
-    from stretto._engine.rolling import rolling
 else:
     contracted = LazyModule("stretto._engine.plan.contracted")
     expanded = LazyModule("stretto._engine.plan.expanded")
     gathered = LazyModule("stretto._engine.plan.gathered")
     recomputed = LazyModule("stretto._engine.plan.recomputed")
-    rolling = LazyModule("stretto._engine.rolling.rolling")
     separated = LazyModule("stretto._engine.plan.separated")
     settled = LazyModule("stretto._engine.plan.settled")
     stored = LazyModule("stretto._engine.plan.stored")
@@ -54,7 +53,7 @@ def prepare(program: Program) -> Program:
         program = simplified(contracted.contracted(program))
         program = recomputed.recomputed(gathered.gathered(program))
     if config.roll_loops:
-        program = rolling.roll(program)
+        program = roll(program)
     if config.simplify:
         program = stored.stored(separated.separated(program))
         if meshes(program.effects):

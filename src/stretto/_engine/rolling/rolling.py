@@ -10,17 +10,20 @@ the same, in the same order. ``plan/prepare`` calls this. Next, read ``stretches
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Program
-from stretto._engine.rolling.compiling import may_pay
-from stretto._engine.rolling.stretches import stretches, tokens_of
 from stretto._engine.transforms.simplify import changed_inside, remembered
 
-__all__ = ["roll"]
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    from stretto._engine.rolling import compiling, selection, stretches
+else:
+    compiling = LazyModule("stretto._engine.rolling.compiling")
+    selection = LazyModule("stretto._engine.rolling.selection")
+    stretches = LazyModule("stretto._engine.rolling.stretches")
 
-_SELECTION: Any = LazyModule("stretto._engine.rolling.selection")
+__all__ = ["roll"]
 
 
 def roll(program: Program, always: bool = False) -> Program:
@@ -55,10 +58,10 @@ def roll(program: Program, always: bool = False) -> Program:
 def _rolled(program: Program, always: bool) -> Program:
     """The program with loops in place of its own equations."""
     equations = program.equations
-    tokens = tokens_of(equations, always)
+    tokens = stretches.tokens_of(equations, always)
     if tokens is None:
         return program
-    repeated = stretches(tokens)
-    if not (always and repeated) and not any([may_pay(equations, s) for s in repeated]):
+    repeated = stretches.stretches(tokens)
+    if not (always and repeated) and not any([compiling.may_pay(equations, s) for s in repeated]):
         return program
-    return _SELECTION.with_loops(program, repeated, tokens, always, roll)
+    return selection.with_loops(program, repeated, tokens, always, roll)
