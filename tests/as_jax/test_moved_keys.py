@@ -105,6 +105,9 @@ def test_arrays_go_by_as_ever():
     assert MOVING_KEYS["isin"](x, np.array([1])).sum() == 1
     assert MOVING_KEYS["zeros"](2, "int8").dtype == MOVING_KEYS["empty"](2, "int8").dtype == "int8"
     assert LAX_MOVING_KEYS["full_like"](x, 3).shape == (2, 3)
+    here = st.sharding.NamedSharding(st.make_mesh((1,), ("i",)), st.sharding.PartitionSpec())
+    assert LAX_MOVING_KEYS["full"]((2,), 3, sharding=here).tolist() == [3, 3]
+    assert LAX_MOVING_KEYS["full_like"](x, 3, sharding=here).shape == (2, 3)
 
 
 def test_filled_with_a_key_or_with_zeros():
@@ -150,5 +153,9 @@ def test_what_is_refused():
     other = st.random.key(0, impl="rbg")
     with pytest.raises(TypeError, match="hstack: keys of types"):
         MOVING_KEYS["hstack"]([KEYS[0], other[None]])
+    with pytest.raises(TypeError, match="not filled with a key"):
+        MOVING_KEYS["full_like"](np.ones(2), KEYS[0, 0])
+    with pytest.raises(TypeError, match="among keys alone"):
+        MOVING_KEYS["isin"](KEYS, np.ones(2))
     with pytest.raises(ValueError, match="default must be a key"):
         MOVING_KEYS["select"]([np.array([True, False, True])], [KEYS[0]])

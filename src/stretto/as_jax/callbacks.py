@@ -11,7 +11,7 @@ from typing import Any
 
 import stretto
 from stretto import debug, lax
-from stretto._engine.core.interpreter import Tracer, Value, constant, state
+from stretto._engine.core.interpreter import Tracer, Value, state
 from stretto.as_jax import trees
 
 __all__ = ["as_called", "debug_callback", "debug_print", "io_callback", "pure_callback"]
@@ -19,7 +19,7 @@ __all__ = ["as_called", "debug_callback", "debug_print", "io_callback", "pure_ca
 
 def _strong(leaf: Any) -> Any:
     weak = isinstance(leaf, Value) and leaf.type.weak_type
-    return constant(leaf.to_host()) if weak else leaf
+    return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
 
 
 def as_called(callback: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,10 +99,6 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     """``stretto.debug.print``; while tracing, its text will not say which values were weak."""
     traced = state.interpreter is not state.eager
 
-    def strong(leaf: Any) -> Any:
-        known = isinstance(leaf, Tracer) or (traced and isinstance(leaf, Value))
-        weak = known and leaf.type.weak_type
-        return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
-
+    strong = lambda leaf: _strong(leaf) if traced or isinstance(leaf, Tracer) else leaf
     args, kwargs = trees.map_(strong, (args, kwargs))
     debug.print(fmt, *args, ordered=ordered, **kwargs)

@@ -17,19 +17,11 @@ import numpy as np
 from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.core.types import float0
-from stretto.as_jax.moved_keys import LAX_MOVING_KEYS, MOVING_KEYS
+from stretto.as_jax.moved_keys import LAX_MOVING_KEYS, MOVING_KEYS, key_among, of_keys
 from stretto.as_jax.types import is_key
 from stretto.random.key_arrays import KeyArray
 
 __all__ = ["LAX_TAKING_KEYS", "TAKING_KEYS", "with_keys"]
-
-
-def _keys_in(value: Any) -> list[KeyArray]:
-    if is_key(value):
-        return [value]
-    if isinstance(value, (list, tuple)):
-        return [x for x in value if is_key(x)]
-    return []
 
 
 def _words(value: Any) -> Any:
@@ -58,13 +50,9 @@ def with_keys(fun: Callable[..., Any], more_axes: int = 0) -> Callable[..., Any]
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = [key for value in (*args, *kwargs.values()) for key in _keys_in(value)]
-        if not found:
+        like = key_among(fun.__name__, (*args, *kwargs.values()))
+        if like is None:
             return fun(*args, **kwargs)
-        like = found[0]
-        for key in found:
-            if key.dtype != like.dtype:
-                raise TypeError(f"{fun.__name__}: keys of types {like.dtype} and {key.dtype}")
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         ndim = like.ndim + more_axes
@@ -271,17 +259,6 @@ def _result_type(*args: Any) -> Any:
     return snp.result_type(*args)
 
 
-def _of_keys(fun: Callable[..., Any], of_keys: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with another in its place for keys."""
-
-    @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        found = any(map(is_key, (*args, *kwargs.values())))
-        return (of_keys if found else fun)(*args, **kwargs)
-
-    return call
-
-
 def _broadcast_in_dim(
     operand: KeyArray, shape: Sequence[int], broadcast_dimensions: Sequence[int], **options: Any
 ) -> Any:
@@ -302,12 +279,12 @@ _MOVING = (
 LAX_TAKING_KEYS: dict[str, Callable[..., Any]] = {
     **LAX_MOVING_KEYS,
     **{name: with_keys(getattr(lax, name)) for name in _MOVING.split()},
-    "broadcast_in_dim": _of_keys(lax.broadcast_in_dim, _broadcast_in_dim),
-    "convert_element_type": _of_keys(lax.convert_element_type, _astype),
+    "broadcast_in_dim": of_keys(lax.broadcast_in_dim, _broadcast_in_dim),
+    "convert_element_type": of_keys(lax.convert_element_type, _astype),
     "eq": _compared(lax.eq, operator.eq),
-    "expand_dims": _of_keys(lax.expand_dims, _lax_expand_dims),
+    "expand_dims": of_keys(lax.expand_dims, _lax_expand_dims),
     "ne": _compared(lax.ne, operator.ne),
-    "squeeze": _of_keys(lax.squeeze, lambda array, dimensions=None: array.squeeze(dimensions)),
+    "squeeze": of_keys(lax.squeeze, lambda array, dimensions=None: array.squeeze(dimensions)),
 }
 """By the name in ``jax.lax``."""
 

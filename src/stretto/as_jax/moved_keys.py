@@ -6,7 +6,7 @@ Next, read ``keys``, which has those that are used in each step of a program.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from stretto import lax
@@ -14,15 +14,45 @@ from stretto import numpy as snp
 from stretto.as_jax.types import is_key
 from stretto.random.key_arrays import KeyArray
 
-__all__ = ["LAX_MOVING_KEYS", "MOVING_KEYS", "drawing_keys", "moving_keys"]
+__all__ = [
+    "LAX_MOVING_KEYS",
+    "MOVING_KEYS",
+    "drawing_keys",
+    "key_among",
+    "keys_in",
+    "moving_keys",
+    "of_keys",
+]
 
 
-def _keys_in(value: Any) -> Iterator[KeyArray]:
+def keys_in(value: Any) -> Iterator[KeyArray]:
+    """The keys that it is, or that nested lists and tuples have."""
     if is_key(value):
         yield value
     elif isinstance(value, (list, tuple)):
         for x in value:
-            yield from _keys_in(x)
+            yield from keys_in(x)
+
+
+def key_among(caller: str, args: Iterable[Any]) -> KeyArray | None:
+    """The first key among arguments, all of whose keys must be of its type; None without keys."""
+    like = None
+    for key in keys_in(tuple(args)):
+        like = key if like is None else like
+        if key.dtype != like.dtype:
+            raise TypeError(f"{caller}: keys of types {like.dtype} and {key.dtype}")
+    return like
+
+
+def of_keys(fun: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with another in its place where an argument is a key."""
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = any(map(is_key, (*args, *kwargs.values())))
+        return (other if found else fun)(*args, **kwargs)
+
+    return call
 
 
 def moving_keys(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,13 +66,9 @@ def moving_keys(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = list(_keys_in([*args, *kwargs.values()]))
-        if not found:
+        like = key_among(fun.__name__, (*args, *kwargs.values()))
+        if like is None:
             return fun(*args, **kwargs)
-        like = found[0]
-        for key in found:
-            if key.dtype != like.dtype:
-                raise TypeError(f"{fun.__name__}: keys of types {like.dtype} and {key.dtype}")
         width = like._words.shape[-1]
         rows = [snp.zeros((1, width), like._words.dtype)]
         count = 1
@@ -69,7 +95,7 @@ def moving_keys(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    if next(_keys_in(choicelist), None) is not None and not is_key(default):
+    if next(keys_in(choicelist), None) is not None and not is_key(default):
         raise ValueError("select: default must be a key, as the choices are; got a number")
     return _select_any(condlist, choicelist, default)
 
@@ -77,31 +103,19 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 _select_any = moving_keys(snp.select)
 
 
-def _full(shape: Any, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
-    if not is_key(fill_value):
-        return snp.full(shape, fill_value, dtype, **options)
-    return _full_of_keys(shape, fill_value)
+_full_of_keys = moving_keys(
+    lambda shape, fill_value, dtype=None, **options: snp.broadcast_to(fill_value, shape)
+)
 
 
-_full_of_keys = moving_keys(lambda shape, key: snp.broadcast_to(key, shape))
-
-
-def _full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, **options: Any
-) -> Any:
+def _keys_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     if not is_key(a):
-        return snp.full_like(a, fill_value, dtype, shape, **options)
+        raise TypeError("full_like: an array is not filled with a key; use full")
     shape = a.shape if shape is None else shape
     if is_key(fill_value):
         return _full_of_keys(shape, fill_value)
     words = a._words
     return a._like(snp.full((*shape, words.shape[-1]), fill_value, words.dtype))
-
-
-def _lax_full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    if is_key(x):
-        return _full_like(x, fill_value, None, shape)
-    return lax.full_like(x, fill_value, dtype, shape)
 
 
 def _filled(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,9 +132,9 @@ def _filled(fun: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _isin(element: Any, test_elements: Any, *args: Any, **kwargs: Any) -> Any:
+def _keys_are_in(element: Any, test_elements: Any) -> Any:
     if not (is_key(element) and is_key(test_elements)):
-        return snp.isin(element, test_elements, *args, **kwargs)
+        raise TypeError("isin: keys are among keys alone")
     return (element.reshape(*element.shape, 1) == test_elements.ravel()).any(-1)
 
 
@@ -156,9 +170,9 @@ MOVING_KEYS: dict[str, Callable[..., Any]] = {
     **{name: moving_keys(getattr(snp, name)) for name in _NAMES.split()},
     "broadcast_arrays": _broadcast_arrays,
     "empty": _filled(snp.empty),
-    "full": _full,
-    "full_like": _full_like,
-    "isin": _isin,
+    "full": of_keys(snp.full, _full_of_keys),
+    "full_like": of_keys(snp.full_like, _keys_like),
+    "isin": of_keys(snp.isin, _keys_are_in),
     "select": _select,
     "zeros": _filled(snp.zeros),
 }
@@ -166,7 +180,7 @@ MOVING_KEYS: dict[str, Callable[..., Any]] = {
 
 LAX_MOVING_KEYS: dict[str, Callable[..., Any]] = {
     **{name: moving_keys(getattr(lax, name)) for name in ("collapse", "gather", "split", "tile")},
-    "full": _full,
-    "full_like": _lax_full_like,
+    "full": of_keys(lax.full, _full_of_keys),
+    "full_like": of_keys(lax.full_like, _keys_like),
 }
 """By the name in ``jax.lax``."""

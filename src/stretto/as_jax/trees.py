@@ -28,6 +28,7 @@ __all__ = [
     "leaves",
     "map_",
     "one_level_with_keys",
+    "pytree",
     "registry",
     "structure",
     "tree_is_leaf",
@@ -54,12 +55,17 @@ _changing = threading.Lock()
 _made: list[Any] = []
 
 
+def pytree() -> Any:
+    """jaxlib's module of trees, which is loaded late."""
+    return load_jaxlib()[1].pytree
+
+
 @functools.cache
 def registry() -> Any:
     """jaxlib's registry of these classes, which is made when the first tree is taken apart."""
     with _changing:
         if not _made:
-            made = load_jaxlib()[1].pytree.PyTreeRegistry()
+            made = pytree().PyTreeRegistry()
             # By these a structure that is pickled finds it again.
             made.__module__, made.__name__ = __name__, "REGISTRY"
             for cls, entry in ENTRIES.items():
@@ -73,7 +79,7 @@ def __getattr__(name: str) -> Any:
     if name == "REGISTRY":
         return registry()
     if name in ("PyTreeDef", "PyTreeRegistry"):
-        return getattr(load_jaxlib()[1].pytree, name)
+        return getattr(pytree(), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

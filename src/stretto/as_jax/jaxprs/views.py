@@ -6,6 +6,7 @@ knows its views as long as anybody has them. Next, read ``evaluating``.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -228,8 +229,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) 
     if jaxpr.program is not None and all(map(_fits, values, jaxpr.program.in_types)):
         return _outputs(jaxpr, evaluate(jaxpr.program, values))
     known: dict[Any, Any] = dict(zip([*jaxpr.invars, *jaxpr.constvars], values, strict=True))
-    atoms = [*jaxpr.outvars, *[a for e in jaxpr.eqns for a in e.invars]]
-    take_as_own([a.val for a in atoms if isinstance(a, Literal)])
+    atoms = itertools.chain(jaxpr.outvars, (a for e in jaxpr.eqns for a in e.invars))
+    take_as_own(a.val for a in atoms if isinstance(a, Literal))
     for e in jaxpr.eqns:
         operands = [a.val if isinstance(a, Literal) else known[a] for a in e.invars]
         out = e.primitive.bind(*operands, **e.params)

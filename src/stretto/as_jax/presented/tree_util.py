@@ -21,14 +21,13 @@ from stretto._engine.core.nodes import (
     register_pytree_with_keys_class,
     register_static,
 )
-from stretto._engine.runtime.clients import load_jaxlib
-from stretto.as_jax import trees
 from stretto.as_jax.trees import (
     flatten,
     flatten_one_level,
     flatten_with_path,
     leaves,
     map_,
+    pytree,
     registry,
     structure,
 )
@@ -84,7 +83,7 @@ def __getattr__(name: str) -> Any:
     if name == "default_registry":
         return registry()
     if name in ("PyTreeDef", "PyTreeRegistry"):
-        return getattr(trees, name)
+        return getattr(pytree(), name)
     raise AttributeError(f"module 'jax.tree_util' has no attribute {name!r}")
 
 
@@ -218,4 +217,4 @@ def treedef_is_strict_leaf(treedef: Any) -> bool:
 
 def treedef_tuple(treedefs: Iterable[Any]) -> Any:
     """The structure of a tuple of trees."""
-    return load_jaxlib()[1].pytree.treedef_tuple(registry(), list(treedefs))
+    return pytree().treedef_tuple(registry(), list(treedefs))
