@@ -48,6 +48,21 @@ def test_results_that_are_passed_on_stay_with_their_client(monkeypatch):
     assert float(tree["y"] + 1) == 7.0  # on the main client
 
 
+def test_arrays_are_handed_over_once(monkeypatch):
+    handed = []
+    to_device = pjrt.to_device
+    monkeypatch.setattr(
+        pjrt, "to_device", lambda a, t, own, *at: handed.append(a) or to_device(a, t, own, *at)
+    )
+    captured, x = snp.array([1.0, 2.0]), snp.ones(2) * 2
+    f = st.jit(lambda x: st.pure_callback(lambda x: np.asarray(x) + 1, x, x) * captured)
+    for _ in range(3):
+        handed.clear()
+        np.testing.assert_array_equal(f(x), [3, 6])
+    assert not handed
+    np.testing.assert_array_equal(x * captured, [2, 4])  # on the main client
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (300, 300)])
 @pytest.mark.parametrize("value", ["full", "array", "result"])
 def test_calls_without_results_return_when_their_functions_have(shape, value):

@@ -158,6 +158,8 @@ class DotGeneral(Bilinear):
         #                                     and y'[s,k,g] = sum_f x[s,f,k] z'[s,f,g].
         by_x = x.__class__ is Linear
         linear, known = (x, y) if by_x else (y, x)
+        if not by_x and not self.free_of(x.type.ndim, y.type.ndim)[1]:
+            return self.swapped().transpose(ct, y, x)[::-1]  # its axes lie as those of ``ct``
         product, order = _transposed(self, x.type.ndim, y.type.ndim, by_x)
         ct, known = cotangent_and_known(ct, known)
         out = product(ct, known) if by_x else product(known, ct)
@@ -169,8 +171,16 @@ class DotGeneral(Bilinear):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Both mapped: one more shared pair. One mapped: one more free axis, wherever it is."""
         (x, y), (axis_x, axis_y) = args, axes
+        if axis_x is None and not self.free_of(x.ndim, y.ndim - 1)[1]:
+            return self.swapped().vmap(size, (y, x), (axis_y, None))  # so that examples come first
         op, axis = self.mapped(x.ndim, y.ndim, axis_x, axis_y)
         return op(x, y), axis
+
+    def swapped(self) -> DotGeneral:
+        """The product of ``y`` and ``x``; the same if one of them has no free axes."""
+        pair = isinstance(self.precision, tuple)
+        precision = self.precision[::-1] if pair else self.precision  # type: ignore[index]
+        return DotGeneral(self.summed[::-1], self.shared[::-1], precision, self.preferred)
 
     def mapped(
         self, ndim_x: int, ndim_y: int, axis_x: int | None, axis_y: int | None

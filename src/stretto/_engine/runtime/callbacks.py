@@ -219,10 +219,16 @@ def _handed_over(buffer: Any, at: Runtime) -> Any:
 
 
 def _as_input(array: Array, at: Runtime) -> Any:
-    """The buffer of this client for an array: that which it is a view of, or another."""
+    """The buffer of this client for an array: that which it is a view of, or another.
+
+    The array is a view of the other from then on, so that the next call finds it.
+    """
     host = array._host
-    known = None if host is None else pjrt.buffer_of(host, at)
-    return _handed_over(array.to_buffer(), at) if known is None else known
+    buffer = None if host is None else pjrt.buffer_of(host, at)
+    if buffer is None:
+        buffer = _handed_over(array.to_buffer(), at)
+        array._host = pjrt.to_host(buffer)
+    return buffer
 
 
 def _call(call: HostCall, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
