@@ -25,7 +25,14 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.runtime.options import EFFORTS, Options, given, options_for
+from stretto._engine.runtime.options import (
+    EFFORTS,
+    EXTRAS,
+    Options,
+    given,
+    options_for,
+    with_extras,
+)
 
 if TYPE_CHECKING:  # loaded when there is a client, and when GPUs are asked for
     from stretto._engine.runtime import ending, plugins
@@ -189,6 +196,7 @@ class Runtime:
         flags = dict(self.options_for(text, options))
         for name in EFFORTS & flags.keys():
             given(chosen.executable_build_options, name, flags.pop(name))
+        extras = {name: flags.pop(name) for name in EXTRAS & flags.keys()}
         chosen.env_option_overrides = list(flags.items())
         if devices:
             ids = np.array([[device.id for device in devices]], np.int32)
@@ -196,7 +204,7 @@ class Runtime:
             chosen.device_assignment = self.xla_client.DeviceAssignment.create(ids)
             build = chosen.executable_build_options
             build.use_spmd_partitioning = build.use_shardy_partitioner = True
-        return chosen
+        return with_extras(chosen, extras) if extras else chosen
 
     @functools.cached_property
     def build(self) -> list[int]:

@@ -13,6 +13,8 @@ from stretto._engine.runtime.pjrt import Executable
 
 __all__ = ["Instruction", "instructions_of"]
 
+_SMALL_CALL = b"xla_cpu_small_call"
+
 
 class Instruction(NamedTuple):
     """An instruction of XLA's optimised module."""
@@ -31,6 +33,8 @@ class Instruction(NamedTuple):
     file: str
     """The user's source file; empty if it is not known."""
     line: int
+    is_loop: bool
+    """Whether it is a call of a loop that is one kernel."""
 
 
 def instructions_of(executable: Executable) -> Iterator[Instruction]:
@@ -51,7 +55,7 @@ def instructions_of(executable: Executable) -> Iterator[Instruction]:
 
 def _instruction(value: Any, is_main: bool, frames: list[tuple[str, int]]) -> Instruction:
     # HloInstructionProto: 1 name, 2 opcode, 3 shape, 7 metadata, 9 parameter_number, 35 id,
-    # 36 operands
+    # 36 operands, 68 frontend_attributes
     operands: list[int] = []
     single: dict[int, Any] = {}
     for number, part in fields(value):
@@ -76,6 +80,7 @@ def _instruction(value: Any, is_main: bool, frames: list[tuple[str, int]]) -> In
         is_main,
         file,
         line,
+        _SMALL_CALL in bytes(single.get(68, b"")),
     )
 
 

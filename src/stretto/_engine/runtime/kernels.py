@@ -134,7 +134,7 @@ def _kernel(instruction: Instruction, by_number: dict[int, Instruction], event: 
         event["ts"] * 1e-6,
         event.get("dur", 0.0) * 1e-6,
         result + sum(operands),
-        instruction.opcode in _CONTAINERS,
+        instruction.opcode in _CONTAINERS and not instruction.is_loop,
         instruction.number,
     )
 

@@ -12,9 +12,11 @@ from typing import Any, TypeAlias
 
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.runtime.libraries import Libraries, library_work
+from stretto._engine.runtime.small_loops import SMALL_LOOPS, most_bytes
 
 __all__ = [
     "EFFORTS",
+    "EXTRAS",
     "LIBRARY",
     "SCHEDULER",
     "Options",
@@ -23,6 +25,7 @@ __all__ = [
     "library_of",
     "options_for",
     "quick_options",
+    "with_extras",
 ]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
@@ -87,6 +90,45 @@ EFFORTS = frozenset(
 """How hard XLA tries, which it is told otherwise than its flags."""
 
 
+EXTRAS = frozenset({SMALL_LOOPS})
+"""Options of the CPU backend alone, which XLA keeps by name in a table among its flags."""
+
+# The numbers of XLA's fields: CompileOptionsProto.executable_build_options, debug_options in that,
+# xla_backend_extra_options in that, and the key and the value of an entry of the table.
+_BUILD, _DEBUG, _TABLE, _KEY, _VALUE = 3, 3, 500, 1, 2
+
+
+def with_extras(chosen: Any, extras: dict[str, Any]) -> Any:
+    """Compile options with these ``EXTRAS``, for which jaxlib has no attribute.
+
+    They are written behind the others in the form in which jaxlib reads options: what is read later
+    is added to what was read before.
+    """
+    table = b"".join(
+        [
+            _field(_TABLE, _field(_KEY, name.encode()) + _field(_VALUE, str(value).encode()))
+            for name, value in extras.items()
+        ]
+    )
+    assert chosen.executable_build_options.debug_options  # else those of XLA_FLAGS are not written
+    added = _field(_BUILD, _field(_DEBUG, table))
+    return type(chosen).ParseFromString(chosen.SerializeAsString() + added)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of a protocol buffer: its number, its length, and its content."""
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    """A number in groups of seven bits, the lowest first, each but the last with the eighth set."""
+    result = bytearray()
+    while number > 0x7F:
+        result.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*result, number])
+
+
 def given(build: Any, name: str, value: Any) -> None:
     """Give XLA one of ``EFFORTS``; raises ``ConfigError`` where it does not take name or value."""
     if not hasattr(build, name):
@@ -119,6 +161,8 @@ def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
         ours[LIBRARY] = work
     if '"stablehlo.optimization_barrier"' in text and _WITHOUT not in _flags():
         ours[_WITHOUT] = _NOT_FOR_BARRIERS
+    elif SMALL_LOOPS not in _flags() and (most := most_bytes(text)) is not None:
+        ours[SMALL_LOOPS] = most
     if _bytes_made(text) >= _MUCH and SCHEDULER not in _flags():
         ours[SCHEDULER] = _LEAST_MEMORY
     return list({**ours, **dict(options)}.items())

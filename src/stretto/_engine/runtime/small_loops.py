@@ -1,0 +1,69 @@
+"""Which loops of a program are one kernel each, told from its text.
+
+Layer 6 (runtime). XLA's CPU backend calls a kernel for each operation of a loop, a microsecond or
+so each, unless it makes one kernel of the whole loop, with the loops and branches in it. It does
+that where a turn reads and writes little. In such a kernel it has no library for products, and one
+thread. Decision 60 has the measurements. Next, read ``options``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+__all__ = ["SMALL_LOOPS", "most_bytes"]
+
+SMALL_LOOPS = "xla_cpu_small_while_loop_byte_threshold"
+"""XLA's option for how many bytes a turn of such a loop reads and writes at most."""
+
+_BYTES = 1 << 18
+"""As many as we have it take: beyond, a turn's work takes longer than to call its kernels."""
+
+_PRODUCTS = 1 << 13
+"""The multiply-adds of a product from which a library is faster than a loop over the elements."""
+
+_REUSE = 2.0
+"""How often a product reads each element of its largest array, from which on a library pays."""
+
+_LOOP = '"stablehlo.while"'
+_PRODUCT = re.compile(
+    r'"stablehlo\.dot_general"\(.* : \(tensor<(?:([\dx]*)x)?\w+>, tensor<(?:([\dx]*)x)?\w+>\) -> '
+    r"tensor<(?:([\dx]*)x)?\w+>"
+)
+
+
+def most_bytes(text: str) -> int | None:
+    """How many bytes a turn of a loop may read and write to be one kernel; None for XLA's choice.
+
+    That is XLA's where a loop has work for a library.
+    """
+    if _LOOP not in text:
+        return None
+    for line in _in_loops(text):
+        if '"stablehlo.convolution"' in line:
+            return None
+        product = _PRODUCT.search(line) if '"stablehlo.dot_general"' in line else None
+        if product and _for_a_library(product.groups()):
+            return None
+    return _BYTES
+
+
+def _in_loops(text: str) -> Iterator[str]:
+    """The lines of a text that are in loops, and those of functions, which loops may call."""
+    depth, called = 0, False
+    for line in text.split("\n"):
+        if line.startswith("func.func"):
+            called = line.startswith("func.func private")
+        elif depth or called:
+            yield line
+        if depth or _LOOP in line:
+            depth += line.count("({") - line.count("})")
+
+
+def _for_a_library(shapes: Sequence[str | None]) -> bool:
+    """Whether a product of such operands and result is faster done by a library."""
+    sizes = [math.prod([int(n) for n in shape.split("x")]) if shape else 1 for shape in shapes]
+    # (M K) (K N) (M N) is the square of the number of multiply-adds.
+    work = math.sqrt(math.prod(sizes))
+    return work >= _PRODUCTS and work >= _REUSE * max(sizes)
