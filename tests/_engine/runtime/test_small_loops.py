@@ -1,10 +1,15 @@
 """Which loops are one kernel each: by the work in them, and whatever operations they have."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.errors import ConfigError
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.small_loops import SMALL_LOOPS, most_bytes
 
@@ -74,6 +79,23 @@ def test_users_decide(monkeypatch):
     assert dict(pjrt.runtime().options_for(text, ()))[SMALL_LOOPS] == most_bytes(text)
     monkeypatch.setenv("XLA_FLAGS", f"--xla_backend_extra_options={SMALL_LOOPS}=1024")
     assert SMALL_LOOPS not in dict(pjrt.runtime().options_for(text, ()))
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "many", True])
+def test_a_bound_is_a_number_of_bytes(value):
+    f = st.jit(lambda x: x + 1, compiler_options={SMALL_LOOPS: value})
+    with pytest.raises(ConfigError, match=f"must be a number of bytes, got {value!r}"):
+        f(1.0)
+
+
+def test_what_xla_flags_says_otherwise_holds(tmp_path):
+    """Also where a program gets a bound of ours."""
+    dumped = tmp_path / "dumped"
+    loop = "st.lax.fori_loop(0, n, lambda _, x: x * 2, n)"
+    code = f"import stretto as st; st.jit(lambda n: {loop})(3)"
+    flags = {"XLA_FLAGS": f"--xla_dump_to={dumped}", "STRETTO_DISK_CACHE": "0"}
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, **flags}, check=True)
+    assert [*dumped.glob("*after_optimizations.txt")]
 
 
 def test_the_profile_has_their_lines():

@@ -102,15 +102,18 @@ def with_extras(chosen: Any, extras: dict[str, Any]) -> Any:
     """Compile options with these ``EXTRAS``, for which jaxlib has no attribute.
 
     They are written behind the others in the form in which jaxlib reads options: what is read later
-    is added to what was read before.
+    is added to what was read before. Raises ``ConfigError`` for a value that is no number of bytes.
     """
+    for name, value in extras.items():
+        if not str(value).isdecimal():
+            raise ConfigError(f"compiler_options: {name} must be a number of bytes, got {value!r}")
     table = b"".join(
         [
             _field(_TABLE, _field(_KEY, name.encode()) + _field(_VALUE, str(value).encode()))
             for name, value in extras.items()
         ]
     )
-    assert chosen.executable_build_options.debug_options  # else those of XLA_FLAGS are not written
+    chosen.executable_build_options.debug_options  # noqa: B018 (else XLA_FLAGS are not written)
     added = _field(_BUILD, _field(_DEBUG, table))
     return type(chosen).ParseFromString(chosen.SerializeAsString() + added)
 
