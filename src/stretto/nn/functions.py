@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.arithmetic import absolute
@@ -128,11 +127,12 @@ def log_sigmoid(x: ArrayLike) -> Array:
     return -softplus(-as_inexact(x, "log_sigmoid"))
 
 
-def _softplus_in_numpy(x: np.ndarray) -> np.ndarray:
+def _softplus(x: np.ndarray) -> np.ndarray:
+    """``softplus`` in NumPy."""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-@eager(_softplus_in_numpy, FLOAT)
+@eager(_softplus, FLOAT)
 def softplus(x: ArrayLike) -> Array:
     """Take ``log(1 + exp(x))`` of each element, without overflow.
 
@@ -151,30 +151,10 @@ def softplus(x: ArrayLike) -> Array:
     >>> st.nn.softplus(st.numpy.array([0.0, 100.0])).round(3)
     Array([  0.693, 100.   ], dtype=float32)
     """
-    return _softplus(cast("Array", as_inexact(x, "softplus")))
-
-
-@custom_jvp
-def _softplus(x: Array) -> Array:
-    """``softplus``, with a derivative of one multiplication."""
-    return _softplus_and_small(x)[0]
-
-
-@_softplus.defjvp
-def _softplus_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """d softplus(x) = sigmoid(x) dx."""
-    (x,) = primals
-    out, positive, small = _softplus_and_small(x)
-    one = full_like(x, 1)
-    return out, tangents[0] * (select(positive, one, small) / (one + small))
-
-
-def _softplus_and_small(x: Array) -> tuple[Array, Array, Array]:
-    """``softplus``, where ``x`` is positive, and ``exp(-|x|)``."""
+    x = as_inexact(x, "softplus")
     # Select a side, as max and |.| have no second derivative at 0.
     positive = greater(x, 0)
-    small = exp(select(positive, -x, x))
-    return select(positive, x, zeros_like(x)) + log1p(small), positive, small
+    return select(positive, x, zeros_like(x)) + log1p(exp(select(positive, -x, x)))
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:

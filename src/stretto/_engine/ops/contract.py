@@ -171,8 +171,6 @@ class DotGeneral(Bilinear):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Both mapped: one more shared pair. One mapped: one more free axis, wherever it is."""
         (x, y), (axis_x, axis_y) = args, axes
-        if axis_x is None and not self.free_of(x.ndim, y.ndim - 1)[1]:
-            return self.swapped().vmap(size, (y, x), (axis_y, None))  # so that examples come first
         op, axis = self.mapped(x.ndim, y.ndim, axis_x, axis_y)
         return op(x, y), axis
 

@@ -20,8 +20,8 @@ SMALL_LOOPS = "xla_cpu_small_while_loop_byte_threshold"
 _BYTES = 1 << 18
 """As many as we have it take: beyond, a turn's work takes longer than to call its kernels."""
 
-_PRODUCTS = 1 << 13
-"""The multiply-adds of a product from which a library is faster than a loop over the elements."""
+_PRODUCTS = 1 << 12
+"""The multiply-adds of a product beyond which a library is faster than a loop over the elements."""
 
 _REUSE = 2.0
 """How often a product reads each element of its largest array, from which on a library pays."""
@@ -66,4 +66,4 @@ def _for_a_library(shapes: Sequence[str | None]) -> bool:
     sizes = [math.prod([int(n) for n in shape.split("x")]) if shape else 1 for shape in shapes]
     # (M K) (K N) (M N) is the square of the number of multiply-adds.
     work = math.sqrt(math.prod(sizes))
-    return work >= _PRODUCTS and work >= _REUSE * max(sizes)
+    return work > _PRODUCTS and work >= _REUSE * max(sizes)
