@@ -22,13 +22,18 @@ def calling(f, declares=SCALAR):
     return st.jit(lambda x: st.pure_callback(f, declares, x))
 
 
-def test_results_that_are_passed_on_stay_with_their_client(monkeypatch):
-    handed = []
+@pytest.fixture
+def handed(monkeypatch):
+    """The NumPy arrays that become buffers."""
+    arrays = []
     to_device = pjrt.to_device
     monkeypatch.setattr(
-        pjrt, "to_device", lambda a, t, own, *at: handed.append(a) or to_device(a, t, own, *at)
+        pjrt, "to_device", lambda a, t, own, *at: arrays.append(a) or to_device(a, t, own, *at)
     )
+    return arrays
 
+
+def test_results_that_are_passed_on_stay_with_their_client(handed):
     @st.jit
     def step(tree, x):
         y = st.pure_callback(lambda x: np.asarray(x) + 1, SCALAR, tree["y"])
@@ -48,12 +53,7 @@ def test_results_that_are_passed_on_stay_with_their_client(monkeypatch):
     assert float(tree["y"] + 1) == 7.0  # on the main client
 
 
-def test_arrays_are_handed_over_once(monkeypatch):
-    handed = []
-    to_device = pjrt.to_device
-    monkeypatch.setattr(
-        pjrt, "to_device", lambda a, t, own, *at: handed.append(a) or to_device(a, t, own, *at)
-    )
+def test_arrays_are_handed_over_once(handed):
     captured, x = snp.array([1.0, 2.0]), snp.ones(2) * 2
     f = st.jit(lambda x: st.pure_callback(lambda x: np.asarray(x) + 1, x, x) * captured)
     for _ in range(3):

@@ -1,6 +1,6 @@
 """The encoding of protocol buffers, by hand."""
 
-from stretto._engine.runtime.messages import fields, numbers
+from stretto._engine.runtime.messages import field, fields, numbers
 
 
 def test_fields_of_each_kind():
@@ -16,3 +16,10 @@ def test_numbers_packed_or_alone():
     assert list(numbers(bytes([3, 0x8E, 0x02, 0x9E, 0xA7, 0x05]))) == [3, 270, 86942]
     assert list(numbers(7)) == [7]
     assert list(numbers(b"")) == []
+
+
+def test_fields_that_are_written_are_read():
+    content = bytes(300)
+    message = field(500, content) + field(1, b"a")
+    assert message[:2] == bytes([0xA2, 0x1F])  # 500 << 3 | 2
+    assert [(n, bytes(v)) for n, v in fields(message)] == [(500, content), (1, b"a")]

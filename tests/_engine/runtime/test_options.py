@@ -14,6 +14,7 @@ from stretto._engine.runtime.options import (
     options_for,
     quick_options,
 )
+from stretto._engine.runtime.small_loops import SMALL_LOOPS
 
 LIBRARY, WITHOUT = "xla_cpu_experimental_ynn_fusion_type", "xla_disable_hlo_passes"
 PLAIN = st.jit(lambda x: x @ x).lower(snp.ones((4, 4))).as_text()
@@ -31,6 +32,8 @@ def test_the_users_options_come_first(monkeypatch):
     assert WITHOUT not in dict(options_for(BARRED, ()))
     assert LIBRARY in dict(options_for(BARRED, ()))
     assert dict(options_for(BARRED, ((LIBRARY, ""),)))[LIBRARY] == ""
+    looped = st.jit(lambda x: st.lax.fori_loop(0, 9, lambda _, x: barred(x), x)).lower(snp.ones(4))
+    assert SMALL_LOOPS not in dict(options_for(looped.as_text(), ()))
 
 
 def test_the_library_is_theirs_to_choose(monkeypatch):

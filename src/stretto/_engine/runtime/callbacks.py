@@ -214,7 +214,11 @@ class CallingExecutable(Executable):
 
 def _handed_over(buffer: Any, at: Runtime) -> Any:
     """The buffer of another client with the same memory."""
-    host = pjrt.to_host(buffer)
+    return _there(pjrt.to_host(buffer), at)
+
+
+def _there(host: np.ndarray, at: Runtime) -> Any:
+    """The buffer of a client with the elements of an array that nobody writes to."""
     return pjrt.to_device(host, array_type(host.shape, host.dtype), True, at)
 
 
@@ -223,11 +227,12 @@ def _as_input(array: Array, at: Runtime) -> Any:
 
     The array is a view of the other from then on, so that the next call finds it.
     """
-    host = array._host
-    buffer = None if host is None else pjrt.buffer_of(host, at)
+    host = array.to_host()
+    buffer = pjrt.buffer_of(host, at)
     if buffer is None:
-        buffer = _handed_over(array.to_buffer(), at)
-        array._host = pjrt.to_host(buffer)
+        buffer = _there(host, at)
+        if host.dtype.kind != "V":  # those have no views, and would be copied again each time
+            array._host = pjrt.to_host(buffer)
     return buffer
 
 

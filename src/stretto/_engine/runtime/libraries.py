@@ -9,7 +9,7 @@ import math
 import re
 from typing import NamedTuple
 
-__all__ = ["Libraries", "library_work"]
+__all__ = ["Libraries", "library_work", "multiply_adds"]
 
 _TURNED = re.compile(
     r'(%[\w#]+) = "stablehlo\.transpose"\([^)]*\) '
@@ -46,6 +46,11 @@ class Libraries(NamedTuple):
     reason: str
 
 
+def multiply_adds(left: int, right: int, result: int) -> float:
+    """How many a product of matrices of so many elements takes: (M K) (K N) (M N) = (M N K)²."""
+    return math.sqrt(left * right * result)
+
+
 def _time_of_products(text: str) -> float:
     """How long YNNPACK takes for all products of a text, as a share of Eigen's time.
 
@@ -58,8 +63,7 @@ def _time_of_products(text: str) -> float:
     ours = eigens = 0.0
     for left, right, batching, columns, rows, *shapes in _PRODUCT.findall(text):
         x, y, out = [[int(n) for n in shape.split("x") if n] for shape in shapes]
-        # (M K) (K N) (M N) is the square of the number of multiply-adds.
-        work = math.sqrt(math.prod(x) * math.prod(y) * math.prod(out))
+        work = multiply_adds(math.prod(x), math.prod(y), math.prod(out))
         transposed = (rows == str(len(y) - 1)) != (right in turned)
         if not batching:
             share = 0.6 if transposed else 1.0

@@ -1,8 +1,8 @@
-"""Serialized protocol buffers, read field by field.
+"""Serialized protocol buffers, read and written field by field.
 
 Layer 6 (runtime). Of what XLA says about a compiled program a handful of fields is read, by number,
-so no library for the format is needed. Source: the encoding of protocol buffers. Next, read
-``allocation``.
+and of its options one is written, so no library for the format is needed. Source: the encoding of
+protocol buffers. Next, read ``allocation``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["fields", "numbers"]
+__all__ = ["field", "fields", "numbers"]
 
 
 def fields(message: Any) -> Iterator[tuple[int, Any]]:
@@ -36,6 +36,20 @@ def numbers(packed: Any) -> Iterator[int]:
     while at < len(packed):
         value, at = _number(packed, at)
         yield value
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A field of bytes, as it is written."""
+    return _written(number << 3 | 2) + _written(len(content)) + content
+
+
+def _written(value: int) -> bytes:
+    """An integer of variable length: seven bits a byte, the lowest first."""
+    result = bytearray()
+    while value > 127:
+        result.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*result, value])
 
 
 def _number(message: Any, at: int) -> tuple[int, int]:

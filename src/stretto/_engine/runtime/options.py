@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.runtime.libraries import Libraries, library_work
+from stretto._engine.runtime.messages import field
 from stretto._engine.runtime.small_loops import SMALL_LOOPS, most_bytes
 
 __all__ = [
@@ -109,27 +110,12 @@ def with_extras(chosen: Any, extras: dict[str, Any]) -> Any:
             raise ConfigError(f"compiler_options: {name} must be a number of bytes, got {value!r}")
     table = b"".join(
         [
-            _field(_TABLE, _field(_KEY, name.encode()) + _field(_VALUE, str(value).encode()))
+            field(_TABLE, field(_KEY, name.encode()) + field(_VALUE, str(value).encode()))
             for name, value in extras.items()
         ]
     )
-    chosen.executable_build_options.debug_options  # noqa: B018 (else XLA_FLAGS are not written)
-    added = _field(_BUILD, _field(_DEBUG, table))
+    added = field(_BUILD, field(_DEBUG, table))
     return type(chosen).ParseFromString(chosen.SerializeAsString() + added)
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """A field of a protocol buffer: its number, its length, and its content."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(number: int) -> bytes:
-    """A number in groups of seven bits, the lowest first, each but the last with the eighth set."""
-    result = bytearray()
-    while number > 0x7F:
-        result.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*result, number])
 
 
 def given(build: Any, name: str, value: Any) -> None:
@@ -162,8 +148,9 @@ def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
     ours: dict[str, Any] = {}
     if work := library_of(text, options).work:
         ours[LIBRARY] = work
-    if '"stablehlo.optimization_barrier"' in text and _WITHOUT not in _flags():
-        ours[_WITHOUT] = _NOT_FOR_BARRIERS
+    if '"stablehlo.optimization_barrier"' in text:
+        if _WITHOUT not in _flags():
+            ours[_WITHOUT] = _NOT_FOR_BARRIERS
     elif SMALL_LOOPS not in _flags() and (most := most_bytes(text)) is not None:
         ours[SMALL_LOOPS] = most
     if _bytes_made(text) >= _MUCH and SCHEDULER not in _flags():

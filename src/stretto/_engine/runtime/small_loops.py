@@ -1,9 +1,9 @@
 """Which loops of a program are one kernel each, told from its text.
 
-Layer 6 (runtime). XLA's CPU backend calls a kernel for each operation of a loop, a microsecond or
-so each, unless it makes one kernel of the whole loop, with the loops and branches in it. It does
-that where a turn reads and writes little. In such a kernel it has no library for products, and one
-thread. Decision 60 has the measurements. Next, read ``options``.
+Layer 6 (runtime). XLA's CPU backend compiles the operations of a loop one by one, and hands them to
+its threads turn by turn, unless it makes one kernel of the whole loop, with the loops and branches
+in it. It does that where a turn reads and writes little. In such a kernel it has no library for
+products, and one thread. Decision 60 has the measurements. Next, read ``options``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
+from stretto._engine.runtime.libraries import multiply_adds
+
 __all__ = ["SMALL_LOOPS", "most_bytes"]
 
 SMALL_LOOPS = "xla_cpu_small_while_loop_byte_threshold"
 """XLA's option for how many bytes a turn of such a loop reads and writes at most."""
 
 _BYTES = 1 << 18
-"""As many as we have it take: beyond, a turn's work takes longer than to call its kernels."""
+"""As many as we have it take: beyond, a turn has work for two threads."""
 
 _PRODUCTS = 1 << 12
 """The multiply-adds of a product beyond which a library is faster than a loop over the elements."""
@@ -64,6 +66,5 @@ def _in_loops(text: str) -> Iterator[str]:
 def _for_a_library(shapes: Sequence[str | None]) -> bool:
     """Whether a product of such operands and result is faster done by a library."""
     sizes = [math.prod([int(n) for n in shape.split("x")]) if shape else 1 for shape in shapes]
-    # (M K) (K N) (M N) is the square of the number of multiply-adds.
-    work = math.sqrt(math.prod(sizes))
+    work = multiply_adds(*sizes)
     return work > _PRODUCTS and work >= _REUSE * max(sizes)
