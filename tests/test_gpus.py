@@ -245,6 +245,39 @@ print(f(st.device_put(np.ones(1000, np.float32), "gpu")), st.config.disk_cache)
     assert kept[0] == kept[1] and kept[0]
 
 
+AS_DEFAULT = """
+import sys
+from tests import gpus
+if not gpus.REAL:
+    gpus.clients._accelerators.append(gpus._stand_in())
+import stretto as st
+st.as_jax.install()
+import jax, jax.numpy as jnp
+assert st.config.default_device == "cuda" and jax.default_backend() == "gpu"
+x = jnp.ones((3, 4))
+places = [x, jax.jit(jnp.sin)(x), jax.random.normal(jax.random.key(0), (3,)), x @ x.T]
+places += [jax.vmap(jax.grad(lambda r: (r**2).sum()))(x), jax.lax.map(jnp.sum, x)]
+assert {a.device for a in places} == {jax.devices()[0]} == {st.devices("gpu")[0]}
+with jax.default_device(jax.devices("cpu")[0]):
+    assert jnp.ones(2).device.platform == "cpu"
+jax.config.update("jax_default_device", jax.devices("cpu")[0])
+assert jnp.ones(2).device.platform == "cpu"
+jax.config.update("jax_default_device", None)
+assert jnp.ones(2).device.platform == "gpu"
+jax.config.update("jax_platforms", "cpu,cuda")
+assert jnp.ones(2).device.platform == jax.default_backend() == "cpu"
+print(*jax.config.values["jax_platforms"].split(","))
+"""
+
+
+def test_the_default_of_a_process_and_jaxs_names_for_it():
+    env = {**os.environ, "JAX_PLATFORMS": "cuda,cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", AS_DEFAULT], env=env, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "cpu cuda\n"), done.stderr
+
+
 def test_without_a_gpu_or_its_plugin(monkeypatch):
     monkeypatch.setattr(clients, "_accelerators", [])
     monkeypatch.setattr(clients.plugins, "found", lambda: None)

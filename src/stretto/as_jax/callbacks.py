@@ -97,7 +97,7 @@ def debug_callback(
 
 def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """``stretto.debug.print``; while tracing, its text will not say which values were weak."""
-    traced = state.interpreter is not state.eager
+    traced = not state.interpreter.at_rest
 
     strong = lambda leaf: _strong(leaf) if traced or isinstance(leaf, Tracer) else leaf
     args, kwargs = trees.map_(strong, (args, kwargs))

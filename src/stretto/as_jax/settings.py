@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stretto._engine.core.config import config as ours
+from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.known_settings import SETTINGS
 
 __all__ = ["Config", "block", "config", "start"]
@@ -106,7 +107,9 @@ KEPT: dict[str, Any] = {
 
 _FILTERING = {"off": "off", "tracebackhide": "hide", "remove_frames": "hide",
               "quiet_remove_frames": "hide", "auto": "hide"}  # fmt: skip
-_PLATFORMS = ("", "cpu", "gpu", "cuda", None)
+_PLATFORMS = ("", "cpu", "gpu", "cuda")
+_PLACES = ("jax_default_device", "jax_platforms", "jax_platform_name")
+"""The settings that say where arrays are that were not put anywhere, the strongest first."""
 
 
 class Config:
@@ -149,7 +152,18 @@ class Config:
         _check(name, value)
         if name == "jax_traceback_filtering":
             ours.update("traceback_filtering", _FILTERING[value])
+        if name in _PLACES:
+            self._put_in_force(name, value)
         self._kept[name] = value
+
+    def _put_in_force(self, name: str, value: Any) -> None:
+        """Have arrays that are not put anywhere where the settings say, one of which is new."""
+        said = [str((value if n == name else self._kept[n]) or "") for n in _PLACES]
+        first = next((text for text in said if text), "").split(",", maxsplit=1)[0].strip()
+        try:
+            ours.update("default_device", None if first in ("", "cpu") else first)
+        except ConfigError as error:
+            raise RuntimeError(f"jax.config.update: {name} = {value!r}: {error}") from None
 
     def __getattr__(self, name: str) -> Any:
         return self.read(name)

@@ -27,7 +27,7 @@ def when_large(fun: Callable[..., Array], static_argnums: tuple[int, ...]) -> Ca
     compiled = jit(fun, static_argnums=static_argnums)
 
     def choose(size: int, *args: Any) -> Array:
-        at_rest = state.interpreter is state.eager
+        at_rest = state.interpreter.at_rest
         return (compiled if at_rest and size >= _LARGE else fun)(*args)
 
     return choose

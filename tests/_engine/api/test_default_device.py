@@ -1,5 +1,8 @@
 """The device of what was not put anywhere."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -146,3 +149,71 @@ def test_donation_and_captured_arrays(device):
         assert st.jit(lambda: there * 2)().device == st.devices()[5]
         with pytest.raises(ValueError, match=r"cpu:3.*a captured array on .*cpu:5"):
             st.jit(lambda x: x + there)(X)
+
+
+SETTING = """
+import threading, numpy as np, stretto as st, stretto.numpy as snp
+from stretto import random
+def there(f):
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(f()))
+    thread.start()
+    thread.join()
+    return f(), *seen
+assert {x.device.id for x in there(lambda: snp.ones(2))} == {first}
+st.config.default_device = "cpu:2"
+f = st.jit(lambda x: snp.sin(x) * 2)
+for make in (
+    lambda: snp.ones(2), lambda: snp.ones(2) + 1, lambda: f(np.ones(3, np.float32)),
+    lambda: random.normal(random.key(0), (3,)), lambda: random.normal(random.key(0), (600, 600)),
+):
+    assert {x.device.id for x in there(make)} == {2}
+with st.config(debug_nans=True):
+    assert snp.ones(2).device.id == 2
+    try:
+        snp.zeros(2) / 0
+    except FloatingPointError as error:
+        print("raised")
+with st.default_device("cpu"):
+    assert not snp.ones(2).committed
+    with st.default_device(None):
+        assert snp.ones(2).device.id == 2
+    st.config.default_device = "cpu:1"
+assert snp.ones(2).device.id == 1
+st.config.debug_nans = True
+st.config.debug_nans = False
+assert there(lambda: snp.ones(2).device.id) == (1, 1)
+st.config.default_device = None
+assert not any(x.committed for x in there(lambda: snp.ones(2)))
+print(st.default_backend(), st.device_count())
+"""
+
+
+@pytest.mark.parametrize("first", [None, 3])
+def test_the_setting_is_of_all_threads(first):
+    env = {**os.environ, "STRETTO_NUM_CPU_DEVICES": "4"}
+    env |= {"STRETTO_DEFAULT_DEVICE": f"cpu:{first}"} if first else {}
+    done = subprocess.run(
+        [sys.executable, "-c", SETTING.replace("{first}", str({first or 0}))],
+        env=env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "raised\ncpu 4\n"), done.stderr
+
+
+def test_the_setting_is_checked():
+    for wrong in ("cpu:99", "gpu:99", "tpu"):
+        with pytest.raises(st.errors.ConfigError, match=f"config: default_device.* '?{wrong}"):
+            st.config.default_device = wrong
+    with pytest.raises(st.errors.ConfigError, match="must be None or a str; got 3"):
+        st.config.default_device = 3
+    with pytest.raises(st.errors.ConfigError, match="is of the whole process"):
+        st.config(default_device="cpu:1")
+
+    @st.jit
+    def f(x):
+        st.config.default_device = "cpu:1"
+        return x
+
+    with pytest.raises(st.errors.ConfigError, match="was set while a function was traced"):
+        f(X)
+    assert st.config.default_device is None and not snp.ones(2).committed

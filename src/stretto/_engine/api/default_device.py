@@ -1,4 +1,4 @@
-"""The device of what was not put anywhere: ``default_device``.
+"""The device of what was not put anywhere: ``default_device`` in a block, and the setting.
 
 Layer 7 (api). ``runtime/on_device`` has the interpreter that is current meanwhile.
 """
@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from stretto._engine.core.config import watch
-from stretto._engine.core.interpreter import state
+from stretto._engine.core.errors import ConfigError
+from stretto._engine.core.interpreter import _State, state
 from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto._engine.runtime.device import Device, as_device
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.on_device import OnDevice
 
-__all__ = ["default_device"]
+__all__ = ["default_device", "follow_setting"]
 
 
 @contextmanager
@@ -29,7 +31,7 @@ def default_device(device: Device | str | None) -> Iterator[None]:
     program runs where its arguments are.
 
     Args:
-        device: the device, or its name; None for the first one, where arrays are by default.
+        device: the device, or its name; None for that of ``config.default_device``.
 
     Returns:
         A context manager, which is a decorator as well.
@@ -45,14 +47,45 @@ def default_device(device: Device | str | None) -> Iterator[None]:
     >>> x.device == st.devices()[-1]
     True
     """
-    wanted, first = as_device(device, "default_device"), as_device(None, "default_device")
-    around = state.interpreter
+    around, outermost = state.interpreter, state.interpreter is _State.interpreter
+    inside = _State.interpreter if device is None else _interpreter(device, "default_device")
     if not around.at_rest:
         yield
         return
-    state.interpreter = EAGER if wanted == first else OnDevice(SingleDeviceSharding(wanted))
+    state.interpreter = inside
     watch.follow(False)
     try:
         yield
     finally:
-        state.interpreter = around
+        state.interpreter = _State.interpreter if outermost else around
+
+
+def follow_setting(name: str | None) -> None:
+    """Put ``config.default_device`` into force, in this thread and in those that begin later.
+
+    Args:
+        name: the device's name; None for the first.
+
+    Raises:
+        ConfigError: the device is not there, or something is being traced.
+    """
+    here = state.interpreter
+    if not here.at_rest:
+        raise ConfigError(
+            f"config.default_device = {name!r} was set while a function was traced: set it outside"
+        )
+    before = _State.interpreter
+    try:
+        _State.interpreter = _interpreter(name, "config")
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if here is before:  # not in a block of this thread
+        state.interpreter = _State.interpreter
+    watch.follow(True)
+
+
+def _interpreter(device: Device | str | None, caller: str) -> Any:
+    """The one that computes on a device what was not put anywhere."""
+    wanted = as_device(device, caller, "default_device" if caller == "config" else "device")
+    home = as_device(None, caller)
+    return EAGER if wanted == home else OnDevice(SingleDeviceSharding(wanted))

@@ -103,6 +103,13 @@ SETTINGS: dict[str, Setting] = {
         "how many devices the processors are taken for; set for good, and before anything is "
         "compiled",
     ),
+    "default_device": Setting(
+        None,
+        str,
+        False,
+        "the device of arrays that were not put anywhere, by its name, such as 'gpu'; None: the "
+        "first CPU device; of all threads that begin later",
+    ),
     "disk_cache": Setting(
         True, _BOOL, False, "compiled programs are kept on disk, for other processes"
     ),
@@ -173,6 +180,8 @@ def from_environment(name: str, setting: Setting) -> Any:
     if text is None:
         return setting.default
     choices = setting.choices
+    if choices is str:
+        return text or None
     if choices == _BOOL:
         words = {"1": True, "true": True, "0": False, "false": False, "": False}
         if text.lower() in words:

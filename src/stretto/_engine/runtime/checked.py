@@ -90,7 +90,7 @@ def follow(everywhere: bool) -> None:
     Args:
         everywhere: whether the settings of all threads have changed, not those of this one alone.
     """
-    if everywhere:
+    if everywhere and _State.interpreter in (CHECKED, EAGER):
         values = config._values
         debugged = values["debug_nans"] or values["debug_infs"]
         _State.interpreter = CHECKED if debugged else EAGER

@@ -178,7 +178,7 @@ def devices(backend: str | None = None) -> list[Device]:
     """List all devices of a platform, in the order of their ids.
 
     Args:
-        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
+        backend: the platform, ``"cpu"`` or ``"gpu"``; by default that of ``default_backend()``.
 
     Returns:
         The devices.
@@ -193,7 +193,8 @@ def devices(backend: str | None = None) -> list[Device]:
     The GPUs of this machine are ``st.devices("gpu")``, which needs XLA's plugin for them: see
     ``docs/devices.md``.
     """
-    if backend in (None, "cpu"):
+    backend = backend or default_backend()
+    if backend == "cpu":
         return _devices()
     if backend in _GPU:
         return _accelerators()
@@ -205,7 +206,7 @@ def local_devices(process_index: int | None = None, backend: str | None = None) 
 
     Args:
         process_index: the process; by default this one.
-        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
+        backend: the platform, ``"cpu"`` or ``"gpu"``; by default that of ``default_backend()``.
 
     Returns:
         The devices.
@@ -231,7 +232,7 @@ def device_count(backend: str | None = None) -> int:
     """Count the devices of all processes.
 
     Args:
-        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
+        backend: the platform, ``"cpu"`` or ``"gpu"``; by default that of ``default_backend()``.
 
     Returns:
         Their number.
@@ -250,7 +251,7 @@ def local_device_count(backend: str | None = None) -> int:
     """Count the devices of this process.
 
     Args:
-        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
+        backend: the platform, ``"cpu"`` or ``"gpu"``; by default that of ``default_backend()``.
 
     Returns:
         Their number.
@@ -266,23 +267,27 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def default_backend() -> str:
-    """Name the platform that programs run on.
+    """Name the platform that programs run on, unless they are given arrays of another one.
 
     Returns:
-        Its name, in lower case.
+        Its name, ``"cpu"``, or ``"gpu"`` where ``config.default_device`` names one.
+
+    Raises:
+        ValueError: the device is no longer there.
 
     >>> import stretto as st
     >>> st.default_backend()
     'cpu'
     """
-    return default_device().platform
+    name = config.default_device
+    return "cpu" if name is None else as_device(name, "default_backend").platform
 
 
 def process_index(backend: str | None = None) -> int:
     """Say which of the processes that share a computation this one is.
 
     Args:
-        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
+        backend: the platform, ``"cpu"`` or ``"gpu"``; by default that of ``default_backend()``.
 
     Returns:
         Its number, counted from 0.
@@ -303,7 +308,7 @@ def process_count(backend: str | None = None) -> int:
     """Count the processes that share a computation.
 
     Args:
-        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
+        backend: the platform, ``"cpu"`` or ``"gpu"``; by default that of ``default_backend()``.
 
     Returns:
         Their number.
@@ -322,7 +327,7 @@ def process_indices(backend: str | None = None) -> list[int]:
     """List the processes that have devices.
 
     Args:
-        backend: the platform, ``"cpu"``, which is the default, or ``"gpu"``.
+        backend: the platform, ``"cpu"`` or ``"gpu"``; by default that of ``default_backend()``.
 
     Returns:
         Their numbers, in order.
