@@ -61,6 +61,8 @@ LAWS = [
     law(Slice, part, c64(5, 4)),
     law(Slice, part, i8(4, 3)),
     law(Slice, lambda x: slice_(x, (4,), (4,), (3,)), f32(5)),
+    law(Slice, Slice((1, 0), (2, 3), (1, 1), hidden=True), f32(5, 3)),
+    law(Slice, Slice((1, 0), (4, 3), (2, 1), hidden=True), c64(5, 3)),
     law(Rev, flipped, f32(2, 3)),
     law(Rev, flipped, b1(2, 1)),
     law(Rev, flipped, c64(0, 2)),

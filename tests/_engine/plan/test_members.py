@@ -1,5 +1,7 @@
 """What the planner chooses, by its estimates."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -168,3 +170,31 @@ def test_gradients_that_make_much_on_their_way_take_members_in_turns():
     assert dict(whole.choices)["all members at once"] > dict(whole.choices)[whole.chosen]
     few = [w[:2] for w in params]
     assert "a turn" not in decisions(st.grad(loss), (0, 0), few, x[:2])[0].chosen
+
+
+def kernels(members):
+    """The kernels of members that are written out, as XLA wrote them, but for names."""
+    rng = np.random.default_rng(0)
+    draw = lambda *shape: rng.normal(size=shape).astype(np.float32)
+
+    def member(w, v, scale, x):
+        y = snp.tanh(convolution(w, x) * scale)
+        y = convolution(v, y / (1 + snp.sum(y * y, axis=(0, 1, 2))))
+        return snp.sum(snp.exp(y) * scale, axis=(0, 1, 2))
+
+    args = draw(members, 3, 3, 8, 16), draw(members, 3, 3, 16, 16), draw(members, 16)
+    args = (*args, draw(members, 8, 16, 16, 8))
+    f = st.jit(st.vmap(member))
+    assert "members written out" in chosen(member, 0, *args)
+    np.testing.assert_allclose(f(*args)[1], member(*[a[1] for a in args]), rtol=1e-4, atol=1e-4)
+    text = f.lower(*args).compile().as_text()
+    pattern = r"^%?\S*fused_computation[^\n]*\{\n(.*?)^\}"
+    bodies = re.findall(pattern, text, re.DOTALL | re.MULTILINE)
+    without = [re.sub(r", metadata=\{[^}]*\}", "", body) for body in bodies]
+    return [re.sub(r"%[\w.\-]+", "%", body) for body in without]
+
+
+def test_the_kernels_of_members_that_are_written_out_are_equal():
+    few, many = kernels(2), kernels(5)
+    assert len(many) > len(few) > len({*few}) >= 3
+    assert len({*many}) == len({*few})  # so that the compiler makes no more of them

@@ -224,6 +224,23 @@ class Writer:
             return [*operands]
         return self.emit_many("optimization_barrier", operands, [x.type for x in operands])
 
+    @property
+    def hides(self) -> bool:
+        """Whether numbers can be hidden from the compiler here, and whether it pays.
+
+        One that splits the work over devices has to know them, and barriers last on CPUs alone.
+        """
+        return self.platform == "cpu" and not (self.partitioned or self._scalars)
+
+    def hidden(self, number: int) -> Operand:
+        """This number, of which the compiler knows nothing but that it is an int32."""
+        key = ("hidden", number)
+        known = self._constants.get(key)
+        if known is None:
+            (known,) = self.barrier([self.scalar(number, np.dtype(np.int32))])
+            self._constants[key] = known
+        return known
+
     def splat(self, element: Any, type: ArrayType) -> Operand:
         """A constant of this type, all of whose elements are equal."""
         key = (element_text(element, type.dtype), tensor_type(type))

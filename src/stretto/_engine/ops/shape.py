@@ -33,6 +33,8 @@ __all__ = [
     "split",
 ]
 
+_INT32 = np.dtype(np.int32)
+
 
 class Concatenate(Primitive):
     """The operands one after another along an axis."""
@@ -216,13 +218,18 @@ class Pad(Primitive):
 
 
 class Slice(Primitive):
-    """Every ``strides``-th element from ``starts`` up to, but not including, ``limits``."""
+    """Every ``strides``-th element from ``starts`` up to, but not including, ``limits``.
+
+    Where the place is ``hidden``, the compiler does not learn it: kernels that read slices at
+    different places are then equal, and compiled once.
+    """
 
     kernel = Kernel.VIEW
     light = True
     starts: tuple[int, ...]
     limits: tuple[int, ...]
     strides: tuple[int, ...]
+    hidden: bool = False
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The number of elements taken along each axis."""
@@ -245,7 +252,16 @@ class Slice(Primitive):
         return x[tuple(map(builtins.slice, self.starts, self.limits, self.strides))]
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``slice``."""
+        """StableHLO ``slice``, or ``dynamic_slice`` at a hidden place."""
+        if self.hidden and b.hides and {*self.strides} <= {1}:
+            sizes = b.outs[0].shape
+            whole = [m == n for m, n in zip(sizes, x.type.shape, strict=True)]
+            places = [
+                b.scalar(0, _INT32) if w else b.hidden(start)
+                for w, start in zip(whole, self.starts, strict=True)
+            ]
+            attributes = f"slice_sizes = {b.ints(sizes)}"
+            return b.emit("dynamic_slice", x, *places, attributes=attributes)
         attributes = (
             f"start_indices = {b.ints(self.starts)}, limit_indices = {b.ints(self.limits)}, "
             f"strides = {b.ints(self.strides)}"

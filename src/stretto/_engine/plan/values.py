@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.ops.layout import expand_dims, move_axis, move_to_front, reshape
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import Slice, concatenate
 
 __all__ = ["Parts", "Shared", "Whole"]
 
@@ -73,11 +73,16 @@ class Whole:
         """The value of member ``i``."""
         if self._parts is None:
             size = self.value.shape[self.axis]
-            shape = self.value.shape[: self.axis] + self.value.shape[self.axis + 1 :]
-            self._parts = [
-                reshape(slice_in_dim(self.value, k, k + 1, axis=self.axis), shape)
-                for k in range(size)
-            ]
+            whole, axis = self.value.shape, self.axis
+            shape = (*whole[:axis], *whole[axis + 1 :])
+            ones = (1,) * len(whole)
+
+            def part(k: int) -> Any:
+                starts = tuple([k if a == axis else 0 for a in range(len(whole))])
+                limits = (*whole[:axis], k + 1, *whole[axis + 1 :])
+                return reshape(Slice(starts, limits, ones, hidden=True)(self.value), shape)
+
+            self._parts = [part(k) for k in range(size)]
         return self._parts[i]
 
 
