@@ -27,12 +27,12 @@ from stretto._engine.ops.comparison import EQ, SELECT, full, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped, broadcast_shapes
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.layout import move_to_front, reshape
+from stretto._engine.ops.layout import move_axis, move_to_front, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = ["RandomBits", "threefry2x32"]
 
-_UINT32 = np.dtype(np.uint32)
+_UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD = 0xFFFFFFFF
@@ -75,11 +75,12 @@ class Threefry2x32(Primitive):
         if not c0.type.size:
             return [b.splat(0, out) for out in b.outs]
         operands = (k0, k1, c0, c1)
-        return b.call(_program(self, tuple([x.type for x in operands])), operands, apart=True)
+        program = _program(self, tuple([x.type for x in operands]))
+        return b.inline_many(_unpacked, *b.call(program, operands, apart=True))
 
     def written_out(self, *words: Any) -> list[Any]:
-        """All rounds, operation by operation."""
-        return list(_rounds(*words))
+        """All rounds, operation by operation; the two words as one of 64 bits."""
+        return [_packed(*_rounds(*words))]
 
     jvp = ZERO_DERIVATIVE
     transpose = NOT_LINEAR
@@ -158,6 +159,20 @@ def _rounds(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
         x0 = ADD(x0, keys[(group + 1) % 3])
         x1 = ADD(x1, ADD(keys[(group + 2) % 3], word(group + 1)))
     return x0, x1
+
+
+def _packed(x0: Any, x1: Any) -> Any:
+    """Both words as one integer of 64 bits, the first word low.
+
+    A kernel has one result: what made two of them would compute all rounds for each.
+    """
+    return OR(convert(x0, _UINT64), SHIFT_LEFT(convert(x1, _UINT64), full(x1.shape, 32, _UINT64)))
+
+
+def _unpacked(packed: Any) -> list[Any]:
+    """The two words again."""
+    pairs, axis = bitcast_convert_type(packed, _UINT32), packed.ndim
+    return [reshape(slice_in_dim(pairs, i, i + 1, axis=axis), packed.shape) for i in (0, 1)]
 
 
 @functools.lru_cache(256)
@@ -267,13 +282,15 @@ class RandomBits(Primitive):
         shape = (*batch, first.size)
         x0, x1 = _rounds(*[broadcast_to(x, shape) for x in (k0, k1, first, second)])
         if self.layout == "pairs":
-            columns = [reshape(x, (*batch, *self.shape, 1)) for x in (x0, x1)]
-            return [concatenate(columns, len(batch) + len(self.shape))]
+            pairs = bitcast_convert_type(_packed(x0, x1), _UINT32)
+            return [reshape(pairs, (*batch, *self.shape, 2))]
         if self.width == 64:
             high, low = convert(x0, self.dtype), convert(x1, self.dtype)
             bits = OR(SHIFT_LEFT(high, full(high.shape, 32, self.dtype)), low)
         elif self.layout == "original":
-            bits = concatenate([x0, x1], len(batch))
+            pairs = bitcast_convert_type(_packed(x0, x1), _UINT32)
+            first_words_first = move_axis(pairs, len(batch) + 1, len(batch))
+            bits = reshape(first_words_first, (*batch, 2 * first.size))
             if self.width < 32:
                 bits = reshape(bitcast_convert_type(bits, self.dtype), (*batch, -1))
             bits = slice_in_dim(bits, 0, size, axis=len(batch))
