@@ -11,7 +11,12 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.small_loops import SMALL_LOOPS, most_bytes
+from stretto._engine.runtime.small_loops import (
+    BARRIER,
+    SMALL_LOOPS,
+    has_barrier_in_loop,
+    most_bytes,
+)
 
 lax, linalg = st.lax, snp.linalg
 RNG = np.random.default_rng(0)
@@ -68,6 +73,26 @@ def test_small_loops_are_one_kernel(turns):
     f = loop(lambda x: snp.sin(x) * 0.9 + (x - x.mean()), turns)
     assert kernels_of_loops(f, snp.ones(500)) == 1
     assert kernels_of_loops(f, snp.ones(1_000_000)) == 0
+
+
+def test_a_barrier_apart_from_a_loop_leaves_it_one_kernel():
+    barred = lax.optimization_barrier
+    around = lambda x: loop(snp.sin)(barred(x * 2)) + barred(x * 3)
+    within = loop(lambda x: snp.sin(barred(x * 2)))
+    for f, count in ((around, 1), (within, 0), (lambda x: within(around(x)), 0)):
+        x = snp.ones(500)
+        text = st.jit(f).lower(x).as_text()
+        assert has_barrier_in_loop(text) == (count == 0)
+        assert kernels_of_loops(f, x) == count
+        np.testing.assert_allclose(st.jit(f)(x), f(x), rtol=1e-5)
+
+
+def test_convolutions_in_loops_hide_nothing():
+    """As a barrier in the loop would keep it from becoming one kernel."""
+    smooth = lambda x: snp.convolve(x, snp.ones(9) / 9, mode="same")
+    assert has_barrier_in_loop(st.jit(loop(smooth)).lower(snp.ones(64)).as_text()) is False
+    assert kernels_of_loops(loop(smooth), snp.ones(64)) == 1
+    assert BARRIER in st.jit(smooth).lower(snp.ones(64)).as_text()
 
 
 def test_users_decide(monkeypatch):

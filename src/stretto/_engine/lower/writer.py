@@ -54,6 +54,7 @@ class Writer:
         # The constants of this block, by element and type as written, and by literal.
         self._constants: dict[tuple[Any, Any], Operand] = {}
         self._count = 0
+        self._in_loop = False
         self._calls: list[HostCall] = []
         self._arrays: dict[int, np.ndarray] = {}  # large constants that are passed, by id
         self._passed: dict[int, Operand] = {}  # those that the current function is passed
@@ -228,9 +229,10 @@ class Writer:
     def hides(self) -> bool:
         """Whether numbers can be hidden from the compiler here, and whether it pays.
 
-        One that splits the work over devices has to know them, and barriers last on CPUs alone.
+        One that splits the work over devices has to know them, barriers last on CPUs alone, and a
+        loop with one in it does not become one kernel.
         """
-        return self.platform == "cpu" and not (self.partitioned or self._scalars)
+        return self.platform == "cpu" and not (self.partitioned or self._scalars or self._in_loop)
 
     def hidden(self, number: int) -> Operand:
         """This number, of which the compiler knows nothing but that it is an int32."""
@@ -400,10 +402,12 @@ class Writer:
 
         state = self._with_token(operands)
         types = [x.type for x in state]
+        outer, self._in_loop = self._in_loop, True
         regions = (
             self.region(types, lambda *state: cond(*begin(state))),
             self.region(types, lambda *state: self._with_token(body(*begin(state)))),
         )
+        self._in_loop = outer
         return self._without_token(self.emit_many("while", state, types, regions=regions))
 
     def case(

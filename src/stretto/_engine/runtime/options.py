@@ -13,7 +13,12 @@ from typing import Any, TypeAlias
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.runtime.libraries import Libraries, library_work
 from stretto._engine.runtime.messages import field
-from stretto._engine.runtime.small_loops import SMALL_LOOPS, most_bytes
+from stretto._engine.runtime.small_loops import (
+    BARRIER,
+    SMALL_LOOPS,
+    has_barrier_in_loop,
+    most_bytes,
+)
 
 __all__ = [
     "EFFORTS",
@@ -57,13 +62,17 @@ _LARGE = 1 << 18
 _RESULT = re.compile(r"-> tensor<(\d[\dx]*)x[a-z]+(\d+)>")
 
 _WITHOUT = "xla_disable_hlo_passes"
-_NOT_FOR_BARRIERS = "cse_barrier_expander,small-while-loop-hoisting"
-"""XLA's passes that barriers do not get through.
+_DROPS_BARRIERS = "cse_barrier_expander"
+"""XLA's pass that drops barriers, after which others merge and repeat work across them.
 
-The first drops them, after which others merge and repeat work across them. On the CPU a barrier
-that stays costs nothing: no kernel is made of it (docs/decisions/0038-values-stored-once.md). The
-second makes one kernel of a small loop, for which XLA refuses the program if there is a barrier in
-the loop.
+On the CPU a barrier that stays costs nothing: no kernel is made of it
+(docs/decisions/0038-values-stored-once.md).
+"""
+
+_FUSES_LOOPS = "small-while-loop-hoisting"
+"""XLA's pass that makes one kernel of a small loop.
+
+XLA then refuses the program if there is a barrier in the loop.
 """
 
 _DUMPS = (
@@ -148,10 +157,10 @@ def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
     ours: dict[str, Any] = {}
     if work := library_of(text, options).work:
         ours[LIBRARY] = work
-    if '"stablehlo.optimization_barrier"' in text:
-        if _WITHOUT not in _flags():
-            ours[_WITHOUT] = _NOT_FOR_BARRIERS
-    elif SMALL_LOOPS not in _flags() and (most := most_bytes(text)) is not None:
+    in_loop = has_barrier_in_loop(text)
+    if BARRIER in text and _WITHOUT not in _flags():
+        ours[_WITHOUT] = f"{_DROPS_BARRIERS},{_FUSES_LOOPS}" if in_loop else _DROPS_BARRIERS
+    if not in_loop and SMALL_LOOPS not in _flags() and (most := most_bytes(text)) is not None:
         ours[SMALL_LOOPS] = most
     if _bytes_made(text) >= _MUCH and SCHEDULER not in _flags():
         ours[SCHEDULER] = _LEAST_MEMORY

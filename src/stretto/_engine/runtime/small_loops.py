@@ -14,7 +14,10 @@ from collections.abc import Iterator, Sequence
 
 from stretto._engine.runtime.libraries import multiply_adds
 
-__all__ = ["SMALL_LOOPS", "most_bytes"]
+__all__ = ["BARRIER", "SMALL_LOOPS", "has_barrier_in_loop", "most_bytes"]
+
+BARRIER = '"stablehlo.optimization_barrier"'
+"""A barrier, as texts have it."""
 
 SMALL_LOOPS = "xla_cpu_small_while_loop_byte_threshold"
 """XLA's option for how many bytes a turn of such a loop reads and writes at most."""
@@ -49,6 +52,11 @@ def most_bytes(text: str) -> int | None:
         if product and _for_a_library(product.groups()):
             return None
     return _BYTES
+
+
+def has_barrier_in_loop(text: str) -> bool:
+    """Whether a barrier is in a loop, or in a function that one might call."""
+    return BARRIER in text and _LOOP in text and any([BARRIER in line for line in _in_loops(text)])
 
 
 def _in_loops(text: str) -> Iterator[str]:

@@ -50,7 +50,8 @@ def as_planes(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     config = [(low, high, op.lhs_dilation[0] - 1) if a == depth else (0, 0, 0) for a in range(5)]
     image = transpose(pad(lhs, 0, config), (batch, depth, *rest))
     starts = [k * op.rhs_dilation[0] for k in range(rhs.shape[dims.rhs_spec[2]])]
-    parts = [cut(image, [1], [start], [planes], op.strides[:1]) for start in starts]
+    steps = op.strides[:1]
+    parts = [cut(image, [1], [start], [planes], steps, hidden=True) for start in starts]
     image = concatenate(parts, 2 + rest.index(features))
     image = reshape(image, (image.shape[0] * planes, *image.shape[2:]))
 

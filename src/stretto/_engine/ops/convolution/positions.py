@@ -169,7 +169,7 @@ def _joined(op: Any, lhs: Any, rhs: ArrayType, counts: list[int], last: bool) ->
         size, step, dilation = rhs.shape[op.dims.rhs_spec[2 + k]], op.strides[k], op.rhs_dilation[k]
         parts = []
         for o in range(counts[k]):
-            part = cut(image, (place,), (o * step,), (size,), (dilation,))
+            part = cut(image, (place,), (o * step,), (size,), (dilation,), hidden=True)
             parts.append(reshape(part, (*part.shape[:at], 1, *part.shape[at:])))
         image = parts[0] if len(parts) == 1 else concatenate(parts, at)
     return image
@@ -181,7 +181,7 @@ def _windows(op: Any, lhs: Any, rhs: ArrayType, out: ArrayType) -> Iterator[Any]
     sizes = [rhs.shape[a] for a in op.dims.rhs_spec[2:]]
     for position in itertools.product(*[range(out.shape[a]) for a in op.dims.out_spec[2:]]):
         starts = [o * s for o, s in zip(position, op.strides, strict=True)]
-        yield cut(image, op.dims.lhs_spec[2:], starts, sizes, op.rhs_dilation)
+        yield cut(image, op.dims.lhs_spec[2:], starts, sizes, op.rhs_dilation, hidden=True)
 
 
 def _matrix(x: Any, spec: tuple[int, ...]) -> tuple[Any, int]:

@@ -13,7 +13,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import concatenate, pad, slice_
+from stretto._engine.ops.shape import Slice, concatenate, pad
 
 __all__ = ["assembled", "cut", "spread"]
 
@@ -32,12 +32,18 @@ def cut(
     starts: Sequence[int],
     counts: Sequence[int],
     steps: Sequence[int],
+    hidden: bool = False,
 ) -> Any:
-    """So many elements along these axes, from a start on, in steps."""
+    """So many elements along these axes, from a start on, in steps.
+
+    If their place is ``hidden``, kernels that read those at several places are compiled once.
+    """
     low, high, by = [0] * x.ndim, list(x.shape), [1] * x.ndim
     for a, start, count, step in zip(axes, starts, counts, steps, strict=True):
         low[a], high[a], by[a] = start, start + dilated(count, step), step
-    return slice_(x, tuple(low), tuple(high), tuple(by))
+    if high == list(x.shape) and not any(low) and {*by} <= {1}:
+        return x
+    return Slice(tuple(low), tuple(high), tuple(by), hidden)(x)
 
 
 def assembled(op: Any, parts: Sequence[Any], out: ArrayType) -> Any:

@@ -91,14 +91,14 @@ def _in_layout(op: Any, lhs: Any, rhs: Any, out: ArrayType, axis: int) -> Any:
         parts = []
         for at in itertools.product(*map(range, window)):
             starts = [k * step for k, step in zip(at, op.rhs_dilation, strict=True)]
-            part = cut(image, places, starts, positions, op.strides)
+            part = cut(image, places, starts, positions, op.strides, hidden=True)
             parts.append(reshape(part, (*part.shape[:within], 1, *part.shape[within:])))
         windows = concatenate(parts, within)
     else:
         parts = []
         for at in itertools.product(*map(range, positions)):
             starts = [o * step for o, step in zip(at, op.strides, strict=True)]
-            part = cut(image, places, starts, window, op.rhs_dilation)
+            part = cut(image, places, starts, window, op.rhs_dilation, hidden=True)
             shape = (part.shape[0], 1, terms) if last else (part.shape[0], terms, 1)
             parts.append(reshape(part, shape))
         windows = concatenate(parts, 1 if last else 2)
@@ -135,7 +135,7 @@ def by_column(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     parts = []
     for at in itertools.product(*map(range, counts)):
         starts = [k * step for k, step in zip(at, steps, strict=True)]
-        part = cut(image, range(1, n + 1), starts, sizes, strides)
+        part = cut(image, range(1, n + 1), starts, sizes, strides, hidden=True)
         before = depth if by_element else part.size // count
         parts.append(reshape(part, (before, 1, part.size // before)))
     windows = parts[0] if len(parts) == 1 else concatenate(parts, 1)
