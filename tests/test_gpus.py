@@ -78,6 +78,16 @@ def test_control_flow_and_random_numbers(gpu):
     np.testing.assert_array_equal(out[3], expected[3])
 
 
+def test_the_rounds_of_random_bits_are_few_kernels(gpu):
+    draw = st.jit(lambda key: random.normal(key, (64,)) * random.uniform(random.fold_in(key, 1)))
+    key = random.key(0)
+    there = draw.lower(random.wrap_key_data(st.device_put(random.key_data(key), gpu)))
+    assert 'inlineable = "false"' in draw.lower(key).as_text()
+    assert "inlineable" not in there.as_text()
+    if gpus.REAL:  # one for each operation of a function that is kept apart: hundreds
+        assert there.compile().as_text().count(" fusion(") < 20
+
+
 def test_products_have_the_precision_of_their_dtype(gpu):
     rng = np.random.default_rng(0)
     a, b = (rng.normal(size=(256, 256)).astype(np.float32) for _ in range(2))

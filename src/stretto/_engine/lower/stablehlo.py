@@ -110,7 +110,8 @@ class Builder(Collectives):
         """A call of the function for this program, which is written once for all calls.
 
         Programs with the same name that do the same share a function, with the lines of the first.
-        With ``apart`` the compiler must not inline the call, so it starts when all operands exist.
+        With ``apart`` the compiler must not inline the call, so it starts when all operands exist;
+        but on GPUs, where XLA makes a kernel of each operation in such a function, it may.
         In a region of scalars the program is written in place of the call.
         """
         if self._scalars:
@@ -132,7 +133,8 @@ class Builder(Collectives):
         names = ", ".join(x.name for x in inputs)
         kinds = ", ".join(tensor_type(x.type) for x in inputs)
         bind = f"{result}:{len(outs)} = " if outs else ""
-        attrs = ' {mhlo.frontend_attributes = {inlineable = "false"}}' if apart else ""
+        kept = apart and self.platform == "cpu"
+        attrs = ' {mhlo.frontend_attributes = {inlineable = "false"}}' if kept else ""
         self._lines.append(
             f"{bind}func.call @{name}({names}){attrs} : ({kinds}) -> "
             f"({', '.join(map(tensor_type, outs))})"
