@@ -20,8 +20,9 @@ from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.shape import concatenate, split
+from stretto._engine.ops.shape import split
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec

@@ -19,7 +19,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, Key, Tree
-from stretto._engine.ops.shape import concatenate
+from stretto._engine.ops.joining import concatenate
 from stretto.ensemble.arguments import is_table
 from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh, mapped

@@ -117,6 +117,7 @@ with imports_on_demand(__name__):
         atanh as atanh,
     )
     from stretto._engine.ops.iota import broadcasted_iota as broadcasted_iota, iota as iota
+    from stretto._engine.ops.joining import concatenate as concatenate
     from stretto._engine.ops.layout import (
         expand_dims as expand_dims,
         reshape as reshape,
@@ -158,7 +159,6 @@ with imports_on_demand(__name__):
         nextafter as nextafter,
     )
     from stretto._engine.ops.shape import (
-        concatenate as concatenate,
         pad as pad,
         rev as rev,
         slice as slice,

@@ -19,8 +19,9 @@ from stretto._engine.ops.comparison import full as full_of_type
 from stretto._engine.ops.comparison import lt, select
 from stretto._engine.ops.index.gather_scatter import gather
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import sort_operands
 from stretto.lax.creation import shape_argument
 

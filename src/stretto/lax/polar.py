@@ -19,6 +19,7 @@ from stretto._engine.ops.comparison import full, full_like, select, zeros_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import minimum
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.linalg.cholesky import symmetrized
 from stretto._engine.ops.linalg.eigh import Eigh
@@ -28,7 +29,7 @@ from stretto._engine.ops.linalg.qr import Qr
 from stretto._engine.ops.linalg.svd import Svd
 from stretto._engine.ops.powers import cbrt, sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = ["polar_factor", "qdwh"]
 

@@ -39,6 +39,7 @@ from stretto._engine.ops import extrema as _extrema
 from stretto._engine.ops import fft as _fft
 from stretto._engine.ops import inverse_trigonometric as _inverse_trigonometric
 from stretto._engine.ops import iota as _iota
+from stretto._engine.ops import joining as _joining
 from stretto._engine.ops import layout as _layout
 from stretto._engine.ops import powers as _powers
 from stretto._engine.ops import rounding as _rounding
@@ -87,7 +88,7 @@ ceil_p = _rounding.Ceil()
 clamp_p = _extrema.Clamp()
 clz_p = _bits.Clz()
 complex_p = _complex_parts.Complex()
-concatenate_p = _shape.Concatenate
+concatenate_p = _joining.Concatenate
 cond_p = _cond.Cond
 conj_p = _complex_parts.Conj()
 conv_general_dilated_p = _general.ConvGeneralDilated

@@ -24,8 +24,8 @@ from stretto._engine.core.types import ArrayType, array_type, kind_of, promote, 
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.dlpack import take
 from stretto._engine.runtime.eager import EAGER

@@ -18,8 +18,9 @@ from stretto._engine.ops import broadcast
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis
-from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
+from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto.numpy.axis_order import swapaxes
 from stretto.numpy.eager import BOOL, NUMERIC, eager
 from stretto.numpy.manipulation import ravel

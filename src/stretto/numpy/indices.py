@@ -25,8 +25,8 @@ from stretto._engine.ops.comparison import full, lt, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.extrema import minimum
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
 from stretto.numpy.creation import listed
 

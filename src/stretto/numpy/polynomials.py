@@ -18,9 +18,10 @@ from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape, transpose
 from stretto._engine.ops.products import outer
-from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
+from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.cumulative import cumprod
 from stretto.numpy.eager import NUMERIC, eager
 from stretto.numpy.filled import zeros

@@ -24,8 +24,9 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index import along_axis
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, reshape
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.runtime.array import Array
 from stretto.numpy.classifying import isnan
 from stretto.numpy.comparisons import less

@@ -23,8 +23,9 @@ from stretto._engine.ops.comparison import full, lt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape, transpose
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.dtypes import as_dtype

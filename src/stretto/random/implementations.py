@@ -21,10 +21,11 @@ from stretto._engine.core.typing import Array
 from stretto._engine.ops.bitwise import bitwise_xor
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_axis, reshape
 from stretto._engine.ops.random.bits import RandomBits, threefry2x32
 from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, RngBitGenerator
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = ["IMPLEMENTATIONS", "Implementation", "implementation"]
 

@@ -1,4 +1,4 @@
-"""Concatenate, split, pad, slice and reverse: the laws, and NumPy."""
+"""Split, pad, slice and reverse: the laws, and NumPy."""
 
 import itertools
 
@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 import stretto.numpy as snp
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.shape import (
-    Concatenate,
     Pad,
     Rev,
     Slice,
-    concatenate,
     pad,
     rev,
     slice_,
@@ -23,10 +22,6 @@ from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law
 from tests.any_size import holds
 
 CONFIG = [(1, 2, 1), (-1, 1, 2), (0, -2, 0)]
-
-
-def joined(*xs):
-    return concatenate(xs, 1)
 
 
 def padded(x, value):
@@ -46,10 +41,6 @@ def flipped(x):
 
 
 LAWS = [
-    law(Concatenate, joined, f32(2, 3), f32(2, 1), f32(2, 0)),
-    law(Concatenate, joined, c64(2, 1), c64(2, 2)),
-    law(Concatenate, joined, bf16(2, 1), f32(2, 2), b1(2, 1)),
-    law(Concatenate, joined, i32(2, 1), i8(2, 2)),
     law(Pad, padded, f32(2, 3, 4), f32()),
     law(Pad, padded, c64(2, 2, 2), c64()),
     law(Pad, padded, i32(0, 3, 4), i32()),
@@ -72,23 +63,6 @@ LAWS = [
 @pytest.mark.parametrize("case", LAWS, ids=str)
 def test_laws(case):
     case.check()
-
-
-def test_concatenate_promotes():
-    out = concatenate([np.array([True]), np.array([2], np.int8), np.array([1.5], np.float32)])
-    assert out.dtype == np.float32
-    np.testing.assert_array_equal(out, [1, 2, 1.5])
-
-
-def test_concatenate_refuses():
-    with pytest.raises(ValueError, match=r"at least one array"):
-        concatenate([])
-    with pytest.raises(ValueError, match=r"but for axis 0; got float32\[2,3\] .* float32\[2,4\]"):
-        concatenate([np.ones((2, 3), np.float32), np.ones((2, 4), np.float32)])
-    with pytest.raises(ValueError, match="axis 0 is out of bounds"):
-        concatenate([np.float32(1)])
-    with pytest.raises(TypeError, match=r"stretto\.numpy\.array"):
-        concatenate([[1, 2]])
 
 
 def pad_by_loop(n, value, low, high, interior):
@@ -152,7 +126,7 @@ def test_split():
 
 
 def test_what_changes_nothing_is_the_same_object():
-    x = concatenate([np.ones((2, 3), np.float32)])
+    x = as_value(np.ones((2, 3), np.float32))
     assert rev(x, ()) is x
     assert slice_(x, (0, 0), (2, 3)) is x
     assert pad(x, 0, [(0, 0, 0)] * 2) is x
@@ -161,10 +135,6 @@ def test_what_changes_nothing_is_the_same_object():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda x: concatenate(3),
-            "^concatenate: operands must be a sequence of arrays, got 3",
-        ),
         (
             lambda x: pad(x, 0, 3),
             r"^pad: padding_config must be \(low, high, interior\) triples",

@@ -16,6 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.sizes import is_size
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import (
     canonical_axis,
     expand_dims,
@@ -23,7 +24,7 @@ from stretto._engine.ops.layout import (
     move_to_front,
     reshape,
 )
-from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
+from stretto._engine.ops.shape import pad, rev, slice_in_dim
 
 __all__ = ["associative_scan"]
 

@@ -21,8 +21,9 @@ from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import Recorder, Traced, record, standing
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.transforms.vmap import vmap_flat, vmap_program
 
 if TYPE_CHECKING:  # loaded when examples are first taken in chunks

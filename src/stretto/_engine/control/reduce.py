@@ -31,6 +31,7 @@ from stretto._engine.ops.comparison import full, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
 from stretto._engine.ops.extrema import Max, Min, maximum, minimum
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, check_axes, reshape
 from stretto._engine.ops.reducing.reduce import (
     ReduceAnd,
@@ -51,7 +52,7 @@ from stretto._engine.ops.reducing.window import (
     ReduceWindowXor,
     WindowReduction,
 )
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate

@@ -8,12 +8,13 @@ for how comparison is lowered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
@@ -25,8 +26,12 @@ from stretto._engine.ops.layout import canonical_axis, check_axes, move_axis, mo
 from stretto._engine.ops.reducing.reduce import greatest_below, widened
 from stretto._engine.ops.shape import rev, slice_, slice_in_dim
 from stretto._engine.ops.sign_bits import has_negative_zero
-from stretto._engine.ops.sort_lowering import canonical_key, lower_sort, order_by_value
 from stretto._engine.ops.thresholds import TOP_K
+
+if TYPE_CHECKING:  # loaded when something is sorted in a compiled program
+    from stretto._engine.ops import sort_lowering
+else:
+    sort_lowering = LazyModule("stretto._engine.ops.sort_lowering")
 
 __all__ = ["argsort", "sort", "sort_operands", "stable_order", "top_k"]
 
@@ -78,9 +83,10 @@ class Sort(Primitive):
         if not operands[0].type.size:
             return list(operands)
 
-        if self.num_keys == 1 and (order := order_by_value(b, operands, self.dimension)):
+        by_value = sort_lowering.order_by_value
+        if self.num_keys == 1 and (order := by_value(b, operands, self.dimension)):
             return [b.inline(lambda v, i: _along(v, i, self.dimension), x, order) for x in operands]
-        return lower_sort(b, operands, self.dimension, self.num_keys, self.is_stable)
+        return sort_lowering.lower_sort(b, operands, self.dimension, self.num_keys, self.is_stable)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The tangents in the order of the primals: an iota is sorted along, to gather by."""
@@ -230,7 +236,7 @@ class TopK(Primitive):
         if b.partitioned:
             order = b.inline(self._by_sorting, x)
         else:
-            key = canonical_key(b, x)
+            key = sort_lowering.canonical_key(b, x)
             outs = (array_type(values.shape, key.type.dtype), indices)
             _, order = b.emit_many("top_k", (key,), outs, f"k = {self.k} : i64", dialect="chlo")
         return [b.inline(lambda v, i: _along(v, i, v.ndim - 1), x, order), order]

@@ -22,8 +22,9 @@ from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.convolution.slices import cut
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import concatenate, pad
+from stretto._engine.ops.shape import pad
 from stretto._engine.plan.products import Choice
 from stretto._engine.plan.values import Parts, Shared, Whole
 from stretto._engine.transforms.closed import record_closed

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.types import ArrayType, bytes_of
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, move_axis, move_to_front, reshape
-from stretto._engine.ops.shape import Slice, concatenate
+from stretto._engine.ops.shape import Slice
 
 __all__ = ["Parts", "Shared", "Whole"]
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Atom, Equation, Program
+from stretto._engine.ops.joining import Concatenate
 from stretto._engine.ops.layout import Reshape
-from stretto._engine.ops.shape import Concatenate
 from stretto._engine.rolling.operands import Carried, Given, Homes, Loop, Source, Still
 from stretto._engine.rolling.stretches import LEAST_COPIES
 

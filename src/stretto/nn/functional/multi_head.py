@@ -16,8 +16,9 @@ from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
+from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.attention import attend, causal

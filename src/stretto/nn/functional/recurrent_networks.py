@@ -17,7 +17,8 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.joining import concatenate
+from stretto._engine.ops.shape import slice_in_dim
 from stretto.nn import functions
 from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float

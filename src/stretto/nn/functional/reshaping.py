@@ -12,8 +12,9 @@ from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.linear_transpose import linear_transpose
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape, transpose
-from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
+from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.nn.functional.arguments import batched, per_axis, unbatched
 
 __all__ = [

@@ -17,6 +17,7 @@ from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.linalg.cholesky import Cholesky, symmetrized
 from stretto._engine.ops.linalg.lu import Lu
@@ -25,7 +26,7 @@ from stretto._engine.ops.linalg.matrix_parts import adjoint, identity, lower_par
 from stretto._engine.ops.linalg.qr import qr as lax_qr
 from stretto._engine.ops.linalg.svd import SvdAlgorithm
 from stretto._engine.ops.linalg.svd import svd as lax_svd
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort
 from stretto.lax.polar import polar_factor
 from stretto.numpy.linalg.arguments import matrices, same_floats

@@ -33,10 +33,11 @@ from stretto._engine.ops.index.dynamic import (
     dynamic_index_in_dim,
     dynamic_update_index_in_dim,
 )
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.linalg.pinv import Pinv
 from stretto._engine.ops.powers import sqrt
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = ["bicgstab", "cg", "gmres"]
 

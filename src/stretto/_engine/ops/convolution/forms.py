@@ -13,7 +13,8 @@ from typing import Any
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.convolution.axes import order_of, relaid
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.joining import concatenate
+from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = ["MOST_GROUPS", "by_group", "features_last", "in_layout", "with_features_last"]
 

@@ -15,8 +15,9 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.convolution.axes import merge, order_of
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from stretto._engine.ops.convolution.slices import cut
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import concatenate, pad
+from stretto._engine.ops.shape import pad
 
 __all__ = ["as_planes", "suits"]
 

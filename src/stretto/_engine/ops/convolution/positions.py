@@ -20,8 +20,8 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import relaid, split_axis
 from stretto._engine.ops.convolution.forms import features_last
 from stretto._engine.ops.convolution.slices import assembled, cut, spread
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_axis, reshape, transpose
-from stretto._engine.ops.shape import concatenate
 
 __all__ = ["as_products", "suits", "suits_together"]
 

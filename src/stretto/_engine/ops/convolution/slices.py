@@ -12,8 +12,9 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.convolution.geometry import dilated
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import Slice, concatenate, pad
+from stretto._engine.ops.shape import Slice, pad
 
 __all__ = ["assembled", "cut", "spread"]
 

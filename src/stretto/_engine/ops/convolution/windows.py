@@ -19,8 +19,9 @@ from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.convolution.products import along_features, as_output, batch_first
 from stretto._engine.ops.convolution.slices import cut, spread
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import concatenate, pad
+from stretto._engine.ops.shape import pad
 
 __all__ = ["as_product", "by_column", "by_example", "by_row", "reason"]
 

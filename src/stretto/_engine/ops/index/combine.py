@@ -23,9 +23,10 @@ from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.index.primitives import ScatterAdd, ScatterFamily
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import Sort
 
 __all__ = ["ScatterMax", "ScatterMin", "ScatterMul"]

@@ -23,8 +23,8 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index.gather_scatter import gather, scatter
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
-from stretto._engine.ops.shape import concatenate
 
 __all__ = [
     "dynamic_index_in_dim",

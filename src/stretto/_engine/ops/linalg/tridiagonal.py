@@ -21,6 +21,7 @@ from stretto._engine.ops.comparison import lt, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
@@ -32,7 +33,7 @@ from stretto._engine.ops.linalg.family import (
     nan_where,
     result_types,
 )
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.thresholds import MATRICES
 
 __all__ = ["TridiagonalReduction", "TridiagonalSolve", "tridiagonal", "tridiagonal_solve"]

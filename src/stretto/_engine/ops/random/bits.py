@@ -27,8 +27,9 @@ from stretto._engine.ops.comparison import EQ, SELECT, full, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped, broadcast_shapes
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_axis, move_to_front, reshape
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = ["RandomBits", "threefry2x32"]
 

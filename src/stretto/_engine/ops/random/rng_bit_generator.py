@@ -29,9 +29,10 @@ from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.iota import Iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.random.bits import THREEFRY2X32
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 
 __all__ = ["RandomAlgorithm", "RngBitGenerator", "rng_bit_generator"]
