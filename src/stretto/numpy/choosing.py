@@ -13,7 +13,6 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
-from stretto._engine.ops import joining
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import lt
@@ -21,6 +20,7 @@ from stretto._engine.ops.comparison import where as choose_by
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import clip
@@ -109,7 +109,7 @@ def choose(
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
     shape = broadcast_shapes("choose", x.shape, *[v.shape for v in values])
-    every = joining.concatenate([expand_dims(broadcast_to(v, shape), 0) for v in values], 0)
+    every = concatenate([expand_dims(broadcast_to(v, shape), 0) for v in values], 0)
     number = expand_dims(broadcast_to(convert(x, _INT32), shape), 0)
     return reshape(take_along_axis(every, number, 0), shape)
 

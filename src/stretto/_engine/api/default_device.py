@@ -14,6 +14,7 @@ from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.interpreter import _State, state
 from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto._engine.runtime.device import Device, as_device
+from stretto._engine.runtime.device import default_device as first_device
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.on_device import OnDevice
 
@@ -48,7 +49,9 @@ def default_device(device: Device | str | None) -> Iterator[None]:
     True
     """
     around, outermost = state.interpreter, state.interpreter is _State.interpreter
-    inside = _State.interpreter if device is None else _interpreter(device, "default_device")
+    inside = _State.interpreter
+    if device is not None:
+        inside = _interpreter(as_device(device, "default_device"))
     if not around.at_rest:
         yield
         return
@@ -76,7 +79,7 @@ def follow_setting(name: str | None) -> None:
         )
     before = _State.interpreter
     try:
-        _State.interpreter = _interpreter(name, "config")
+        _State.interpreter = _interpreter(as_device(name, "config", "default_device"))
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if here is before:  # not in a block of this thread
@@ -84,8 +87,7 @@ def follow_setting(name: str | None) -> None:
     watch.follow(True)
 
 
-def _interpreter(device: Device | str | None, caller: str) -> Any:
+def _interpreter(device: Device) -> Any:
     """The one that computes on a device what was not put anywhere."""
-    wanted = as_device(device, caller, "default_device" if caller == "config" else "device")
-    home = as_device(None, caller)
-    return EAGER if wanted == home else OnDevice(SingleDeviceSharding(wanted))
+    at_home = device == first_device()
+    return EAGER if at_home else OnDevice(SingleDeviceSharding(device))

@@ -365,12 +365,23 @@ def slice(
     starts = integers(start_indices, "slice", "start_indices")
     limits = integers(limit_indices, "slice", "limit_indices")
     steps = (1,) * x.ndim if strides is None else integers(strides, "slice", "strides")
-    if limits == x.shape and not any(starts) and set(steps) <= {1} and len(starts) == x.ndim:
-        return x
-    return Slice(starts, limits, steps)(x)
+    return part_of(x, starts, limits, steps)
 
 
 slice_ = slice  # for modules that need the builtin too
+
+
+def part_of(
+    x: Array,
+    starts: tuple[int, ...],
+    limits: tuple[int, ...],
+    strides: tuple[int, ...],
+    hidden: bool = False,
+) -> Array:
+    """A ``Slice`` of a value; the value itself where that is all of it."""
+    if limits == x.shape and not any(starts) and {*strides} <= {1} and len(starts) == x.ndim:
+        return x
+    return Slice(starts, limits, strides, hidden)(x)
 
 
 def slice_in_dim(

@@ -13,7 +13,7 @@ from typing import Any
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, move_axis, move_to_front, reshape
-from stretto._engine.ops.shape import Slice
+from stretto._engine.ops.shape import part_of
 
 __all__ = ["Parts", "Shared", "Whole"]
 
@@ -73,7 +73,6 @@ class Whole:
     def member(self, i: int) -> Any:
         """The value of member ``i``."""
         if self._parts is None:
-            size = self.value.shape[self.axis]
             whole, axis = self.value.shape, self.axis
             shape = (*whole[:axis], *whole[axis + 1 :])
             ones = (1,) * len(whole)
@@ -81,9 +80,9 @@ class Whole:
             def part(k: int) -> Any:
                 starts = tuple([k if a == axis else 0 for a in range(len(whole))])
                 limits = (*whole[:axis], k + 1, *whole[axis + 1 :])
-                return reshape(Slice(starts, limits, ones, hidden=True)(self.value), shape)
+                return reshape(part_of(self.value, starts, limits, ones, hidden=True), shape)
 
-            self._parts = [part(k) for k in range(size)]
+            self._parts = [part(k) for k in range(whole[axis])]
         return self._parts[i]
 
 

@@ -14,7 +14,7 @@ from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import Slice, pad
+from stretto._engine.ops.shape import pad, part_of
 
 __all__ = ["assembled", "cut", "spread"]
 
@@ -42,9 +42,7 @@ def cut(
     low, high, by = [0] * x.ndim, list(x.shape), [1] * x.ndim
     for a, start, count, step in zip(axes, starts, counts, steps, strict=True):
         low[a], high[a], by[a] = start, start + dilated(count, step), step
-    if high == list(x.shape) and not any(low) and {*by} <= {1}:
-        return x
-    return Slice(tuple(low), tuple(high), tuple(by), hidden)(x)
+    return part_of(x, tuple(low), tuple(high), tuple(by), hidden)
 
 
 def assembled(op: Any, parts: Sequence[Any], out: ArrayType) -> Any:

@@ -167,7 +167,7 @@ def _packed(x0: Any, x1: Any) -> Any:
 
     A kernel has one result: what made two of them would compute all rounds for each.
     """
-    return OR(convert(x0, _UINT64), SHIFT_LEFT(convert(x1, _UINT64), full(x1.shape, 32, _UINT64)))
+    return _integers(x1, x0, _UINT64)
 
 
 def _unpacked(packed: Any) -> list[Any]:
@@ -189,7 +189,7 @@ def _program(primitive: Primitive, types: tuple[ArrayType, ...]) -> Program:
 
 def _integers(x0: Any, x1: Any, dtype: np.dtype) -> Any:
     """Integers of 64 bits, the first word high."""
-    return SHIFT_LEFT(convert(x0, dtype), full(x0.shape, 32, dtype)) | convert(x1, dtype)
+    return OR(SHIFT_LEFT(convert(x0, dtype), full(x0.shape, 32, dtype)), convert(x1, dtype))
 
 
 class RandomBits(Primitive):
@@ -286,8 +286,7 @@ class RandomBits(Primitive):
             pairs = bitcast_convert_type(_packed(x0, x1), _UINT32)
             return [reshape(pairs, (*batch, *self.shape, 2))]
         if self.width == 64:
-            high, low = convert(x0, self.dtype), convert(x1, self.dtype)
-            bits = OR(SHIFT_LEFT(high, full(high.shape, 32, self.dtype)), low)
+            bits = _integers(x0, x1, self.dtype)
         elif self.layout == "original":
             pairs = bitcast_convert_type(_packed(x0, x1), _UINT32)
             first_words_first = move_axis(pairs, len(batch) + 1, len(batch))
