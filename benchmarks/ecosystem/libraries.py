@@ -22,6 +22,7 @@ class Library(NamedTuple):
         environ: variables of the environment that the tests need.
         options: more options for pytest.
         left_out: files of tests that need something else than the library, and what.
+        apart: files of tests that set something for the whole process, so that each has its own.
         small: files of tests for a part that takes seconds.
     """
 
@@ -31,6 +32,7 @@ class Library(NamedTuple):
     environ: Mapping[str, str] = MappingProxyType({})
     options: tuple[str, ...] = ()
     left_out: Mapping[str, str] = MappingProxyType({})
+    apart: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
 
 
@@ -84,12 +86,22 @@ LIBRARIES = (
         left_out={"tests/nnx/integration_test.py": "it imports Orbax, which needs JAX's runtime"},
         small=("tests/core", "tests/linen/linen_module_test.py", "tests/nnx/module_test.py"),
     ),
-    Library("distrax", "0.1.9", ("distrax",)),
+    Library(
+        "distrax",
+        "0.1.9",
+        ("distrax",),
+        apart=(
+            "distrax/_src/bijectors/rational_quadratic_spline_float64_test.py",
+            "distrax/_src/distributions/normal_float64_test.py",
+            "distrax/_src/distributions/uniform_float64_test.py",
+        ),
+    ),
     Library(
         "penzai",
         "0.2.5",
         ("tests",),
         left_out={"tests/models/transformer_consistency_test.py": "PyTorch and Transformers"},
+        apart=("tests/deprecated/v1/toolshed/sharding_util_test.py",),
     ),
 )
 """In the order in which they are run; jaxtyping, JAXopt, Equinox and its kin ship none."""

@@ -59,19 +59,42 @@ def run(
     more: Sequence[str] = (),
     jax: str | None = None,
 ) -> Outcome:
-    """Run tests of the library, in another process whose report goes to a file.
+    """Run tests of the library, in another process, and those in each file ``apart`` in its own.
 
     Args:
         library: the library.
-        sources: the folder of its source archive, in which the process runs.
-        report: the file for pytest's report.
+        sources: the folder of its source archive, in which the processes run.
+        report: the file for pytest's reports, of one process at a time.
         tests: what pytest is to run: folders, files, or tests by pytest's names.
         more: more options for pytest.
         jax: the Python of an environment that has JAX, to run them on JAX; on Stretto by default.
     """
+    file_of = lambda test: test.partition("::")[0]
+    parts = [[test for test in tests if file_of(test) not in library.apart]]
+    for file in library.apart:
+        own = [test for test in tests if file_of(test) == file]
+        parts.append([file] if tests == library.tests else own)
+    outcomes = [_run(library, sources, report, part, more, jax) for part in parts if part]
+    return Outcome(
+        sum(outcome.passed for outcome in outcomes),
+        sum(outcome.skipped for outcome in outcomes),
+        dict(failed for outcome in outcomes for failed in outcome.failed.items()),
+    )
+
+
+def _run(
+    library: Library,
+    sources: Path,
+    report: Path,
+    tests: Sequence[str],
+    more: Sequence[str],
+    jax: str | None,
+) -> Outcome:
+    """Run tests in one process."""
     options = ["-p", "no:cacheprovider", "-q", "--continue-on-collection-errors"]
     options += ["-o", "junit_family=xunit1", f"--junitxml={report.absolute()}"]
-    options += [f"--ignore={name}" for name in library.left_out]
+    others = [file for file in library.apart if not tests[0].startswith(file)]
+    options += [f"--ignore={name}" for name in (*library.left_out, *others)]
     if not jax:
         options += ["-p", PLUGIN]
     settings = sources / "pyproject.toml"

@@ -1,12 +1,13 @@
 """The suites of libraries written for JAX: what their reports say, and which failures are known."""
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 
 from benchmarks.ecosystem import suites
 from benchmarks.ecosystem.__main__ import EXCEPTIONS
-from benchmarks.ecosystem.libraries import LIBRARIES
+from benchmarks.ecosystem.libraries import LIBRARIES, Library
 from benchmarks.ecosystem.suites import Outcome, compared, fetched
 
 REPORT = """<testsuites><testsuite>
@@ -33,6 +34,24 @@ def test_failures_are_held_to_the_table():
     outcome = Outcome(1, 0, dict.fromkeys(["a::x[1]", "a::x[2]", "a::y"], "a.py"))
     assert compared(outcome, {"a::x*": "why", "a::y": "why"}) == ([], [])
     assert compared(outcome, {"a::x*": "why", "a::z": "why"}) == (["a::y"], ["a::z"])
+
+
+def test_files_apart_have_processes_of_their_own(tmp_path):
+    files = {
+        "t/test_a.py": "import mark\ndef test_a(): assert mark.x == 0",
+        "t/test_b.py": "import mark\ndef test_b(): mark.x = 1\ndef test_c(): assert mark.x == 0",
+        "t/test_c.py": "import mark\ndef test_d(): assert mark.x == 0",
+        "mark.py": "x = 0",
+    }
+    (tmp_path / "t").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    library = Library("t", "1", ("t",), {"PYTHONPATH": str(tmp_path)}, apart=("t/test_b.py",))
+    report = tmp_path / "report.xml"
+    whole = suites.run(library, tmp_path, report, library.tests, jax=sys.executable)
+    assert whole == Outcome(3, 0, {"t.test_b::test_c": "t/test_b.py::test_c"})
+    again = suites.run(library, tmp_path, report, [*whole.failed.values()], jax=sys.executable)
+    assert again == Outcome(1, 0, {})
 
 
 def test_sources_that_are_there_are_not_fetched(tmp_path):
