@@ -593,7 +593,7 @@ typedef struct {
     PyObject *state;
     PyObject *eager;
     PyObject *settings; /* its `key` stands for the settings of the thread */
-    PyObject *donated;  /* the class of what stands where a buffer was */
+    PyObject *absent;   /* the class of what stands where a buffer was, or will be */
     PyObject *as_array; /* of a NumPy array */
     PyObject *numbers, *names; /* tuples: which arguments are static, by position and by name */
     PyObject *table;    /* records, by fingerprint */
@@ -1112,8 +1112,9 @@ passed(Dispatcher *self, Walk *w, PyObject *record, int buffers, PyObject **list
     for (Py_ssize_t i = 0; i < n; i++) {
         Holder *array = array_at(w, record, i);
         PyObject *item = buffers ? array->buffer : (PyObject *)array;
-        if (item == NULL || item == Py_None || (PyObject *)Py_TYPE(item) == self->donated) {
-            Py_CLEAR(*list); /* the general way says to whom it was donated */
+        if (item == NULL || item == Py_None
+            || PyObject_TypeCheck(item, (PyTypeObject *)self->absent)) {
+            Py_CLEAR(*list); /* the general way waits for it, or says to whom it was donated */
             return 0;
         }
         PyList_SET_ITEM(*list, i, Py_NewRef(item));
@@ -1318,11 +1319,12 @@ dispatcher_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
 static PyObject *
 dispatcher_attach(Dispatcher *self, PyObject *given)
 {
-    PyObject *array, *state, *eager, *settings, *donated, *placed, *apart, *leaf_of, *as_array,
+    PyObject *array, *state, *eager, *settings, *absent, *placed, *apart, *leaf_of, *as_array,
         *numbers, *names;
-    if (!PyArg_ParseTuple(given, "O!OOOOO!O!OOO!O!", &PyType_Type, &array, &state, &eager,
-                          &settings, &donated, &PyList_Type, &placed, &PyDict_Type, &apart,
-                          &leaf_of, &as_array, &PyTuple_Type, &numbers, &PyTuple_Type, &names)) {
+    if (!PyArg_ParseTuple(given, "O!OOOO!O!O!OOO!O!", &PyType_Type, &array, &state, &eager,
+                          &settings, &PyType_Type, &absent, &PyList_Type, &placed, &PyDict_Type,
+                          &apart, &leaf_of, &as_array, &PyTuple_Type, &numbers, &PyTuple_Type,
+                          &names)) {
         return NULL;
     }
     if (!PyType_IsSubtype((PyTypeObject *)array, &HolderType)) {
@@ -1337,7 +1339,7 @@ dispatcher_attach(Dispatcher *self, PyObject *given)
     self->state = Py_NewRef(state);
     self->eager = Py_NewRef(eager);
     self->settings = Py_NewRef(settings);
-    self->donated = Py_NewRef(donated);
+    self->absent = Py_NewRef(absent);
     self->kinds.placed = Py_NewRef(placed);
     self->kinds.apart = Py_NewRef(apart);
     self->kinds.leaf_of = Py_NewRef(leaf_of);
@@ -1354,7 +1356,7 @@ dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
     Py_VISIT(self->state);
     Py_VISIT(self->eager);
     Py_VISIT(self->settings);
-    Py_VISIT(self->donated);
+    Py_VISIT(self->absent);
     Py_VISIT(self->kinds.placed);
     Py_VISIT(self->kinds.apart);
     Py_VISIT(self->kinds.leaf_of);
@@ -1375,7 +1377,7 @@ dispatcher_clear(Dispatcher *self)
     Py_CLEAR(self->state);
     Py_CLEAR(self->eager);
     Py_CLEAR(self->settings);
-    Py_CLEAR(self->donated);
+    Py_CLEAR(self->absent);
     Py_CLEAR(self->kinds.placed);
     Py_CLEAR(self->kinds.apart);
     Py_CLEAR(self->kinds.leaf_of);
@@ -1519,13 +1521,14 @@ static PyTypeObject GuardType = {
 
 /* Waiting for a tree of results. ---------------------------------------------------------------- */
 
-/* `unfinished(tree, array, donated, placed)`: the device faces of those arrays that have no NumPy
-   face, as a list; None where the tree is not one of arrays in plain containers, or one was
-   donated. `placed` is a list, of the class of arrays with a sharding if there may be any. */
+/* `unfinished(tree, array, absent, placed)`: the device faces of those arrays that have no NumPy
+   face, as a list; None where the tree is not one of arrays in plain containers, or the buffer of
+   one is absent. `placed` is a list, of the class of arrays with a sharding if there may be any. */
 static PyObject *
 unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 4 || !PyType_Check(args[1]) || !PyList_CheckExact(args[3])
+    if (nargs != 4 || !PyType_Check(args[1]) || !PyType_Check(args[2])
+        || !PyList_CheckExact(args[3])
         || !PyType_IsSubtype((PyTypeObject *)args[1], &HolderType)) {
         PyErr_SetString(PyExc_TypeError, "unfinished: expected a tree, a subclass of Holder, a "
                                          "class, and a list");
@@ -1544,7 +1547,8 @@ unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
             continue;
         }
         PyObject *buffer = leaf->buffer;
-        if (buffer == NULL || buffer == Py_None || (PyObject *)Py_TYPE(buffer) == args[2]) {
+        if (buffer == NULL || buffer == Py_None
+            || PyObject_TypeCheck(buffer, (PyTypeObject *)args[2])) {
             plain = 0;
         }
         else if (PyList_Append(list, buffer) < 0) {

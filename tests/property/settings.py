@@ -11,7 +11,14 @@ from typing import Any
 
 __all__ = ["ALL_ON", "OPTIMISATIONS", "PLANS", "SETTINGS", "draw_settings", "lines_of"]
 
-OPTIMISATIONS = ("simplify", "roll_loops", "interpret_small", "eager_compiled", "disk_cache")
+OPTIMISATIONS = (
+    "simplify",
+    "roll_loops",
+    "interpret_small",
+    "eager_compiled",
+    "disk_cache",
+    "compile_in_background",
+)
 """The settings of which each switches an optimisation; by default all are on."""
 
 PLANS = ("at once", "batched", "wide", "written out", "in turn")

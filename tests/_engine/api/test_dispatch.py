@@ -486,7 +486,7 @@ def test_a_dispatcher_that_is_not_attached_is_general():
     with pytest.raises(TypeError, match="record"):
         Echo()._remember(b"", (1, 2))
     with pytest.raises(TypeError, match="subclass"):
-        Echo()._attach(int, 1, 2, 3, 4, [], {}, 5, 6, (), ())
+        Echo()._attach(int, 1, 2, 3, int, [], {}, 5, 6, (), ())
 
 
 @needs_native

@@ -9,7 +9,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.waiting import unfinished
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import SHARDED, Array, Donated
+from stretto._engine.runtime.array import SHARDED, Array
+from stretto._engine.runtime.holder import Absent
 
 
 def test_gives_the_tree_back():
@@ -58,7 +59,7 @@ def computed(n):
 
 
 def buffers_of(tree):
-    return unfinished(tree, Array, Donated, SHARDED)
+    return unfinished(tree, Array, Absent, SHARDED)
 
 
 def test_buffers_of_plain_trees():

@@ -28,8 +28,9 @@ from stretto._engine.core.native import native
 from stretto._engine.core.nodes import APART
 from stretto._engine.core.types import array_type, canonical_dtype
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import SHARDED, Array, Donated
+from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.eager import EAGER
+from stretto._engine.runtime.holder import Absent
 
 if TYPE_CHECKING:  # loaded when a program is run on several devices
     from stretto._engine.runtime import sharded
@@ -72,7 +73,7 @@ class _Dispatcher:
                 else:
                     buffers = [
                         x.to_buffer()
-                        if x._buffer is None or x._buffer.__class__ is Donated
+                        if x._buffer is None or isinstance(x._buffer, Absent)
                         else x._buffer
                         for x in arrays
                     ]
@@ -131,6 +132,8 @@ def as_array(leaf: np.ndarray) -> Any:
 
 def recordable(entry: Entry) -> bool:
     """Whether there can be a record for calls of an entry that is settled."""
+    if entry.small is None and entry.executable is None:  # a thread is about it
+        return False
     return not (entry.taken or entry.has_tracers or entry.quick) and bool(entry.out_types)
 
 

@@ -32,7 +32,8 @@ from stretto._engine.lower.text import Text
 from stretto._engine.plan.interpreting import interpretable
 from stretto._engine.plan.prepare import for_platform, prepare
 from stretto._engine.runtime import cache
-from stretto._engine.runtime.array import SHARDED, Array, Donated
+from stretto._engine.runtime.array import SHARDED, Array
+from stretto._engine.runtime.holder import Donated
 from stretto._engine.runtime.interpreted import Interpreted
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
@@ -41,14 +42,18 @@ from stretto._engine.transforms.simplify import live, used_inputs
 if TYPE_CHECKING:  # loaded when first used
     from stretto._engine.api.lending import Uses
     from stretto._engine.core.shardings import Placement, Sharding
-    from stretto._engine.runtime import background, sharded
+    from stretto._engine.runtime import background, pending, sharded
     from stretto._engine.runtime.on_device import OnDevice
     from stretto._engine.runtime.partitions import PlacedExecutable
 else:
     background = LazyModule("stretto._engine.runtime.background")
+    pending = LazyModule("stretto._engine.runtime.pending")
     sharded = LazyModule("stretto._engine.runtime.sharded")
 
 __all__ = ["Entry", "aliases_of"]
+
+_LONG = 5_000
+"""The characters of a text that takes long to compile: a tenth of a second or more."""
 
 
 @dataclasses.dataclass(eq=False, slots=True, weakref_slot=True)
@@ -84,6 +89,8 @@ class Entry:
     executable: Any = None
     quick: bool = False
     """Whether the executable is one that was compiled quickly; see ``config.tiers``."""
+    later: bool = False
+    """Whether the next call may return before it is compiled; see ``pending``."""
     small: Interpreted | None = None
     """What runs it instead of an executable, if it is small."""
 
@@ -134,8 +141,27 @@ class Entry:
                 slim = self.slim()
                 self.small = Interpreted(slim) if interpretable(slim) else None
             if self.small is None:
-                self.prepare()
+                self.later = self._may_come_later()
+                if not self.later:
+                    self.prepare()
             self.settled = True
+
+    def _may_come_later(self) -> bool:
+        """Whether a first call may return before the program is compiled, and it takes long.
+
+        It must not matter when the call is run: it takes no memory of arguments, writes to no
+        references, and calls no Python. Options that XLA does not have are refused at once.
+        """
+        if not config.compile_in_background or config.tiers or config.plan == "measure":
+            return False
+        text = self._whole_text()
+        plain = not (self.options or self.taken or self.uses or text.calls)
+        return plain and self.placement is None and len(text) > _LONG
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it is compiled, or a thread is about it."""
+        return self.executable is not None or (self.settled and self.small is None)
 
     def _on_devices(self) -> bool:
         """Whether it runs on devices of choice: an argument, a result or a value of it is there."""
@@ -288,14 +314,19 @@ class Entry:
         if self.small is not None and executable is None:
             results = self.small(everything)
         else:
-            run = executable or self.executable or self.prepare()
-            if self.placement is not None:
-                everything = sharded.all_placed(everything, self.placement)
-            results = self._compiled_results(run, everything)
+            results = self._compiled_results(executable or self.executable, everything)
         return results[0] if self.single else tree.unflatten(self.out_structure, results)
 
-    def _compiled_results(self, run: Executable, arrays: Sequence[Array]) -> list[Array]:
-        """What the executable gives for the arrays that are passed to it."""
+    def _compiled_results(self, run: Executable | None, arrays: Sequence[Array]) -> list[Array]:
+        """What the executable, which may be missing yet, gives for the arrays passed to it."""
+        if run is None and self.later:
+            self.later = False
+            results = pending.begun(self.program.name, self.prepare, arrays, self.out_types)
+            if results is not None:
+                return results
+        run = run or self.prepare()
+        if self.placement is not None:
+            arrays = sharded.all_placed(arrays, self.placement)
         if run.on_arrays is not None and not self.taken:
             return run.on_arrays(arrays)
         outs = self._run_taking(run, arrays) if self.taken else run(_buffers(arrays))
@@ -339,6 +370,7 @@ class Entry:
     def _run_taking(self, run: Executable, everything: Sequence[Array]) -> list[Any]:
         """Run, letting results take over the memory of the arguments in ``taken``."""
         self._refuse_shared(everything)
+        pending.wait_for_all()  # those that have not run may read what is taken here
         position = user_position()
         donated: list[tuple[Array, Any]] = []
         buffers = []

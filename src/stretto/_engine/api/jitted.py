@@ -46,8 +46,9 @@ from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record
 from stretto._engine.core.weak import WeakTable
 from stretto._engine.runtime import cache
-from stretto._engine.runtime.array import SHARDED, Array, Donated
+from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.eager import EAGER
+from stretto._engine.runtime.holder import Absent
 from stretto._engine.runtime.on_device import OnDevice
 from stretto._engine.runtime.options import Options
 from stretto._engine.transforms.evaluate import evaluate
@@ -119,7 +120,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._shardings = shardings
         self._plain = not static
         self._entries = _Entries()
-        about = Array, state, EAGER, settings, Donated, SHARDED, APART, leaf_of, as_array
+        about = Array, state, EAGER, settings, Absent, SHARDED, APART, leaf_of, as_array
         self._attach(*about, static.numbers, static.names)
         self._tracing: dict[Any, Turn] = {}
         # The package's own functions are called for many shapes on purpose: no warning for these.
@@ -352,7 +353,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             and len(self._entries) > limit
             and not (self._warned or self._ours)
         ):
-            compiled = [(k, e) for k, e in list(self._entries.items()) if e.executable is not None]
+            compiled = [(k, e) for k, e in list(self._entries.items()) if e.is_compiled]
             if len(compiled) > limit:
                 self._warned = True
                 recompilation.warn(self._name, compiled)

@@ -46,7 +46,7 @@ def card_of_jitted(jitted: Jitted[..., Any]) -> Card:
         if left_out and k == len(first):
             body.append(line(f"... {left_out:,} more", "quiet"))
         how = "interpreted" if entry.small is not None else "compiled"
-        if entry.small is None and entry.executable is None:
+        if entry.small is None and not entry.is_compiled:
             how = "traced"
         operations = counted(len(entry.program.equations), "operation")
         kind = one_line(f"({entry.signature()})", 160)

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from stretto._engine.core import tree
 from stretto._engine.core.native import native
 from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import SHARDED, Array, Donated, wait_for_all
+from stretto._engine.runtime.array import SHARDED, Array, wait_for_all
+from stretto._engine.runtime.holder import Absent
 
 __all__ = ["block_until_ready", "unfinished"]
 
@@ -33,7 +34,7 @@ def block_until_ready(x: T) -> T:
     >>> st.block_until_ready({"x": snp.ones(2)})
     {'x': Array([1., 1.], dtype=float32)}
     """
-    buffers = unfinished(x, Array, Donated, SHARDED)
+    buffers = unfinished(x, Array, Absent, SHARDED)
     if buffers is not None:
         try:
             if buffers:
@@ -47,24 +48,22 @@ def block_until_ready(x: T) -> T:
     return x
 
 
-def _unfinished(x: Any, array: type, donated: type, placed: Sequence[type]) -> list[Any] | None:
+def _unfinished(x: Any, array: type, absent: type, placed: Sequence[type]) -> list[Any] | None:
     """The device faces that must be waited for in a tree of arrays in plain containers.
 
-    None if the tree has other leaves, other nodes, or donated arrays. Nothing is sorted, so that
-    the order differs from that of the leaves.
+    None if the tree has other leaves, other nodes, or arrays whose buffer is absent. Nothing is
+    sorted, so that the order differs from that of the leaves.
     """
     buffers: list[Any] = []
-    return buffers if _gathered(x, (array, *placed), donated, buffers, 0) else None
+    return buffers if _gathered(x, (array, *placed), absent, buffers, 0) else None
 
 
-def _gathered(
-    x: Any, arrays: Sequence[type], donated: type, buffers: list[Any], depth: int
-) -> bool:
+def _gathered(x: Any, arrays: Sequence[type], absent: type, buffers: list[Any], depth: int) -> bool:
     cls = x.__class__
     if cls in arrays:
         if x._host is None:
             buffer = x._buffer
-            if buffer.__class__ is donated:
+            if isinstance(buffer, absent):
                 return False
             buffers.append(buffer)
         return True
@@ -76,7 +75,7 @@ def _gathered(
         children = [*x]
     else:
         return x is None
-    return all(_gathered(child, arrays, donated, buffers, depth + 1) for child in children)
+    return all(_gathered(child, arrays, absent, buffers, depth + 1) for child in children)
 
 
 unfinished = _unfinished if native is None else native.unfinished

@@ -8,8 +8,9 @@ on the ratios between the figures, which vary less between machines than the fig
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
+
+from stretto._engine.core.machine import cores
 
 __all__ = ["CPU", "Machine"]
 
@@ -78,14 +79,8 @@ class Machine(NamedTuple):
         return shared if size <= self.shared_bytes else far
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 CPU = Machine(
-    products=50e3 * _cores(),
+    products=50e3 * cores(),
     wide=0.75,
     batched=0.55,
     item=0.4,

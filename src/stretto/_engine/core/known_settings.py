@@ -89,6 +89,13 @@ SETTINGS: dict[str, Setting] = {
         False,
         "jitted functions first run as compiled quickly, until a thread has optimised the program",
     ),
+    "compile_in_background": Setting(
+        True,
+        _BOOL,
+        False,
+        "a jitted function's first call returns before a program is compiled that takes long; who "
+        "reads its results waits",
+    ),
     "keep_memory": Setting(
         False,
         _BOOL,

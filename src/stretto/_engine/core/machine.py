@@ -1,4 +1,4 @@
-"""The folder for caches that outlive the process, and which processor their contents are for.
+"""The machine: its processors, and the folder for caches that outlive the process.
 
 Layer 1 (core). Next, read ``plan/measured`` and ``runtime/disk``, which use both.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 
-__all__ = ["cache_directory", "processor"]
+__all__ = ["cache_directory", "cores", "processor"]
 
 _IDENTIFYING = ("vendor_id", "cpu", "model", "stepping", "flags", "CPU", "Features", "isa")
 """What lines of ``/proc/cpuinfo`` that identify the processor begin with, on any architecture."""
@@ -30,6 +30,12 @@ def cache_directory() -> str | None:
     if not os.path.isabs(base):  # the specification says to ignore relative paths
         base = os.path.expanduser("~/.cache")
     return os.path.join(base, "stretto") if os.path.isabs(base) else None
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def processor() -> str:

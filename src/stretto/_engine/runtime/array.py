@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import LazyModule, shown
-from stretto._engine.core.position import Position
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.runtime import dlpack, pjrt
-from stretto._engine.runtime.holder import Holder
+from stretto._engine.runtime.holder import Absent, Donated, Holder
 
 if TYPE_CHECKING:
     from stretto._engine.runtime import printing
@@ -27,40 +25,10 @@ if TYPE_CHECKING:
 else:
     printing = LazyModule("stretto._engine.runtime.printing")
 
-__all__ = ["SHARDED", "Array", "Donated", "wait_for_all"]
+__all__ = ["SHARDED", "Array", "wait_for_all"]
 
 SHARDED: list[type] = []
 """The class of arrays with a sharding, once there may be any; see ``sharded``."""
-
-
-class Donated:
-    """Takes the place of an array's buffer once a call has taken that; says so at each use.
-
-    ``function`` is the call that took it, or None if the array was deleted.
-    """
-
-    __slots__ = ("argument", "function", "position")
-
-    def __init__(
-        self, function: str | None, argument: str = "", position: Position | None = None
-    ) -> None:
-        self.function = function
-        self.argument = argument
-        self.position = position
-
-    def refuse(self, type: ArrayType) -> NoReturn:
-        """Raise ``DonatedArrayError``, which names the call."""
-        if self.function is None:
-            raise DonatedArrayError(
-                f"this {type} was deleted by its delete(): use it before, or delete a copy of it"
-            )
-        where = f" at {self.position}" if self.position else ""
-        raise DonatedArrayError(
-            f"this {type} was donated to {self.function} as its argument {self.argument}{where}, "
-            f"and its memory holds a result of that call now: use the result; or donate a copy, "
-            f"{self.function}(snp.copy(...)); or leave {self.argument} out of donate_argnums and "
-            f"donate_argnames"
-        )
 
 
 class _StoodFor(type):
@@ -100,7 +68,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
         """
         host = self._host
         if host is None and self._buffer.__class__ is Donated:
-            self._buffer.refuse(self.type)
+            self._buffer.arrived(self.type)
         return host
 
     def to_host(self) -> np.ndarray:
@@ -114,9 +82,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
         """
         host = self._host
         if host is None:
-            if self._buffer.__class__ is Donated:
-                self._buffer.refuse(self.type)
-            host = self._host = pjrt.to_host(self._buffer)
+            host = self._host = pjrt.to_host(self.to_buffer())
         return host
 
     def to_buffer(self) -> Any:
@@ -132,8 +98,8 @@ class Array(Holder, Value, metaclass=_StoodFor):
         if buffer is None:
             assert self._host is not None
             buffer = self._buffer = pjrt.to_device(self._host, self.type, own=True)
-        elif buffer.__class__ is Donated:
-            buffer.refuse(self.type)
+        elif isinstance(buffer, Absent):
+            buffer = self._buffer = buffer.arrived(self.type)
         return buffer
 
     def to_give(self) -> Any:
@@ -152,8 +118,8 @@ class Array(Holder, Value, metaclass=_StoodFor):
         if buffer is None:
             assert self._host is not None
             buffer = pjrt.to_device(self._host, self.type, own=False)
-        elif buffer.__class__ is Donated:
-            buffer.refuse(self.type)
+        elif isinstance(buffer, Absent):
+            buffer = self._buffer = buffer.arrived(self.type)
         return buffer
 
     def donate(self, to: Donated) -> None:
@@ -230,9 +196,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
             DonatedArrayError: the array was donated to a jitted call, or deleted.
         """
         if self._host is None:
-            if self._buffer.__class__ is Donated:
-                self._buffer.refuse(self.type)
-            pjrt.wait(self._buffer)
+            pjrt.wait(self.to_buffer())
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -359,10 +323,8 @@ def wait_for_all(values: Iterable[Any]) -> None:
     buffers, placed = [], []
     for x in values:
         if (x.__class__ is Array or x.__class__ in SHARDED) and x._host is None:
-            if x._buffer.__class__ is Donated:
-                x._buffer.refuse(x.type)
             if x.__class__ is Array:
-                buffers.append(x._buffer)
+                buffers.append(x.to_buffer())
             else:
                 placed.append(x)
     if buffers:

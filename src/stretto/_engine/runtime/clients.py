@@ -25,6 +25,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.machine import cores
 from stretto._engine.runtime.options import (
     EFFORTS,
     EXTRAS,
@@ -82,12 +83,6 @@ def check_version(version: str) -> tuple[int, ...]:
             f"pip install 'jaxlib>={low},<{high}'"
         )
     return parts
-
-
-def _processors() -> int:
-    """How many processors this process may run on."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 @contextlib.contextmanager
@@ -158,7 +153,7 @@ class Runtime:
             self.client = self._connected(job, coordination, address)
         self._provided = False
         # As they were when the client started: its number of threads is compiled into programs.
-        processors = max(_processors(), self.client.local_device_count())
+        processors = max(cores(), self.client.local_device_count())
         self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), processors]
         self.version = version
         self._job = job

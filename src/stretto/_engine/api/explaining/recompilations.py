@@ -135,7 +135,7 @@ def explain_recompilation(fun: Callable[..., Any], /) -> RecompilationReport:
         found = []
         for i, (_key, entry) in enumerate(entries):
             nearest, changes = _nearest(entries, i)
-            compiled = entry.executable is not None
+            compiled = entry.is_compiled
             found.append(Recompilation(i + 1, nearest, changes, compiled, entry.seconds))
         name = getattr(inner, "__name__", type(inner).__name__)
         return RecompilationReport(name, _position(inner), tuple(found), jitted_at(inner))

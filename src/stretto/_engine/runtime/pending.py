@@ -1,0 +1,170 @@
+"""First calls that return before their programs are compiled: their results arrive later.
+
+Layer 6 (runtime). A thread compiles the program and runs it, while the caller goes on, perhaps to
+the next program. Whoever reads a result meanwhile waits for the thread. Such a call takes nobody's
+memory, and calls no Python, so that it does not matter when it is run; a call that takes memory
+waits first until the others have read theirs (``wait_for_all``). Next, read ``array``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto._engine.core.config import settings, under
+from stretto._engine.core.forks import in_child, lock
+from stretto._engine.core.machine import cores
+from stretto._engine.core.position import Position, user_position
+from stretto._engine.core.types import ArrayType
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.clients import left_behind, refuse_fork
+from stretto._engine.runtime.holder import Absent
+from stretto._engine.runtime.pjrt import Executable
+
+__all__ = ["Pending", "begun", "wait_for_all"]
+
+_at_work: list[tuple[threading.Thread, _Call]] = []
+"""Threads and what they are at; read and set with the lock, under which they are started, too."""
+
+_lock = lock()
+
+_MOST = 8
+"""The most such calls at a time: each compiler needs memory."""
+
+
+class Pending(Absent):
+    """Takes the place of a result's buffer until that is there."""
+
+    __slots__ = ("_buffer", "_call")
+
+    def __init__(self, call: _Call) -> None:
+        self._call: _Call | None = call
+        self._buffer: Any = None
+
+    def arrived(self, type: ArrayType) -> Any:
+        """The buffer, once the call has been run; its error if it could not be."""
+        call = self._call
+        if call is not None:
+            call.wait()
+        return self._buffer
+
+    def is_ready(self) -> bool:
+        """Whether nobody waits for it, as buffers have it: it is computed, or the call failed."""
+        call = self._call
+        return call.has_ended() if call is not None else self._buffer.is_ready()
+
+    def arrive(self, buffer: Any) -> None:
+        """Let those have it who wait; the call, which has the other results, is not kept."""
+        self._buffer, self._call = buffer, None
+
+
+class _Call:
+    """One call: its error, if it could not be run."""
+
+    def __init__(self, about: str) -> None:
+        self._about = about
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        self._process = os.getpid()
+
+    def wait(self) -> None:
+        """Wait until it has been run; raise its error."""
+        if self._process != os.getpid() and not self.has_ended():
+            refuse_fork()
+        self.end()
+        if self._error is not None:
+            raise self._error
+
+    def end(self) -> None:
+        """Wait until it has been run, or has failed."""
+        self._ended.wait()
+
+    def has_ended(self) -> bool:
+        """Whether it has been run, or has failed."""
+        return self._ended.is_set()
+
+    def run(
+        self,
+        compiled: Callable[[], Executable],
+        arguments: Sequence[tuple[ArrayType, Any]],
+        results: Sequence[Pending],
+    ) -> None:
+        """Compile and run; for a thread."""
+        try:
+            executable = compiled()
+            buffers = [b.arrived(t) if isinstance(b, Pending) else b for t, b in arguments]
+            for result, buffer in zip(results, executable(buffers), strict=True):
+                result.arrive(buffer)
+        except BaseException as error:  # raised where a result is read
+            error.add_note(self._about)
+            self._error = error
+        finally:
+            self._ended.set()
+
+
+def begun(
+    name: str,
+    compiled: Callable[[], Executable],
+    arrays: Sequence[Array],
+    out_types: Sequence[ArrayType],
+) -> list[Array] | None:
+    """The results of a call that a thread makes, once it has compiled the program.
+
+    Args:
+        name: what messages call the function.
+        compiled: gives the compiled program, under the settings of this thread.
+        arrays: what is passed to it.
+        out_types: the types of its results.
+
+    Raises:
+        ForkedProcessError: the process was forked from one that had a runtime.
+
+    Returns:
+        Arrays that can be used at once; None where as many threads as there are processors, or
+        eight, are at it already, or none can be started.
+    """
+    if left_behind:
+        refuse_fork()
+    call = _Call(_about(name, user_position()))
+    arguments = [(x.type, _buffer_of(x)) for x in arrays]
+    results = [Pending(call) for _ in out_types]
+    values = dict(settings.values)
+    work = lambda: call.run(lambda: under(values, compiled), arguments, results)
+    with _lock:
+        # One whose start was interrupted is not alive.
+        _at_work[:] = [(thread, its) for thread, its in _at_work if thread.is_alive()]
+        if len(_at_work) >= min(cores(), _MOST):
+            return None
+        thread = threading.Thread(target=work, name="stretto-first-call")
+        _at_work.append((thread, call))
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter is ending, and starts no more threads
+            return None
+    return [Array(None, type, result) for type, result in zip(out_types, results, strict=True)]
+
+
+def _about(name: str, position: Position | None) -> str:
+    return f"This was raised by compiling or running {name}" + (
+        f", which was called at {position}" if position else ""
+    )
+
+
+def _buffer_of(x: Array) -> Any:
+    """The buffer of an array, or what stands for one that has not arrived."""
+    return x._buffer if isinstance(x._buffer, Pending) else x.to_buffer()
+
+
+def wait_for_all() -> None:
+    """Wait until all such calls have been run, or have failed."""
+    with _lock:
+        at_work = [*_at_work]
+    for thread, call in at_work:
+        # A finalizer, which may call anything, runs in any of these threads as well.
+        if thread.is_alive() and thread is not threading.current_thread():
+            call.end()
+
+
+in_child(_at_work.clear)
