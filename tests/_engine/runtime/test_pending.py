@@ -181,8 +181,9 @@ def test_a_call_that_was_begun_passes_an_error_on(gate, monkeypatch):
     z = st.jit(lambda y: y * 2)(y)
     assert is_pending(z)
     gate.open()
-    with pytest.raises(RuntimeError, match="the compiler failed"):
+    with pytest.raises(RuntimeError, match="the compiler failed") as caught:
         z.block_until_ready()
+    assert len(caught.value.__notes__) == 1
 
 
 # Memory that is taken

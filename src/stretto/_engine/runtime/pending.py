@@ -98,7 +98,8 @@ class _Call:
             for result, buffer in zip(results, executable(buffers), strict=True):
                 result.arrive(buffer)
         except BaseException as error:  # raised where a result is read
-            error.add_note(self._about)
+            if not hasattr(error, "__notes__"):  # or it is that of a call that this one waited for
+                error.add_note(self._about)
             self._error = error
         finally:
             self._ended.set()
