@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -403,6 +404,27 @@ def test_a_process_ends_well(name):
     assert done.returncode == (3 if name == "an error" else 0), done.stderr
     assert done.stderr == ""
     assert done.stdout == ("(5000,) True\n" if name == "read at exit" else "")
+
+
+LONG = """
+import atexit, time
+from stretto._engine.runtime import cache
+cache.compiled = lambda *args: time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_an_interrupt_ends_a_process_that_waits_at_its_end():
+    code = LONG + PROGRAM.format(end="atexit.register(lambda: print('ending', flush=True))")
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ending\n"
+        start = time.monotonic()
+        while process.poll() is None and time.monotonic() < start + 30:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+        assert process.returncode == -signal.SIGINT, process.stderr.read()
 
 
 def test_many_threads_call_at_once():

@@ -1,19 +1,23 @@
-"""The end of the process, which waits until XLA's threads rest.
+"""The end of the process, which waits until XLA's threads rest, and those that compile.
 
 Layer 6 (runtime). A result that nobody waited for, or what an interrupted call had begun, is
 computed on threads of XLA's. When the process ends meanwhile, the data of libraries are destroyed
-under them, and it may end by a signal: seen where oneDNN was writing a kernel. Next, read
-``clients``, which asks for it once there is a client.
+under them, and it may end by a signal: seen where oneDNN was writing a kernel. A thread of Python's
+that is in XLA is aborted, and the process with it. Next, read ``clients``, which asks for it once
+there is a client.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import signal
+import sys
 import threading
 import time
+from collections.abc import Callable
 
-__all__ = ["busy", "wait_at_end", "wait_until_idle"]
+__all__ = ["busy", "wait_at_end", "wait_for", "wait_until_idle"]
 
 _TASKS = "/proc/self/task"
 _PATIENCE = 5.0
@@ -57,3 +61,22 @@ def wait_at_end() -> None:
     """Wait so when the process ends, asked once or more often."""
     atexit.unregister(wait_until_idle)
     atexit.register(wait_until_idle)
+
+
+def wait_for(threads: Callable[[], None]) -> None:
+    """Have ``threads()`` wait for threads of Python's when the process ends, then for XLA's.
+
+    An interrupt meanwhile ends the process at once: XLA cannot be interrupted.
+    """
+
+    def wait() -> None:
+        try:
+            threads()
+            wait_until_idle()
+        except KeyboardInterrupt:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    atexit.register(wait)

@@ -18,6 +18,7 @@ from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.machine import cores
 from stretto._engine.core.position import Position, user_position
 from stretto._engine.core.types import ArrayType
+from stretto._engine.runtime import ending
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.clients import left_behind, refuse_fork
 from stretto._engine.runtime.holder import Absent
@@ -138,7 +139,8 @@ def begun(
         _at_work[:] = [(thread, its) for thread, its in _at_work if thread.is_alive()]
         if len(_at_work) >= min(cores(), _MOST):
             return None
-        thread = threading.Thread(target=work, name="stretto-first-call")
+        # The end of the process waits for it otherwise: see below.
+        thread = threading.Thread(target=work, name="stretto-first-call", daemon=True)
         _at_work.append((thread, call))
         try:
             thread.start()
@@ -169,3 +171,4 @@ def wait_for_all() -> None:
 
 
 in_child(_at_work.clear)
+ending.wait_for(wait_for_all)
