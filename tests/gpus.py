@@ -19,7 +19,11 @@ only_on_gpus = pytest.mark.skipif(not REAL, reason="needs a GPU: set STRETTO_TES
 class _StandIn(clients.Accelerator):
     def _connected(self, job, coordination, address):
         self.plugin = plugins.Plugin(self.jax.__file__, "", "")
+        self._registered = {"xla_ffi_python_gpu"}
         return self.xla_client.make_cpu_client(asynchronous=True, num_devices=2)
+
+    def parse(self, text):
+        return super().parse(text.replace("python_gpu_callback", "python_cpu_callback"))
 
 
 @functools.cache

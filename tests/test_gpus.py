@@ -211,8 +211,68 @@ def test_what_gpus_do_not_have_is_refused(gpu):
     for f in (snp.linalg.eig, st.scipy.linalg.schur):
         with pytest.raises(NotImplementedError, match=r"no counterpart on GPUs: .* 'cpu'"):
             f(x)
-    with pytest.raises(NotImplementedError, match="on devices of choice cannot call Python"):
-        st.jit(lambda x: st.debug.print("{}", x) or x)(x)
+
+
+class Odd(Exception):
+    pass
+
+
+def test_programs_call_python(gpu, capsys):
+    x = st.device_put(X, gpu)
+
+    def host_sin(a):
+        assert a.device.platform == "cpu"  # also what is computed in it
+        return np.sin(np.asarray(a + 0))
+
+    f = st.jit(lambda x: st.pure_callback(host_sin, x, x * 2, vmap_method="sequential") + 1)
+    for _ in range(3):
+        y = f(x)
+        assert y.device == gpu
+        np.testing.assert_allclose(y, np.sin(2 * X) + 1, rtol=1e-6)
+    np.testing.assert_allclose(st.vmap(f)(x), np.sin(2 * X) + 1, rtol=1e-6)
+    product = st.jit(lambda a: a @ a.T)
+    g = st.jit(lambda x: st.pure_callback(product, snp.zeros((2, 2)), x))
+    np.testing.assert_allclose(g(x), X @ X.T)
+    for dtype in ("int8", "bool", "complex64", "bfloat16", "float16", "uint32"):
+        there = st.device_put(snp.asarray(X).astype(dtype), gpu)
+        back = st.jit(lambda x: st.pure_callback(lambda a: a, x, x))(there)
+        assert back.type == there.type
+        np.testing.assert_array_equal(np.asarray(back), np.asarray(there))
+    pair = st.jit(
+        lambda x: st.pure_callback(
+            lambda a: (a.sum(), a[:0]), (snp.zeros(()), snp.zeros((0, 3))), x
+        )
+    )
+    total, none = pair(x)
+    assert float(total) == X.sum() and none.shape == (0, 3)
+    st.jit(lambda x: st.debug.print("the sum is {}", x.sum()) or x)(x)
+    st.effects_barrier()
+    assert capsys.readouterr().out == "the sum is 15.0\n"
+
+
+def test_calls_of_python_keep_their_order(gpu):
+    order = []
+
+    def step(carry, i):
+        st.io_callback(lambda i: order.append(int(i)), None, i, ordered=True)
+        return carry + i, None
+
+    out, _ = st.jit(lambda x: lax.scan(step, x, snp.arange(20.0)))(st.device_put(X, gpu))
+    assert order == list(range(20))
+    np.testing.assert_allclose(out, X + 190)
+
+
+def test_errors_of_python_come_out_of_the_call(gpu):
+    x = st.device_put(X, gpu)
+
+    def fail(a):
+        raise Odd(float(a[0, 1]))
+
+    f = st.jit(lambda x: st.pure_callback(fail, x, x) * 2)
+    for _ in range(2):
+        with pytest.raises(Odd, match=r"1\.0"):
+            f(x)
+    np.testing.assert_allclose(st.jit(lambda x: x * 2)(x), X * 2)
 
 
 def test_models_and_ensembles(gpu):

@@ -22,6 +22,7 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.on_device import default_sharding
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
 
@@ -31,8 +32,16 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 def on_device(leaf: Any) -> Any:
-    """A NumPy array as an array on the device, in one copy; anything else as it is."""
-    if leaf.__class__ is np.ndarray and leaf.size and leaf.dtype == canonical_dtype(leaf.dtype):
+    """A NumPy array as an array on the device, in one copy; anything else as it is.
+
+    Under a default device it stays where it is, since that device may not be the one.
+    """
+    if (
+        leaf.__class__ is np.ndarray
+        and leaf.size
+        and leaf.dtype == canonical_dtype(leaf.dtype)
+        and default_sharding() is None
+    ):
         type = array_type(leaf.shape, leaf.dtype)
         return Array(None, type, pjrt.to_device(leaf, type, own=False))
     return leaf

@@ -446,7 +446,7 @@ class Writer:
         outs = (*self.outs, *token)
         inputs = self._with_token(operands) if ordered else operands
         results = self.custom_call(
-            "xla_ffi_python_cpu_callback",
+            f"xla_ffi_python_{self.platform}_callback",
             inputs,
             outs,
             {"index": f"{len(self._calls) - 1} : ui64"},

@@ -4,7 +4,8 @@ Layer 6 (runtime). Such a program runs in the thread of its caller, and has fini
 returns. It runs on a separate XLA client with its own threads: the function that it calls may run
 other programs, and those would wait for ever if all threads of their client were waiting for
 functions. Programs that call nothing stay on the main client; a program that calls functions, and
-is itself run by such a function, gets the client one level further. Next, read
+is itself run by such a function, gets the client one level further. On a GPU there is one client
+alone (``partitions``): what a function computes there is computed on the CPU. Next, read
 ``control/callback``.
 """
 
@@ -15,7 +16,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -38,7 +39,9 @@ if TYPE_CHECKING:  # loaded when something is compiled
 else:
     disk = LazyModule("stretto._engine.runtime.disk")
 
-__all__ = ["CallingExecutable", "effects_barrier"]
+__all__ = ["CallingExecutable", "Functions", "effects_barrier", "to_the_end"]
+
+T = TypeVar("T")
 
 
 class _Depth(threading.local):
@@ -116,6 +119,58 @@ def _original(error: BaseException) -> BaseException:
     return error
 
 
+class Functions:
+    """The functions that a program calls, by number, as the runtime calls them.
+
+    ``depth`` is what ``_Depth`` says while one runs. Whoever runs the program keeps this: jaxlib
+    keeps what it calls, and Python's garbage collector cannot look into jaxlib, so that a strong
+    reference from there would make a cycle that is never freed.
+    """
+
+    __slots__ = ("__weakref__", "_calls", "depth")
+
+    def __init__(self, calls: Sequence[HostCall], depth: int) -> None:
+        self._calls = calls
+        self.depth = depth
+
+    def listed(self) -> list[Callable[..., Any]]:
+        """The functions for the runtime."""
+        this = weakref.ref(self)
+        return [
+            _guarded(lambda *arrays, i=i: this()._called(i, arrays))  # type: ignore[union-attr]
+            for i in range(len(self._calls))
+        ]
+
+    def deepen(self) -> None:
+        """Be one level further than this thread, which is about to run the program."""
+        self.depth = max(self.depth, _thread.depth + 1)
+
+    def _called(self, number: int, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
+        """Call the function; the runtime calls this, in any of its threads."""
+        try:
+            return holding(_thread, "depth", self.depth, _call, self._calls[number], arrays)
+        except BaseException as error:
+            failure = _failure_of(error)
+        raise failure
+
+
+def to_the_end(run: Callable[[], T]) -> T:
+    """What ``run()`` gives, once the functions that it has a program call have returned.
+
+    An exception that one raises is raised here, unchanged.
+    """
+    running = threading.Lock()
+    _running.add(running)
+    try:
+        with running:
+            return run()
+    except RuntimeError as error:
+        failure = _original(error)
+    finally:
+        _running.discard(running)
+    raise failure  # outside the except clause, which would set its __context__
+
+
 class _Results:
     """Buffers, with the interface of the runtime's results."""
 
@@ -137,13 +192,14 @@ class CallingExecutable(Executable):
     training loop, these buffers are found, and nothing is handed from one client to another.
     """
 
-    __slots__ = ("__weakref__", "_at", "_compiling", "_options", "_out_types", "calls", "on_arrays")
+    __slots__ = ("_at", "_calls", "_compiling", "_functions", "_options", "_out_types", "on_arrays")
 
     def __init__(self, text: Text, out_types: Sequence[ArrayType], options: Options) -> None:
-        self.calls = text.calls
+        self._calls = text.calls
         self._out_types = tuple(out_types)
         self._options = options
         self._at: dict[int, Executable] = {}
+        self._functions: dict[int, Functions] = {}
         self._compiling: dict[Any, Turn] = {}
         self.text = text
         self.from_disk = False
@@ -155,13 +211,8 @@ class CallingExecutable(Executable):
         return once(self._at, self._compiling, depth, lambda: self._made(depth))
 
     def _made(self, depth: int) -> Executable:
-        # jaxlib keeps the callbacks alive, and Python's garbage collector cannot look into jaxlib:
-        # a strong reference would make a cycle that is never freed.
-        this = weakref.ref(self)
-        callbacks = [
-            _guarded(lambda *arrays, i=i: this()._called(i, arrays, depth))  # type: ignore[union-attr]
-            for i in range(len(self.calls))
-        ]
+        functions = self._functions[depth] = Functions(self._calls, depth)
+        callbacks = functions.listed()
         at = runtime_of_calls(depth)
         place = disk.place_of(self.text, self._options, (), at)
         found = place and place.found(callbacks)
@@ -190,26 +241,8 @@ class CallingExecutable(Executable):
         depth = _thread.depth + 1
         compiled, at = self._compiled(depth), runtime_of_calls(depth)
         inputs = [as_input(x, at) for x in given]
-        running = threading.Lock()
-        _running.add(running)
-        try:
-            with running:
-                outs = pjrt.run_to_the_end(compiled, inputs)
-        except RuntimeError as error:
-            failure = _original(error)
-        else:
-            return [pjrt.to_host(out) for out in outs]
-        finally:
-            _running.discard(running)
-        raise failure  # outside the except clause, which would set its __context__
-
-    def _called(self, number: int, arrays: Sequence[np.ndarray], depth: int) -> tuple[Any, ...]:
-        """Call the function; the runtime calls this, in any of its threads."""
-        try:
-            return holding(_thread, "depth", depth, _call, self.calls[number], arrays)
-        except BaseException as error:
-            failure = _failure_of(error)
-        raise failure
+        outs = to_the_end(lambda: pjrt.run_to_the_end(compiled, inputs))
+        return [pjrt.to_host(out) for out in outs]
 
 
 def _handed_over(buffer: Any, at: Runtime) -> Any:

@@ -277,6 +277,7 @@ class Accelerator(Runtime):
 
     def _connected(self, job: Job, coordination: Any, address: str) -> Any:
         """Start the client, which takes memory as it is needed."""
+        self._registered: set[str] = set()
         self.plugin = plugins.found()
         if self.plugin is None:
             raise RuntimeError(
@@ -308,14 +309,14 @@ class Accelerator(Runtime):
         return [*super().build, os.path.getsize(self.plugin.library)]
 
     def provide(self, text: str) -> None:
-        """Register the functions that this text calls: cuSOLVER's, under jaxlib's names."""
-        if '"cusolver_' not in text:
-            return
-        with _lock:
-            if not self._provided:
-                assert self.plugin is not None
-                plugins.register_routines(self.plugin, self._handle)
-                self._provided = True
+        """Register what this text calls: cuSOLVER's functions, and that which calls Python."""
+        for begin in plugins.REGISTERED:
+            if f'"{begin}' in text and begin not in self._registered:
+                with _lock:
+                    if begin not in self._registered:
+                        assert self.plugin is not None
+                        plugins.register(begin, self.plugin, self._handle)
+                        self._registered.add(begin)
 
     def device_of(self, device: Any) -> Any:
         """The runtime's form of a device."""

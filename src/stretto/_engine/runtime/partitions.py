@@ -19,7 +19,9 @@ from stretto._engine.core.forks import lock
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding, Placement, Sharding, SingleDeviceSharding
 from stretto._engine.core.types import ArrayType
+from stretto._engine.lower.text import Text
 from stretto._engine.runtime import disk, pjrt, processes
+from stretto._engine.runtime.callbacks import Functions, to_the_end
 from stretto._engine.runtime.clients import Job, job_of_now, runtime_of
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
@@ -176,6 +178,21 @@ class PlacedExecutable(Executable):
         return results
 
 
+class CallingPlaced(PlacedExecutable):
+    """One that calls Python functions, whose exceptions its call raises."""
+
+    __slots__ = ("_functions",)
+
+    def __init__(self, functions: Functions, *about: Any) -> None:
+        super().__init__(*about)
+        self._functions = functions
+
+    def __call__(self, buffers: Sequence[Any]) -> list[Any]:
+        """Run on these buffers, until all functions have returned."""
+        self._functions.deepen()
+        return to_the_end(lambda: pjrt.run_to_the_end(self, buffers))
+
+
 def _wait_for_the_last() -> None:
     """Wait until the last program has ended, well or not: its results have its errors."""
     while _last:
@@ -190,14 +207,19 @@ def _wait_for_the_last() -> None:
 
 
 def compile_placed(
-    text: str, out_types: Sequence[ArrayType], placement: Placement, options: Options = ()
+    text: Text, out_types: Sequence[ArrayType], placement: Placement, options: Options = ()
 ) -> PlacedExecutable:
     """Compile text, which says the shardings of its inputs, for the devices of the placement.
 
-    Programs on devices of this process alone are kept on disk, and loaded from there.
+    Programs on devices of this process alone are kept on disk, and loaded from there, unless they
+    call Python.
     """
     at = runtime_of(placement.devices)
     devices = [at.device_of(device) for device in placement.devices]
+    if text.calls:
+        functions = Functions(text.calls, 1)
+        loaded = pjrt.loaded(at, text, options, functions.listed(), devices)
+        return CallingPlaced(functions, loaded, out_types, placement, text, options)
     local = all([device.is_local for device in placement.devices])
     place = disk.place_of(text, options, devices, at) if local else None
     found = place and place.found()

@@ -14,9 +14,10 @@ import glob
 import importlib
 import importlib.util
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["NAME", "Plugin", "found", "load", "register_routines"]
+__all__ = ["NAME", "REGISTERED", "Plugin", "found", "load", "register"]
 
 NAME = "stretto_cuda"
 """The plugin's name in this process: jax loads the same library under a name of its own."""
@@ -91,12 +92,27 @@ def load(plugin: Plugin, xla_client: Any) -> Any:
     return handle
 
 
-def register_routines(plugin: Plugin, handle: Any) -> None:
-    """Make cuSOLVER's routines known to the plugin.
+def register(begin: str, plugin: Plugin, handle: Any) -> None:
+    """Make functions known to the plugin whose names begin so, one of ``REGISTERED``.
 
     Raises ``ModuleNotFoundError`` if their package is not installed.
     """
-    register = importlib.import_module(f"{plugin.routines}.cuda_plugin_extension")
-    solver = importlib.import_module(f"{plugin.routines}._solver")
-    for name, function in solver.registrations().items():
-        register.register_custom_call_target(handle, name, function, "CUDA", 1, 0)
+    extension = importlib.import_module(f"{plugin.routines}.cuda_plugin_extension")
+    for name, function in REGISTERED[begin](plugin, extension, handle).items():
+        extension.register_custom_call_target(handle, name, function, "CUDA", 1, 0)
+
+
+def _solver(plugin: Plugin, extension: Any, handle: Any) -> Mapping[str, Any]:
+    """cuSOLVER's routines."""
+    return importlib.import_module(f"{plugin.routines}._solver").registrations()
+
+
+def _python(plugin: Plugin, extension: Any, handle: Any) -> Mapping[str, Any]:
+    """What calls Python; the types that it is handed are made known first."""
+    for name, type in extension.ffi_types().items():
+        extension.register_custom_type(handle, name, type)
+    return extension.ffi_handlers()
+
+
+REGISTERED = {"cusolver_": _solver, "xla_ffi_python_gpu": _python}
+"""What gives the functions, by how their names begin in a text that calls them."""

@@ -90,6 +90,8 @@ class Sharded(Array):
 
         Raises ``DonatedArrayError`` if the array was donated to a jitted call, or deleted.
         """
+        if len(self._sharding.device_list) == 1 and self._sharding.is_fully_addressable:
+            return [pjrt.to_host(self.to_give())]  # once it is computed
         self.block_until_ready()
         return [pjrt.to_host(part) for part in parts_of(self.to_give())]
 
@@ -264,11 +266,17 @@ _compiling: dict[Any, Turn] = {}
 def compiled(
     text: Text, out_types: Sequence[ArrayType], placement: Placement, options: Options
 ) -> PlacedExecutable:
-    """The compiled form of this text, which says where its inputs are; compiled once."""
+    """The compiled form of this text, which says where its inputs are; compiled once.
+
+    Raises ``NotImplementedError`` if it calls Python, unless it is for one GPU.
+    """
     if text.calls:
-        raise NotImplementedError(
-            "a program on devices of choice cannot call Python: no callbacks in it, nor debug.print"
-        )
+        if [device.platform for device in placement.devices] != ["gpu"]:
+            raise NotImplementedError(
+                "a program on devices of choice cannot call Python, unless it is on one GPU alone: "
+                "no callbacks in it, nor debug.print"
+            )
+        return compile_placed(text, out_types, placement, options)  # equal texts call others
     key = text, placement, options
     room(_by_text)
     return once(
