@@ -200,7 +200,7 @@ def test_a_donation_waits_for_those_that_read_the_memory(gate):
     assert is_pending(y)
     threading.Timer(0.1, gate.open).start()
     zeros = take(x)
-    assert not is_pending(y) or y.is_ready()
+    assert y._buffer._call is None  # it was run before
     np.testing.assert_array_equal(y, X + 1)
     np.testing.assert_array_equal(zeros, 0 * X)
     with pytest.raises(DonatedArrayError):
@@ -276,8 +276,8 @@ def test_a_long_program_by_its_text(monkeypatch):
     monkeypatch.setattr(entry, "_LONG", 5000)
 
     def long(x):
-        for i in range(100):
-            x = snp.sin(x) * (i + 1.5) + snp.flip(snp.cumsum(x * i))
+        for i in range(60):
+            x = snp.sin(x) * (i + 1.5) + snp.flip(x * i)
         return x
 
     with st.config(roll_loops=False):
