@@ -58,6 +58,7 @@ class Writer:
         self._calls: list[HostCall] = []
         self._arrays: dict[int, np.ndarray] = {}  # large constants that are passed, by id
         self._passed: dict[int, Operand] = {}  # those that the current function is passed
+        self._repetitions: set[str] = set()  # names of what the compiler may see as a broadcast
         # The result of the last ordered call, for the next one; None where no call is ordered.
         self._token: Operand | None = None
         self._scalars = False  # whether this is for the region of a reduction, a sort or the like
@@ -96,6 +97,8 @@ class Writer:
         for x in operands:
             names.append(x.name)
             types.append(x.type)
+        if op == "stablehlo.broadcast_in_dim" or (names and self._repetitions.issuperset(names)):
+            self._repetitions.add(name)
         attrs = f" {{{attributes}}}" if attributes else ""
         signature = function_type(tuple(types), type)
         self._lines.append(
@@ -225,6 +228,21 @@ class Writer:
             return [*operands]
         return self.emit_many("optimization_barrier", operands, [x.type for x in operands])
 
+    def in_memory(self, operand: Operand) -> Operand:
+        """Return the operand so that a kernel that reads it reads an array.
+
+        On CPUs one that is a broadcast, or is computed from broadcasts alone, gets a barrier:
+        YNNPACK multiplies wrongly by a broadcast on the right (decision 22).
+        """
+        if operand.name not in self._repetitions or self.platform != "cpu":
+            return operand
+        key = ("in memory", operand.name)
+        known = self._constants.get(key)
+        if known is None:
+            (known,) = self.barrier([operand])
+            self._constants[key] = known
+        return known
+
     @property
     def hides(self) -> bool:
         """Whether numbers can be hidden from the compiler here, and whether it pays.
@@ -251,6 +269,8 @@ class Writer:
             self._count += 1
             name = f"%{self._count}"
             self._lines.append(f"{name} = stablehlo.constant dense<{key[0]}> : {key[1]}")
+            if type.shape:
+                self._repetitions.add(name)
             known = self._constants[key] = Operand(name, type)
         return Operand(known.name, type)
 

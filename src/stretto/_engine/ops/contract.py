@@ -141,7 +141,7 @@ class DotGeneral(Bilinear):
         return b.emit(
             "dot_general",
             x,
-            y,
+            b.in_memory(y),
             attributes=(
                 "dot_dimension_numbers = #stablehlo.dot<"
                 f"lhs_batching_dimensions = {list(self.shared[0])}, "

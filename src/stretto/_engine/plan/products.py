@@ -137,6 +137,11 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
             wide,
         )
     )
+    # XLA multiplies stacks of matrices: it copies an operand whose rows do not lie together.
+    free = op.free_of(*[type.ndim for type in types])[not first]
+    apart = free != (*range(free[0], free[0] + len(free)),) if free else False
+    if apart:
+        batched_time += machine.copying(bytes_mapped)
     choices.append(
         Choice(
             "one batched product",

@@ -32,6 +32,7 @@ __all__ = [
     "options_for",
     "quick_options",
     "with_extras",
+    "without_library",
 ]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
@@ -165,6 +166,11 @@ def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
     if _bytes_made(text) >= _MUCH and SCHEDULER not in _flags():
         ours[SCHEDULER] = _LEAST_MEMORY
     return list({**ours, **dict(options)}.items())
+
+
+def without_library(options: Options) -> Options:
+    """These options, with nothing for YNNPACK."""
+    return tuple(sorted({**dict(options), LIBRARY: ""}.items()))
 
 
 def library_of(text: str, options: Options) -> Libraries:

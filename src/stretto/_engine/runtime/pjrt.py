@@ -23,7 +23,13 @@ from stretto._engine.runtime.clients import (
     refuse_fork,
     runtime,
 )
-from stretto._engine.runtime.options import Options, asks_for_dumps, quick_options
+from stretto._engine.runtime.libraries import multiplies_by_broadcast
+from stretto._engine.runtime.options import (
+    Options,
+    asks_for_dumps,
+    quick_options,
+    without_library,
+)
 
 __all__ = [
     "Executable",
@@ -234,7 +240,26 @@ def loaded(
     callbacks: Sequence[Callable[..., Any]] = (),
     devices: Sequence[Any] = (),
 ) -> Any:
-    """The runtime's form of the compiled text, for these devices; see ``compile_text``."""
+    """The runtime's form of the compiled text, for these devices; see ``compile_text``.
+
+    A program in which the library would multiply by a broadcast is compiled again without it. The
+    text has barriers where it multiplies by what is a broadcast there; XLA finds others.
+    """
+    result = _loaded(at, text, options, callbacks, devices)
+    if '"stablehlo.dot_general"' in text and any(
+        [multiplies_by_broadcast(module.to_string()) for module in result.hlo_modules()]
+    ):
+        return _loaded(at, text, without_library(options), callbacks, devices)
+    return result
+
+
+def _loaded(
+    at: Runtime,
+    text: str,
+    options: Options,
+    callbacks: Sequence[Callable[..., Any]],
+    devices: Sequence[Any],
+) -> Any:
     at.provide(text)
     chosen = at.compile_options(text, options, devices)
     places = at.list_of(devices)
