@@ -8,7 +8,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
-from stretto._engine.runtime.libraries import library_work
+from stretto._engine.lower.writer import Writer
+from stretto._engine.runtime.libraries import library_work, multiplies_by_broadcast
 
 SUMS, PRODUCTS = "LIBRARY_FUSION_TYPE_REDUCE", "LIBRARY_FUSION_TYPE_DOT"
 X, W = snp.ones((8, 64)), snp.ones((96, 64))
@@ -106,3 +107,80 @@ def test_nan_and_infinities_pass(batch, value):
     np.testing.assert_array_equal(layer(x, w)[1:], 1)
     assert np.isnan(st.jit(lambda x, w: nn.relu(x @ w.T + 1).sum())(x, w))
     assert np.isnan(st.jit(lambda x, w: nn.relu(x @ w.T + 1).mean(0))(x, w)).all()
+
+
+BOTH = {"xla_cpu_experimental_ynn_fusion_type": f"{PRODUCTS},{SUMS}"}
+
+
+def _products_by_broadcasts():
+    """Products by what is a broadcast, in a text or once XLA has simplified it."""
+    yield "constant", lambda x, w: x @ snp.full((96, 64), 1.5, np.float32).T
+    yield (
+        "repeated",
+        lambda x, w: snp.matmul(
+            snp.stack([x, 2 * x]), snp.swapaxes(snp.broadcast_to(w, (2, 96, 64)), 1, 2)
+        ),
+    )
+    yield "made of two", lambda x, w: x @ (w[:1, :1] * snp.ones((96, 64)) + w[:, :1]).T
+    yield (
+        "summed",
+        lambda x, w: snp.matmul(
+            snp.broadcast_to(x, (5, 3, 8, 64)),
+            snp.swapaxes(snp.broadcast_to(w, (5, 3, 96, 64)), 2, 3),
+        ).sum(-1),
+    )
+    yield (
+        "in a loop",
+        lambda x, w: lax.fori_loop(
+            0, 3, lambda i, c: snp.tanh(c @ snp.full((64, 64), 0.1, np.float32).T), x
+        ),
+    )
+    yield (
+        "found by XLA",
+        lambda x, w: x @ lax.select(x[0, 0] < snp.inf, w[:, :1], w[:, 1:2]).repeat(64, axis=1).T,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "f"), [pytest.param(*row, id=row[0]) for row in _products_by_broadcasts()]
+)
+def test_products_by_broadcasts(name, f):
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(a.shape).astype(np.float32) for a in (X, W))
+    got = st.jit(f, compiler_options=BOTH)(x, w)
+    with st.enable_x64():
+        want = np.asarray(f(x.astype(np.float64), w.astype(np.float64)))
+    assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
+
+
+HLO = """
+%fused_computation (param_0.4: f32[8,64], param_1.4: f32[64]) -> f32[8,96] {
+  %param_0.4 = f32[8,64]{1,0} parameter(0)
+  %param_1.4 = f32[64]{0} parameter(1)
+  %broadcast.1 = f32[96,64]{1,0} broadcast(%param_1.4), dimensions={1}
+  %exponential.1 = f32[96,64]{1,0} exponential(%broadcast.1)
+  ROOT %dot.0 = f32[8,96]{1,0} dot(LEFT, RIGHT), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+}
+
+ENTRY %main.2 (Arg_0.3: f32[8,64], Arg_1.3: f32[64]) -> f32[8,96] {
+  ROOT %f = f32[8,96] fusion(%a, %b), kind=kCustom, calls=%fused_computation, \
+backend_config={"fusion_config":{"kind":"__ynn_fusion"}}
+}
+"""
+
+
+def test_a_broadcast_is_found_in_the_optimised_program():
+    right = HLO.replace("LEFT", "%param_0.4").replace("RIGHT", "%exponential.1")
+    assert multiplies_by_broadcast(right)
+    assert not multiplies_by_broadcast(right.replace("__ynn_fusion", "__other"))
+    left = HLO.replace("LEFT", "%exponential.1").replace("RIGHT", "%param_0.4")
+    assert not multiplies_by_broadcast(left)
+
+
+def test_a_program_with_such_a_product_is_compiled_without_the_library(monkeypatch):
+    monkeypatch.setattr(Writer, "in_memory", lambda self, operand: operand)  # no barrier
+    f = st.jit(lambda x: x @ snp.full((96, 64), 1.5, np.float32).T, compiler_options=BOTH)
+    with st.config(disk_cache=False):
+        compiled = f.lower(X).compile()
+    assert "__ynn_fusion" not in compiled.as_text()
+    assert np.asarray(compiled(X)).max() == 96

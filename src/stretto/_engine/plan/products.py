@@ -77,6 +77,8 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
     bytes_mapped, bytes_other = member.size * size * item, other.size * size * item
     bytes_out = out.size * size * item
     batched_time = machine.product(work, machine.fraction(work / size)) + size * machine.item
+    if _scattered(op, (types[0].ndim, types[1].ndim), not first):
+        batched_time += machine.copying(bytes_mapped)
     stacking = machine.copying(mapped.to_stack)
 
     def wide() -> Any:
@@ -137,11 +139,6 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
             wide,
         )
     )
-    # XLA multiplies stacks of matrices: it copies an operand whose rows do not lie together.
-    free = op.free_of(*[type.ndim for type in types])[not first]
-    apart = free != (*range(free[0], free[0] + len(free)),) if free else False
-    if apart:
-        batched_time += machine.copying(bytes_mapped)
     choices.append(
         Choice(
             "one batched product",
@@ -166,6 +163,15 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
         Choice("members written out", batched_time + copied + 4 * size * machine.kernel, written)
     )
     return choices
+
+
+def _scattered(op: DotGeneral, ranks: tuple[int, int], side: bool) -> bool:
+    """Return whether free axes of an operand are apart from each other.
+
+    XLA multiplies stacks of matrices, and copies an operand that is none.
+    """
+    free = op.free_of(*ranks)[side]
+    return bool(free) and free[-1] - free[0] >= len(free)
 
 
 def _chunk(size: int, item_bytes: int) -> int:

@@ -136,10 +136,10 @@ def _by_broadcast(lines: list[str]) -> bool:
         operands = _OPERAND.findall(written)
         if operation == "dot" and operands[1] in repeated:
             return True
-        if operation == "broadcast" or (
-            operation == "constant" and "[]" not in line.partition("constant(")[0]
+        if (
+            operation == "broadcast"
+            or (operation == "constant" and "[]" not in line.partition("constant(")[0])
+            or (operands and operation != "dot" and repeated.issuperset(operands))
         ):
-            repeated.add(name)
-        elif operands and operation != "dot" and repeated.issuperset(operands):
             repeated.add(name)
     return False
