@@ -119,6 +119,6 @@ def test_members_to_be_cut_and_stacked_count():
 
 def test_an_operand_whose_rows_lie_apart_is_copied_for_a_batch():
     batched = "one batched product"
-    together = shared((3, 4, 8, 50, 25), (25, 50))[batched]
+    together = shared((3, 4, 8, 50, 25), (25, 50), op=DotGeneral(((3,), (0,)), ((), ())))[batched]
     apart = shared((3, 4, 8, 25, 50), (25, 50), op=DotGeneral(((2,), (0,)), ((), ())))[batched]
     assert apart > together
