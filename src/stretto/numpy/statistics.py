@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.sizes import Size
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DType, DTypeLike, Shape
 from stretto._engine.ops.broadcast import broadcast_to
@@ -142,6 +143,8 @@ def _variance(
     squares = _squares(x, center)
     count = _count(x, axes, where, caller)
     total = sum_(squares, axes, where=where)
+    if is_size(count):
+        count = convert(as_value(count), total.dtype)  # a product of sizes may exceed int32
     if isinstance(count, int) and not isinstance(ddof, Tracer):
         spread = _over(total, count - lost) if count > lost else full_like(total, math.nan)
     else:

@@ -265,6 +265,16 @@ class Size:
         """The least and the greatest that it can be, each variable being ``most(v)`` at most."""
         return _bounds_of_terms(self.terms, most)
 
+    def largest_term(self, most: Callable[[SizeVariable], float]) -> float:
+        """The greatest magnitude of what is added up to it, also inside of its factors."""
+        largest = 0.0
+        for monomial, coefficient in self.terms:
+            inner = [f.size for f, _ in monomial if not isinstance(f, SizeVariable)]
+            bounds = Size(((monomial, coefficient),)).bounds(most)
+            parts = [abs(b) for b in bounds] + [n.largest_term(most) for n in inner]
+            largest = max(largest, *parts)
+        return largest
+
     def at(
         self,
         value: Callable[[SizeVariable], Any],

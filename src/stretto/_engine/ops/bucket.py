@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.errors import SizeError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Program
@@ -33,9 +34,18 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import Pad, pad, slice_
 
-__all__ = ["Bucket", "varying"]
+__all__ = ["Bucket", "too_great", "varying"]
 
-_INT32 = np.dtype(np.int32)
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+_MOST, _MOST_LONG = (1 << 31) - 1, (1 << 63) - 1
+
+
+def too_great(n: Dimension, most: int, where: str, way_out: str) -> str:
+    """Say that int32 may not hold a size, how great it may be, and what to do."""
+    return (
+        f"the size {n} may be as great as {most} in the bucket that this call needs, and int32, in "
+        f"which sizes are {where}, has integers up to {_MOST}: {way_out}"
+    )
 
 
 def varying(type: ArrayType) -> list[int]:
@@ -78,15 +88,44 @@ class Bucket:
         return type.with_shape(self.shape(type.shape))
 
     def size(self, n: Dimension) -> Any:
-        """The true size, an int32 scalar."""
+        """The true size, an int32 scalar; ``SizeError`` where the bucket's may be too great."""
+        value = self.exact(n)
+        if value.type.dtype != _INT32:
+            raise SizeError(
+                too_great(n, self.bound(n), "counted and indexed", "use smaller arrays")
+            )
+        return value
+
+    def exact(self, n: Dimension) -> Any:
+        """The true size, an int32 scalar, or an int64 one where the bucket's may be too great.
+
+        Nothing on the way to it is rounded or wraps: the terms are int64, too, where one may be too
+        great for 32 bits. ``SizeError`` where one may be too great for 64.
+        """
         if not isinstance(n, Size):
-            return as_value(np.int32(n))
+            return as_value(np.int32(n) if abs(n) <= _MOST else np.int64(n))
         known = self._sizes.get(n)
         if known is None:
-            zero = as_value(np.int32(0))
-            total = n.at(self.values.__getitem__, _floored, lambda x: maximum(x, zero))
-            known = self._sizes[n] = convert(as_value(total), _INT32)
+            largest = n.largest_term(self.most.__getitem__)
+            if largest > _MOST_LONG:
+                raise SizeError(
+                    f"the size {n} has terms of up to {int(largest)} in the bucket that this call "
+                    f"needs, and int64 has integers up to {_MOST_LONG}: multiply it as a float, "
+                    f"x.shape[0] * 1.0"
+                )
+            dtype = _INT32 if largest <= _MOST else _INT64
+            zero = as_value(dtype.type(0))
+            total = n.at(
+                lambda v: convert(self.values[v], dtype), _floored, lambda x: maximum(x, zero)
+            )
+            fits = self.bound(n) <= _MOST and -self.bound(-n) >= -_MOST
+            known = self._sizes[n] = convert(as_value(total), _INT32 if fits else _INT64)
         return known
+
+    def greatest(self) -> tuple[Size, int]:
+        """The size asked for that may be the greatest, and how great."""
+        n = max(self._sizes, key=self.bound)
+        return n, self.bound(n)
 
     def static(self, value: Any) -> Any:
         """A parameter, or an operation, with the greatest sizes in the place of those that vary."""
@@ -163,6 +202,7 @@ class Bucket:
     def rank(self, shape: Sequence[Dimension]) -> Any:
         """For each element of a carrier, how many come before it in an array of the true shape."""
         outer = self.shape(shape)
+        self.size(math.prod(shape))  # refused if int32 cannot count the elements
         rank = full(outer, 0, _INT32)
         for axis in range(len(shape)):
             step = self.size(math.prod(shape[axis + 1 :]))

@@ -13,7 +13,7 @@ import numpy as np
 from stretto._engine.core import sizes
 from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
 from stretto._engine.core.sizes import Size
-from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.types import ArrayType, array_type, default_dtype
 from stretto._engine.ops.convert import convert
 
 __all__ = ["SizeOf"]
@@ -22,26 +22,28 @@ _KNOWN_LATER = Refused("the size is known only where the program is given a buck
 
 
 class SizeOf(Primitive):
-    """A size as a weak integer."""
+    """A size as a weak integer of this dtype."""
 
     light = True
     size: Size
+    dtype: np.dtype = np.dtype(np.int32)
     reference = _KNOWN_LATER
     lower = _KNOWN_LATER
     jvp = ZERO_DERIVATIVE
     transpose = Refused("it has no operand")
 
     def infer(self) -> ArrayType:
-        """A weak int32."""
-        return array_type((), np.dtype(np.int32), True)
+        """A weak scalar."""
+        return array_type((), self.dtype, True)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The same for all examples."""
         return self(), None
 
     def padded(self, at: Any) -> Any:
-        """The true size."""
-        return convert(at.size(self.size), np.dtype(np.int32), True)
+        """The true size: an int64 where the bucket's may be too great for an int32."""
+        size = at.exact(self.size)
+        return convert(size, max(size.type.dtype, self.dtype), True)
 
 
-sizes._VALUE.append(lambda size: SizeOf(size)())
+sizes._VALUE.append(lambda size: SizeOf(size, default_dtype("int"))())

@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.core.errors import SizeError
 from stretto._engine.core.interpreter import splat, state
 from stretto._engine.core.position import Place
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import record, standing
 from stretto._engine.core.sizes import Size, SizeVariable
-from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.ops.bucket import Bucket
+from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.ops.bucket import Bucket, too_great
+from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.size_of import SizeOf
 from stretto._engine.transforms.below_greatest import below_greatest
 from stretto._engine.transforms.simplify import remembered
@@ -108,6 +110,8 @@ class Padding(Bucket):
         for equation in program.equations:
             primitive: Any = equation.primitive
             values = [read(a) for a in equation.inputs]
+            if not _keeps_numbers(primitive):
+                self.check(equation.inputs, values)
             types = [a.type for a in equation.inputs]
             outs = [v.type for v in equation.outputs]
             with standing(recorder, equation.place):
@@ -135,7 +139,20 @@ class Padding(Bucket):
                 known[v] = value
                 if v in below.zeros:
                     self.zeros[id(value)] = value, below.zeros[v]
-        return [read(a) for a in program.outputs]
+        outs = [read(a) for a in program.outputs]
+        self.check(program.outputs, outs)
+        return outs
+
+    def check(self, atoms: Sequence[Atom], values: Sequence[Any]) -> None:
+        """Refuse a size that is too great for the type that it has in the program.
+
+        Converted to floats it is exact up to their rounding.
+        """
+        for atom, value in zip(atoms, values, strict=True):
+            if value.type.dtype != atom.type.dtype:
+                size, most = self.greatest()
+                way_out = f"use snp.asarray({size}, float), or 64-bit types (config.enable_x64)"
+                raise SizeError(too_great(size, most, "values", way_out))
 
     def closed(self, program: Program) -> tuple[Program, list[Any]]:
         """The program of fixed sizes, and the values that come before its other arguments."""
@@ -150,6 +167,13 @@ class Padding(Bucket):
 def asks_for_sizes(primitive: Primitive) -> bool:
     """Whether sizes may vary inside, though they do not in its types."""
     return primitive.holds_programs or isinstance(primitive, SizeOf)
+
+
+def _keeps_numbers(primitive: Primitive) -> bool:
+    """Whether this converts to a type that holds any size, rounded at most."""
+    return isinstance(primitive, ConvertElementType) and (
+        primitive.dtype.itemsize == 8 or kind_of(primitive.dtype) not in ("int", "uint")
+    )
 
 
 def _varies(types: Sequence[ArrayType]) -> bool:
