@@ -240,8 +240,8 @@ def _slope(x: Array, h: Array | float, axis: int, edge_order: int) -> Array:
         last, before = (_part(gaps, i, i + 1, axis) for i in (n - 2, max(n - 3, 0)))
 
     def at(i: int) -> Array:
-        i %= n
-        return _part(x, i, i + 1, axis)
+        start = i if i >= 0 else n + i
+        return _part(x, start, start + 1, axis)
 
     # f' = (l² f₊ + (r² - l²) f - r² f₋) / (l r (l + r)), l and r the distances to either side
     a, b, c = _part(x, 0, -2, axis), _part(x, 1, -1, axis), _part(x, 2, None, axis)

@@ -647,6 +647,9 @@ def greater(one: Dimension, other: Dimension) -> Any:
         return one
     if most <= 0:
         return other
+    # max(-s, 0) + s is max(s, 0): one of the two is written, so that equal sizes are equal.
+    if difference.terms[0][1] < 0:
+        return one + size_of(Positive(-difference))
     return other + size_of(Positive(difference))
 
 

@@ -218,6 +218,9 @@ class Runtime:
             if self._provided:
                 return
             functions = importlib.import_module("jaxlib.cpu._lapack")
+            # It imports a module in this package. Were that the first of it, while another thread
+            # imports the package, each would wait for the other, and one get a _DeadlockError.
+            importlib.import_module("scipy.linalg")
             functions.initialize()
             for name, function in functions.registrations().items():
                 if name.startswith(("lapack_", "tridiagonal_")) and name.endswith("_ffi"):
