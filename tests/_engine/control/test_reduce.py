@@ -10,6 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import special
 from stretto._engine.control.reduce import Reduce
+from stretto._engine.core.errors import MissingRuleError
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 from tests.any_size import holds
 
@@ -351,3 +352,21 @@ def test_axes_of_any_size():
     pair = lambda a, b: (a[0] + b[0], snp.maximum(a[1], b[1]) + 0 * a[0])
     both = lambda x, y: lax.reduce((x, y), (0.0, -9.0), pair, (0,))
     holds(both, [x, -x], {(0, 0): 0, (1, 0): 0}, tolerance=10)
+
+
+@pytest.mark.parametrize("shape", [(3,), (32,), (4, 5)])
+def test_derivatives_of_functions_that_are_not_associative(shape):
+    x = np.linspace(0.5, 1.5, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    axes = tuple(range(len(shape)))
+    f = lambda x: lax.reduce(x, snp.float32(0), lambda x, y: y - x / 2, axes)
+    want = (-0.5) ** np.arange(x.size)[::-1].reshape(shape)
+    for got in (st.grad(f)(x), st.jit(st.grad(f))(x), st.jacfwd(f)(x)):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-8)
+
+
+def test_the_derivative_of_more_elements_than_a_block_is_refused_for_them():
+    x = snp.ones(33)
+    with pytest.raises(MissingRuleError, match="not associative, so its result over 33 elements"):
+        st.grad(lambda x: lax.reduce(x, snp.float32(0), lambda x, y: y - x / 2, (0,)))(x)
+    slope = st.grad(lambda x: lax.reduce(x, snp.float32(0), circle, (0,)))(0.01 * x)
+    np.testing.assert_allclose(slope, np.full(33, 1.01**32), rtol=1e-5)  # (1 + x)³³ - 1

@@ -259,3 +259,53 @@ def test_axes_of_any_size():
     valid = lambda x: lax.reduce_window(x, 0.0, joined, (2, 2), (2, 1), "VALID")
     for windows in (same, valid):
         holds(windows, [x], {(0, 0): 0}, tolerance=10)
+
+
+ORDERED_SMOOTHLY = {
+    **ORDERED,
+    "x y - x": lambda x, y: x * y - x,
+    "x²/4 + y": lambda x, y: x**2 / 4 + y,
+}
+
+
+def by_differences(f, x, step=1e-6):
+    """The Jacobian of a function at rest, by central differences in float64."""
+    with st.enable_x64():
+        moved = [step * e.reshape(x.shape) for e in np.eye(x.size)]
+        columns = [(np.asarray(f(x + d)) - np.asarray(f(x - d))) / (2 * step) for d in moved]
+    return np.stack(columns, -1).reshape(*columns[0].shape, *x.shape)
+
+
+@pytest.mark.parametrize("name", ORDERED_SMOOTHLY)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"window_dimensions": (2, 3), "window_strides": (1, 2)},
+        {"window_dimensions": (3, 2), "padding": "SAME"},
+        {"window_dimensions": (2, 2), "window_dilation": (2, 1), "base_dilation": (1, 2)},
+    ],
+)
+def test_derivatives_of_functions_that_are_not_associative(name, options):
+    function = ORDERED_SMOOTHLY[name]
+    x = np.random.default_rng(0).uniform(0.5, 1.5, (4, 4)).astype(np.float32)
+
+    def f(x, start=2.0):
+        return st.lax.reduce_window(x, np.asarray(start, x.dtype), function, **options)
+
+    want = by_differences(f, x.astype(np.float64))
+    for way in (st.jacfwd, st.jacrev):
+        for got in (way(f)(x), st.jit(way(f))(x), st.vmap(way(f))(x[None])[0]):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    start = lambda start: st.lax.reduce_window(x, start, function, **options)
+    by_start = (np.asarray(start(snp.float32(2.01))) - np.asarray(start(snp.float32(1.99)))) / 0.02
+    np.testing.assert_allclose(st.jacfwd(start)(snp.float32(2)), by_start, rtol=2e-3, atol=2e-3)
+
+
+def test_derivatives_of_long_windows_are_loops():
+    x = np.linspace(0.9, 1.1, 60, dtype=np.float32)
+    f = lambda x: st.lax.reduce_window(x, snp.float32(0), lambda x, y: y - x / 2, (40,))
+    want = by_differences(
+        lambda x: st.lax.reduce_window(x, np.zeros((), x.dtype), lambda x, y: y - x / 2, (40,)),
+        x.astype(np.float64),
+    )
+    np.testing.assert_allclose(st.jacrev(f)(x), want, rtol=1e-4, atol=1e-6)

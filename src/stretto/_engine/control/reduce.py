@@ -10,47 +10,30 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from stretto._engine.control.family import ControlFlow, parting, split
+from stretto._engine.control.monoid import is_monoid, monoid_of, start_of
 from stretto._engine.control.scan import Scan
 from stretto._engine.core import tree
 from stretto._engine.core.errors import EscapedTracerError, MissingRuleError
-from stretto._engine.core.interpreter import Tracer, as_value
-from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR
 from stretto._engine.core.program import Program
 from stretto._engine.core.sizes import is_size
-from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import ShardingLike
-from stretto._engine.ops.arithmetic import Add, Mul, add, multiply
-from stretto._engine.ops.bitwise import OR, And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor
-from stretto._engine.ops.broadcast import ReduceSum, broadcast_to
+from stretto._engine.ops.bitwise import OR
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
-from stretto._engine.ops.extrema import Max, Min, maximum, minimum
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, check_axes, reshape
 from stretto._engine.ops.reducing.reduce import (
-    ReduceAnd,
-    ReduceMax,
-    ReduceMin,
-    ReduceOr,
-    ReduceProd,
-    ReduceXor,
     lines_first,
-)
-from stretto._engine.ops.reducing.window import (
-    ReduceWindowAnd,
-    ReduceWindowMax,
-    ReduceWindowMin,
-    ReduceWindowOr,
-    ReduceWindowProd,
-    ReduceWindowSum,
-    ReduceWindowXor,
-    WindowReduction,
 )
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
@@ -60,39 +43,15 @@ from stretto._engine.transforms.jvp import jvp_flat
 from stretto._engine.transforms.simplify import used_inputs, with_inputs
 from stretto._engine.transforms.vmap import vmap_flat, vmap_program
 
-__all__ = ["Combination", "Monoid", "Reduce", "combination", "reduce"]
-
-
-class Monoid(NamedTuple):
-    """An associative, commutative operation with an identity, and its reductions."""
-
-    whole: Callable[[tuple[int, ...]], Primitive]
-    window: type[WindowReduction]
-    combine: Callable[[Any, Any], Any]
-
-    def started(self, caller: str, out: Any, start: Any) -> Any:
-        """Combine ``out``, a reduction that began with the identity, with ``start``."""
-        neutral = self.window.identity(start.dtype)
-        if not isinstance(start, Tracer) and np.asarray(start) == neutral:
-            return out
-        return self.combine(start_of(caller, out, start), out)
-
-
-_MONOIDS: dict[type[Primitive], Monoid] = {
-    Add: Monoid(ReduceSum, ReduceWindowSum, add),
-    Mul: Monoid(ReduceProd, ReduceWindowProd, multiply),
-    Max: Monoid(ReduceMax, ReduceWindowMax, maximum),
-    Min: Monoid(ReduceMin, ReduceWindowMin, minimum),
-    And: Monoid(ReduceAnd, ReduceWindowAnd, bitwise_and),
-    Or: Monoid(ReduceOr, ReduceWindowOr, bitwise_or),
-    Xor: Monoid(ReduceXor, ReduceWindowXor, bitwise_xor),
-}
-_OF_TRUTH: dict[type[Primitive], type[Primitive]] = {Add: Or, Mul: And}
+__all__ = ["Combination", "Reduce", "combination", "reduce"]
 
 
 _BOOL = np.dtype(bool)
 _STEPS = 16
 """So many steps take less time to interpret than to compile, even if they are run a few times."""
+
+_BLOCK = 32
+"""The elements that XLA combines one after the other on a CPU; it reduces more in such blocks."""
 
 
 def _line(x: Any, i: int) -> Any:
@@ -104,8 +63,8 @@ class Combination(ControlFlow, abstract=True):
 
     Operands: arrays of one shape, then as many scalars to start from, which should be identities of
     the program. A subclass provides two ways to compute it without XLA: ``lines``, in XLA's order
-    on a CPU, one element after the other; and ``composed``, of neighbours in pairs, for
-    derivatives. The two differ if the program is not associative.
+    on a CPU, one element after the other, which is the definition; and ``in_pairs``, of neighbours,
+    which is less deep, and the same if the program is associative.
     """
 
     computation: Program
@@ -113,6 +72,12 @@ class Combination(ControlFlow, abstract=True):
 
     def composed(self, *args: Any) -> list[Any]:
         """The same by other operations, which have derivatives."""
+        if is_monoid(self.computation, args[len(args) // 2 :]):
+            return self.in_pairs(*args)
+        return self.one_by_one(*args)
+
+    def in_pairs(self, *args: Any) -> list[Any]:
+        """The same for an associative program, and an identity to start from."""
         raise NotImplementedError
 
     def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
@@ -128,12 +93,28 @@ class Combination(ControlFlow, abstract=True):
 
     def interpret(self, *args: Any) -> Sequence[Any]:
         """One element after the other."""
+        return self.one_by_one(*args)
+
+    def one_by_one(self, *args: Any) -> list[Any]:
+        """One element after the other: in a loop if there are many."""
         arrays, starts = split(args, len(args) // 2)
         lines, mask = self.lines(arrays, starts)
         n, *shape = lines[0].shape
         outs = [broadcast_to(s, tuple(shape)) for s in starts]
-        if not outs[0].size:
+        if not n or not outs[0].size:
             return outs
+        if is_size(n) or n > _STEPS:
+            rows = lines if mask is None else [*lines, mask]
+
+            def step(*xs: Any) -> Any:
+                old, new = xs[: len(outs)], self.combine(*xs[: 2 * len(outs)])
+                if mask is None:
+                    return new, None
+                return [select(xs[-1], x, y) for x, y in zip(new, old, strict=True)], None
+
+            types = [x.type for x in outs] + [x.type.with_shape(tuple(shape)) for x in rows]
+            body = record_closed(step, types, self.name)[0]
+            return list(Scan(body, n, 0, len(outs))(*outs, *rows))
         for i in range(n):
             new = self.combine(*outs, *[_line(x, i) for x in lines])
             outs = (
@@ -255,6 +236,20 @@ class Reduce(Combination):
         return tuple(t.with_shape(shape) for t in self.computation.out_types)
 
     def composed(self, *args: Any) -> list[Any]:
+        """Beyond a block of XLA's, of associative programs alone."""
+        steps = self.steps(args[0].type)
+        if not is_size(steps) and steps <= _BLOCK:
+            return super().composed(*args)
+        if is_monoid(self.computation, ()) is False:
+            raise MissingRuleError(
+                f"{self.name}: the computation is not associative, so its result over {steps} "
+                f"elements depends on the order that the compiler chooses, and its derivative (and "
+                f"vmap over initial values) cannot be that of another order: use scan, or up to "
+                f"{_BLOCK} elements, which are taken one after the other"
+            )
+        return self.in_pairs(*args)
+
+    def in_pairs(self, *args: Any) -> list[Any]:
         """Pairs of neighbours, then pairs of pairs; in order, at logarithmic depth."""
         arrays, starts = split(args, len(args) // 2)
         lines = [lines_first(x, self.axes) for x in arrays]
@@ -263,9 +258,7 @@ class Reduce(Combination):
         if not n or not outs[0].size:
             return outs
         if is_size(n):
-            types = [x.type.with_shape(tuple(shape)) for x in [*outs, *lines]]
-            body = record_closed(lambda *xs: (self.combine(*xs), None), types, self.name)[0]
-            return list(Scan(body, n, 0, len(outs))(*outs, *lines))
+            return self.one_by_one(*args)
         while n > 1:
             last = [slice_in_dim(x, n - n % 2, n) for x in lines]
             pairs = [slice_in_dim(x, i, n - n % 2, 2) for i in (0, 1) for x in lines]
@@ -355,30 +348,6 @@ def combination(
     return arrays, starts, program, structure
 
 
-def monoid_of(program: Program) -> Monoid | None:
-    """The monoid, if the program is one operation of its two inputs and that is a known monoid."""
-    if len(program.equations) != 1:
-        return None
-    (equation,) = program.equations
-    whole = [*equation.outputs] == [*program.outputs]
-    if not whole or len(program.inputs) != 2 or {*equation.inputs} != {*program.inputs}:
-        return None
-    kind = type(equation.primitive)
-    if kind_of(program.in_types[0].dtype) == "bool":
-        kind = _OF_TRUTH.get(kind, kind)
-    return _MONOIDS.get(kind)
-
-
-def start_of(caller: str, x: Any, start: Any) -> Any:
-    """An initial value in the dtype of its operand."""
-    dtype, _ = promote([(x.dtype, False), (start.dtype, start.weak_type)], caller)
-    if dtype != x.dtype:
-        raise TypeError(
-            f"{caller}: expected an initial value of dtype {x.dtype.name}, got {start.type}"
-        )
-    return convert(start, dtype)
-
-
 def reduce(
     operands: Any,
     init_values: Any,
@@ -392,8 +361,8 @@ def reduce(
     reduction, and the initial value is combined with its result once. For others the initial value
     should leave every element as it is. One that is not associative takes up to 32 elements in
     row-major order, starting from the initial value, and more in blocks of 32, compiled or not, on
-    a CPU; its derivative, and ``vmap`` over initial values, take it to be associative, as does all
-    compiled code if it has loops, branches, arrays or calls of Python inside.
+    a CPU; so do its derivative and ``vmap`` over initial values, which refuse more than 32. With
+    loops, branches, arrays or calls of Python inside it is taken to be associative beyond 32.
 
     Args:
         operands: an array, or a tree of arrays of one shape.

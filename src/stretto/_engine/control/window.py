@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.control.family import split
-from stretto._engine.control.reduce import Combination, Reduce, combination, monoid_of, start_of
+from stretto._engine.control.monoid import monoid_of, start_of
+from stretto._engine.control.reduce import Combination, Reduce, combination
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.types import ArrayType
@@ -53,14 +54,14 @@ class ReduceWindow(Combination):
         shape = window_shape(self.name, self.check(types), self.windows)
         return tuple(t.with_shape(shape) for t in self.computation.out_types)
 
-    def composed(self, *args: Any) -> list[Any]:
+    def in_pairs(self, *args: Any) -> list[Any]:
         """Windows along an extra axis, reduced axis by axis, the last axis first."""
         arrays, starts = split(args, len(args) // 2)
         over = Reduce(self.computation, (0,))
         for axis, window in reversed([*enumerate(self.windows)]):
             if window != PLAIN:
                 lines = [patches(x, axis, window, s) for x, s in zip(arrays, starts, strict=True)]
-                arrays = over.composed(*lines, *starts)
+                arrays = over.in_pairs(*lines, *starts)
         return arrays
 
     def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
@@ -150,9 +151,8 @@ def reduce_window(
     reduction, and the initial value is combined with its result once. For others the initial value
     must leave every element as it is. On a CPU, one that is not associative takes the elements of a
     window in row-major order, starting from the initial value and without the padding, compiled or
-    not; its derivative, and ``vmap`` over initial values, take it to be associative, as does all
-    compiled code if it has loops, branches, arrays or calls of Python inside. The derivative of
-    ``max`` and ``min`` goes to the first of equal elements.
+    not, and so does its derivative. That of ``max`` and ``min`` goes to the first of equal
+    elements.
 
     Args:
         operand: an array, or a tree of arrays of one shape.
