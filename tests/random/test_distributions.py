@@ -10,6 +10,7 @@ from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.ops.broadcast import reduce_sum
+from stretto.as_jax.draws import with_jax_draws
 
 
 def A(*shape):
@@ -17,7 +18,8 @@ def A(*shape):
 
 
 # Each draw, and what JAX 0.10.2 gives for the same expression with R = jax.random,
-# k = PRNGKey(0x123456789), and jax_threefry_partitionable off, then on; in row-major order.
+# k = PRNGKey(0x123456789), and jax_threefry_partitionable off, then on; in row-major order. Floats
+# narrower than float32 are JAX's under `as_jax` alone.
 DRAWS = {
     "uniform": (
         lambda k: R.uniform(k, (5,)),
@@ -40,17 +42,17 @@ DRAWS = {
         [0.6010251, 1.6932449, 3.2092588, 1.6022456, 1.2866261, 2.4558764],
     ),
     "uniform_bfloat16": (
-        lambda k: R.uniform(k, (4,), "bfloat16"),
+        with_jax_draws(lambda k: R.uniform(k, (4,), "bfloat16")),
         [0.4296875, 0.03125, 0.21875, 0.9609375],
         [0.5, 0.546875, 0.1171875, 0.2890625],
     ),
     "uniform_float16": (
-        lambda k: R.uniform(k, (3,), "float16", -1, 1),
+        with_jax_draws(lambda k: R.uniform(k, (3,), "float16", -1, 1)),
         [0.015625, 0.091796875, 0.52734375],
         [-0.21484375, -0.48828125, 0.984375],
     ),
     "uniform_float8": (
-        lambda k: R.uniform(k, (5,), "float8_e4m3fn"),
+        with_jax_draws(lambda k: R.uniform(k, (5,), "float8_e4m3fn")),
         [0.0, 0.5, 0.75, 0.5, 0.5],
         [0.5, 0.5, 0.0, 0.25, 0.0],
     ),
@@ -60,7 +62,7 @@ DRAWS = {
         [-0.5229269, -0.39445522, 0.26534832, 0.8456386, -1.065552, -0.74565405],
     ),
     "normal_bfloat16": (
-        lambda k: R.normal(k, (4,), "bfloat16"),
+        with_jax_draws(lambda k: R.normal(k, (4,), "bfloat16")),
         [-0.171875, -1.8359375, -0.76953125, 1.7890625],
         [0.0048828125, 0.123046875, -1.1796875, -0.55078125],
     ),

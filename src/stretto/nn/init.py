@@ -17,21 +17,24 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule, no_attribute
 from stretto._engine.core.types import scalar_dtype
 from stretto._engine.core.typing import Array, DTypeLike, Key
-from stretto._engine.ops.comparison import full, lt, where
+from stretto._engine.ops.comparison import full, full_like, lt, where
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import clamp
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.sort import argsort
 from stretto.nn.gains import calculate_gain, fan_of, fans_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.random import distributions
+from stretto.random.arguments import rounded, wide
 from stretto.random.keys import split
 from stretto.random.streams import next_key
 
-if TYPE_CHECKING:  # loaded when an orthogonal matrix is first drawn
-    from stretto.random import matrices
+if TYPE_CHECKING:  # loaded when an orthogonal matrix, or a number between bounds, is first drawn
+    from stretto.random import matrices, truncated
 else:
     matrices = LazyModule("stretto.random.matrices")
+    truncated = LazyModule("stretto.random.truncated")
 
 __all__ = [
     "calculate_gain",
@@ -54,6 +57,10 @@ __all__ = [
 
 def _key(key: Key | None, caller: str) -> Array:
     return next_key(f"init.{caller}") if key is None else key
+
+
+def _float(dtype: DTypeLike | None) -> np.dtype:
+    return scalar_dtype(float) if dtype is None else as_dtype(dtype)
 
 
 # Distributions
@@ -112,8 +119,9 @@ def normal(
     >>> st.nn.init.normal(st.random.PRNGKey(0), (2, 3), std=0.02).shape
     (2, 3)
     """
-    draw = distributions.normal(_key(key, "normal"), shape, dtype)
-    return draw * std + mean
+    target = _float(dtype)
+    draw = distributions.normal(_key(key, "normal"), shape, wide(target))
+    return rounded(draw * std + mean, target)
 
 
 def trunc_normal(
@@ -147,8 +155,12 @@ def trunc_normal(
     True
     """
     low, high = (a - mean) / std, (b - mean) / std
-    draw = distributions.truncated_normal(_key(key, "trunc_normal"), low, high, shape, dtype)
-    return draw * std + mean
+    target = _float(dtype)
+    draw = truncated.truncated_normal(_key(key, "trunc_normal"), low, high, shape, wide(target))
+    # Rounding may exceed the limits, which belong to the interval.
+    least, most = np.asarray(a).astype(target), np.asarray(b).astype(target)
+    x = rounded(draw * std + mean, target)
+    return clamp(full_like(x, least), x, full_like(x, most))
 
 
 def kaiming_uniform(

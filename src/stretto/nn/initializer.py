@@ -17,6 +17,7 @@ from stretto._engine.core.typing import Array, DTypeLike, Key, Shape, ShardingLi
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.dtypes import as_dtype
+from stretto.random.arguments import rounded, wide
 
 __all__ = ["Initializer", "dtype_or", "initializer", "scaled"]
 
@@ -69,7 +70,7 @@ def initializer(
         target = dtype_or(dtype, default)
         if kind_of(target) not in ("float", "complex"):
             raise ValueError(f"{caller}: dtype must be floating or complex, got {target.name}")
-        return draw(key, sizes_of(shape, caller), target)
+        return rounded(draw(key, sizes_of(shape, caller), wide(target)), target)
 
     return init
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShardingLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full
@@ -36,6 +38,11 @@ from stretto.nn.variance_scaling import (
 )
 from stretto.numpy.index_updates import At
 from stretto.random import distributions, matrices
+
+if TYPE_CHECKING:  # loaded when numbers between bounds are first drawn
+    from stretto.random import truncated
+else:
+    truncated = LazyModule("stretto.random.truncated")
 
 __all__ = [
     "Initializer",
@@ -251,7 +258,7 @@ def truncated_normal(
     """
 
     def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        return scaled(distributions.truncated_normal(key, lower, upper, shape, dtype), stddev)
+        return scaled(truncated.truncated_normal(key, lower, upper, shape, dtype), stddev)
 
     return initializer("truncated_normal", dtype, draw)
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stretto._engine.core.integers import entries_of
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, DTypeLike, Key
 from stretto._engine.ops.complex_parts import complex_
@@ -21,6 +23,11 @@ from stretto._engine.ops.trigonometric import cos, sin
 from stretto.nn.initializer import Initializer, initializer, scaled
 from stretto.random import distributions
 from stretto.random.keys import split
+
+if TYPE_CHECKING:  # loaded when numbers between bounds are first drawn
+    from stretto.random import truncated
+else:
+    truncated = LazyModule("stretto.random.truncated")
 
 __all__ = [
     "glorot_normal",
@@ -93,7 +100,7 @@ def _draw(key: Key, shape: tuple[int, ...], dtype: np.dtype, kind: str, variance
         return scaled(distributions.uniform(key, shape, dtype, -1), math.sqrt(3 * variance))
     if is_complex(dtype):
         return scaled(_complex_disk(key, shape, dtype, _cut_radius), spread / _COMPLEX_CUT)
-    return scaled(distributions.truncated_normal(key, -2, 2, shape, dtype), spread / _CUT)
+    return scaled(truncated.truncated_normal(key, -2, 2, shape, dtype), spread / _CUT)
 
 
 def variance_scaling(

@@ -2,7 +2,7 @@
 
 Make a key with ``key(seed)``, ``split`` it for every further use, and hand each part to one draw.
 Read ``keys`` (and beneath it ``implementations`` and ``key_arrays``), ``distributions``,
-``discrete``, ``parametric``, ``gammas``, ``made_of_gammas``, ``counts``, ``matrices``, and
+``truncated``, ``discrete``, ``parametric``, ``gammas``, ``made_of_gammas``, ``counts``, ``matrices``, and
 ``streams`` for layers that are not handed a key.
 
 >>> from stretto import random
@@ -52,7 +52,6 @@ with imports_on_demand(__name__):
         logistic as logistic,
         maxwell as maxwell,
         normal as normal,
-        truncated_normal as truncated_normal,
         uniform as uniform,
     )
     from stretto.random.gammas import gamma as gamma, loggamma as loggamma
@@ -78,3 +77,4 @@ with imports_on_demand(__name__):
         wald as wald,
         weibull_min as weibull_min,
     )
+    from stretto.random.truncated import truncated_normal as truncated_normal

@@ -5,9 +5,13 @@ Next, read ``distributions``.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import threading
+from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.errors import TracedValueError, TypePromotionError
@@ -15,19 +19,77 @@ from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
+from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import full_like, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.extrema import clamp
 
 __all__ = [
+    "drawing_as_jax",
+    "draws_as_jax",
     "float_dtype",
     "in_range",
     "integer_dtype",
     "parameter",
+    "rounded",
     "shape_of",
     "spread",
     "static_shape",
+    "wide",
 ]
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+class _Local(threading.local):
+    as_jax = False
+
+
+_local = _Local()
+
+
+@contextlib.contextmanager
+def draws_as_jax() -> Iterator[None]:
+    """Draw in this block as JAX does to the last bit: narrow floats in their own dtype."""
+    before, _local.as_jax = _local.as_jax, True
+    try:
+        yield
+    finally:
+        _local.as_jax = before
+
+
+def drawing_as_jax() -> bool:
+    """Return whether draws are JAX's, also where its numbers are not of the distribution."""
+    return _local.as_jax
+
+
+def wide(dtype: np.dtype) -> np.dtype:
+    """Return the dtype to draw in: float32 for narrower floats, which are rounded last.
+
+    bfloat16 has 128 numbers in [1, 2): of so many, uniform numbers know no chance below 0.8 %, and
+    normal ones end at 2.5 standard deviations.
+    """
+    if dtype.itemsize >= 4 or _local.as_jax or kind_of(dtype) != "float":
+        return dtype
+    return _FLOAT32
+
+
+def rounded(x: Array, dtype: np.dtype) -> Array:
+    """Round a draw to the dtype that was asked for.
+
+    A number beyond the greatest finite one, as Cauchy numbers are in float16, becomes that: no draw
+    is infinite by rounding.
+    """
+    if x.dtype == dtype:
+        return x
+    most = float(ml_dtypes.finfo(dtype).max)
+    if most < 1e38:
+        limit = full_like(x, most)
+        finite = lt(absolute(x), full_like(x, math.inf))
+        x = select(finite, clamp(full_like(x, -most), x, limit), x)
+    return convert(x, dtype)
 
 
 def static_shape(shape: ShapeLike | Array | np.ndarray, caller: str) -> tuple[int, ...]:
@@ -96,10 +158,10 @@ def parameter(
     lossless: bool = False,
     nonnegative: bool = False,
 ) -> Array:
-    """A distribution's parameter, in the dtype of the draw, ``nonnegative`` where it must be.
+    """A distribution's parameter, in the dtype to draw in, ``nonnegative`` where it must be.
 
-    Where it must be ``lossless``, ``TypePromotionError`` if that dtype is not what the two promote
-    to.
+    Where it must be ``lossless``, ``TypePromotionError`` if ``dtype``, that of the result, is not
+    what the two promote to.
     """
     if nonnegative:
         in_range(x, caller, name, nan=True)
@@ -111,7 +173,7 @@ def parameter(
                 f"random.{caller}: {name} of type {value.type} does not convert to {dtype} without "
                 f"loss; pass dtype=, or convert it with .astype({dtype.name!r})"
             )
-    return convert(value, dtype)
+    return convert(value, wide(dtype))
 
 
 def shape_of(shape: ShapeLike | None, caller: str, *parameters: Any) -> tuple[int, ...]:

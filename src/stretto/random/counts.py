@@ -32,9 +32,11 @@ from stretto.random.arguments import (
     in_range,
     integer_dtype,
     parameter,
+    rounded,
     shape_of,
     spread,
     static_shape,
+    wide,
 )
 from stretto.random.compiling import when_large
 from stretto.random.distributions import uniform
@@ -50,11 +52,11 @@ def _any(pred: Array) -> Array:
 
 
 def _probability(p: ArrayLike, caller: str) -> Array:
-    """A real parameter in its own floating dtype."""
+    """A real parameter in its own floating dtype, or in float32 if that is narrower."""
     whole = caller == "multinomial"
     in_range(p, caller, "p", math.inf if whole else 1, whole=whole)
     value = as_value(p, f"random.{caller}", "p")
-    value = convert(value, inexact_dtype(value.dtype))
+    value = convert(value, wide(inexact_dtype(value.dtype)))
     if kind_of(value.dtype) != "float":
         raise TypeError(f"random.{caller}: p must be real, got {value.type}")
     return value
@@ -263,11 +265,11 @@ def _binomial(target: np.dtype, key: Key, trials: Array, chance: Array) -> Array
         select(few, full_like(trials, 1e4), trials),
         select(few, full_like(rare, 0.5), rare),
     )
-    out = convert(select(few, added, rejected), target)
+    out = select(few, added, rejected)
     out = select(improper | unknown, full_like(out, np.nan), out)
     out = select(endless & ~(improper | unknown), full_like(out, np.inf), out)
     as_drawn = small | unknown | ne(chance, chance) | endless
-    return select(as_drawn, out, convert(trials, target) - out)
+    return rounded(select(as_drawn, out, trials - out), target)
 
 
 _binomial_when_large = when_large(_binomial, (0,))
@@ -393,7 +395,7 @@ def multinomial(
     if kind_of(trials.dtype) == "complex":
         raise TypeError(f"random.{caller}: n must be real, got {trials.type}")
     own = [(x.dtype, x.weak_type) for x in (trials, chance)]
-    common = inexact_dtype(promote(own, f"random.{caller}")[0])
+    common = wide(inexact_dtype(promote(own, f"random.{caller}")[0]))
     if not chance.ndim:
         raise ValueError(f"random.{caller}: p must have an axis of outcomes, got {chance.type}")
     sizes = chance.shape if shape is None else static_shape(shape, caller)
@@ -411,4 +413,4 @@ def multinomial(
 
     keys = split(checked(key, caller), ratios.shape[0])
     _, counts = scan(draw, trials, (ratios, keys), unroll=unroll)
-    return convert(move_axis(counts, 0, counts.ndim - 1), target)
+    return rounded(move_axis(counts, 0, counts.ndim - 1), target)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.integers import integer
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.arithmetic import add, multiply, subtract
 from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import full, full_like, gt, le, lt, select
+from stretto._engine.ops.comparison import full, full_like, gt, le, lt, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import log
 from stretto._engine.ops.extrema import clamp
@@ -27,12 +27,12 @@ from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape, transpose
 from stretto._engine.ops.random.numbers import wide_remainder
-from stretto._engine.ops.reducing.cumulative import cumsum
+from stretto._engine.ops.reducing.cumulative import cummax, cumsum
 from stretto._engine.ops.reducing.places import argmax
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.sort import sort_operands, top_k
-from stretto.random.arguments import in_range, integer_dtype, spread, static_shape
+from stretto.random.arguments import in_range, integer_dtype, spread, static_shape, wide
 from stretto.random.distributions import gumbel, uniform
 from stretto.random.keys import checked, parts, random_bits
 
@@ -85,7 +85,7 @@ def bernoulli(
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}")
     in_range(p, "bernoulli", "p", 1)
     chance = as_value(p, "random.bernoulli", "p")
-    chance = convert(chance, inexact_dtype(chance.dtype))
+    chance = convert(chance, wide(inexact_dtype(chance.dtype)))
     if kind_of(chance.dtype) != "float":
         raise TypeError(f"random.bernoulli: p must be real, got {chance.type}")
     sizes = chance.shape if shape is None else static_shape(shape, "bernoulli")
@@ -252,7 +252,7 @@ def categorical(
         result = categorical(key, logits, axis, shape, replace, mode)
         return laid_out(result, out_sharding, f"random.{caller}")
     key, values = checked(key, caller), as_value(logits, f"random.{caller}", "logits")
-    values = convert(values, inexact_dtype(values.dtype))
+    values = convert(values, wide(inexact_dtype(values.dtype)))
     place = canonical_axis(axis, values.ndim, f"random.{caller}")
     batch = (*values.shape[:place], *values.shape[place + 1 :])
     sizes = batch if shape is None else static_shape(shape, caller)
@@ -383,8 +383,8 @@ def choice(
 
     Raises:
         TypeError: ``key`` is not one key.
-        ValueError: more parts than there are were asked for without replacement, there are none, or
-            ``p`` is of another shape.
+        ValueError: more parts than there are, or than have a probability above 0, were asked for
+            without replacement; there are none; or ``p`` is of another shape.
 
     >>> from stretto import random
     >>> random.choice(random.PRNGKey(0), 5, (3,)).shape
@@ -422,19 +422,35 @@ def _weighted(
 ) -> Array:
     in_range(p, "choice", "p", whole=True)
     chances = as_value(p, "random.choice", "p")
-    chances = convert(chances, inexact_dtype(chances.dtype))
+    chances = convert(chances, wide(inexact_dtype(chances.dtype)))
     if chances.shape != (n,):
         raise ValueError(
             f"random.choice: p must have shape {(n,)}, one number for each part; got {chances.type}"
         )
     if not replace:  # the greatest of log p + Gumbel noise
+        _enough(chances, math.prod(shape))
         scores = add(gumbel(key, (n,), chances.dtype, mode), log(chances))
         return convert(top_k(scores, math.prod(shape))[1], default_dtype("int"))
-    sums = cumsum(chances)
+    # Sums in any order round, so a part of no chance may exceed the one before it. It never is the
+    # first that is not below a number, if it has the greatest sum of those before it that have one.
+    likely = gt(chances, zeros_like(chances))
+    sums = cummax(select(likely, cumsum(chances), full_like(chances, -np.inf)))
     total = spread(slice_in_dim(sums, n - 1, n), (math.prod(shape),), "choice", "p")
     u = uniform(key, shape, chances.dtype)
     u = reshape(subtract(full_like(u, 1), u), (math.prod(shape),))
     return _first_not_below(sums, multiply(total, u))
+
+
+def _enough(chances: Array, draws: int) -> None:
+    """Raise ``ValueError`` where parts of no chance would have to be chosen, if that is known."""
+    if isinstance(chances, Tracer):
+        return
+    likely = int(np.count_nonzero(np.asarray(chances)))
+    if likely < draws:
+        raise ValueError(
+            f"random.choice: {draws} draws without replacement from {likely} parts whose "
+            f"probability p is not 0 are too many"
+        )
 
 
 def _first_not_below(line: Array, values: Array) -> Array:

@@ -1,7 +1,8 @@
 """Draws from continuous distributions that have no parameters but bounds.
 
 Each is a function of uniform bits, by the formulas that JAX uses, so that the numbers are JAX's to
-rounding. Next, read ``parametric`` and ``gammas``.
+rounding; but floats narrower than float32 are float32's, rounded. Next, read ``truncated``,
+``parametric`` and ``gammas``.
 """
 
 from __future__ import annotations
@@ -18,19 +19,27 @@ from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, nega
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.bitwise import population_count
 from stretto._engine.ops.broadcast import reduce_sum
-from stretto._engine.ops.comparison import full, full_like, ge, select, zeros_like
+from stretto._engine.ops.comparison import full_like, ge, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.exponential import log, log1p
-from stretto._engine.ops.extrema import clamp, maximum
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random.numbers import bits_width, unit_float
 from stretto._engine.ops.rounding import nextafter
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
-from stretto._engine.ops.special.error_functions import erf, erf_inv
+from stretto._engine.ops.special.error_functions import erf_inv
 from stretto._engine.ops.trigonometric import tan
-from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
+from stretto.random.arguments import (
+    float_dtype,
+    parameter,
+    rounded,
+    spread,
+    static_shape,
+    wide,
+)
 from stretto.random.compiling import when_large
 from stretto.random.keys import checked, parts, random_bits
 
@@ -42,12 +51,11 @@ __all__ = [
     "logistic",
     "maxwell",
     "normal",
-    "truncated_normal",
     "uniform",
 ]
 
 
-_STATIC = (int, float, np.integer, np.floating)
+STATIC = (int, float, np.integer, np.floating)
 
 
 def uniform_float(key: Key, shape: tuple[int, ...], dtype: np.dtype, caller: str) -> Array:
@@ -119,12 +127,22 @@ def uniform(
         return laid_out(uniform(key, shape, dtype, minval, maxval), out_sharding, "random.uniform")
     target = float_dtype(dtype, "uniform")
     sizes = static_shape(shape, "uniform")
-    if isinstance(minval, _STATIC) and isinstance(maxval, _STATIC):
-        return _drawn(key, sizes, target, "uniform", between, float(minval), float(maxval))
-    out = uniform_float(key, sizes, target, "uniform")
-    low = spread(parameter(minval, target, "uniform", "minval"), sizes, "uniform", "minval")
-    high = spread(parameter(maxval, target, "uniform", "maxval"), sizes, "uniform", "maxval")
-    return maximum(low, add(multiply(out, subtract(high, low)), low))
+    if isinstance(minval, STATIC) and isinstance(maxval, STATIC):
+        if target == wide(target):
+            return _drawn(key, sizes, target, "uniform", between, float(minval), float(maxval))
+        low, high = (np.asarray(bound).astype(target) for bound in (minval, maxval))
+        out = _drawn(key, sizes, wide(target), "uniform", between, float(low), float(high))
+        return _inside(convert(out, target), low, high)
+    low = convert(parameter(minval, target, "uniform", "minval"), target)
+    high = convert(parameter(maxval, target, "uniform", "maxval"), target)
+    below = nextafter(high, full_like(high, float(ml_dtypes.finfo(target).min)))
+    low, high, below = (
+        spread(x, sizes, "uniform", name)
+        for x, name in ((low, "minval"), (high, "maxval"), (below, "maxval"))
+    )
+    unit = uniform_float(key, sizes, wide(target), "uniform")
+    out = stretched(unit, convert(low, unit.dtype), convert(high, unit.dtype))
+    return maximum(low, minimum(below, convert(out, target)))
 
 
 def between(unit: Array, minval: float, maxval: float) -> Array:
@@ -132,8 +150,26 @@ def between(unit: Array, minval: float, maxval: float) -> Array:
     if minval == 0 and maxval == 1:
         return unit
     low, high = (np.asarray(bound).astype(unit.dtype) for bound in (minval, maxval))
-    low, span = full_like(unit, low), full_like(unit, high - low)
-    return maximum(low, add(multiply(unit, span), low))
+    out = stretched(unit, full_like(unit, low), full_like(unit, high))
+    # Where the steps of `unit` are finer than numbers are below `high`, rounding may reach it.
+    step = float(high - low) * float(ml_dtypes.finfo(unit.dtype).eps)
+    return _inside(out, low, high) if step < 2 * float(high - adjacent(high, -1)) else out
+
+
+def stretched(unit: Array, low: Array, high: Array) -> Array:
+    return maximum(low, add(multiply(unit, subtract(high, low)), low))
+
+
+def _inside(x: Array, low: np.ndarray, high: np.ndarray) -> Array:
+    """Numbers that are rounded to the dtype of the bounds kept in [low, high)."""
+    below = full_like(x, adjacent(high, -1))
+    return maximum(full_like(x, low), minimum(below, x))
+
+
+def adjacent(x: np.ndarray, direction: int) -> np.ndarray:
+    """The number of this dtype that comes next, upwards for 1 and downwards for -1."""
+    # Not towards infinity, which some types of 8 bits do not have.
+    return np.nextafter(x, np.asarray(direction * ml_dtypes.finfo(x.dtype).max, x.dtype))
 
 
 def normal(
@@ -173,64 +209,15 @@ def normal(
         re, im = (_drawn(k, sizes, part, "normal", normal_of) for k in parts(key, 2, "normal"))
         root = full_like(re, math.sqrt(2))
         return complex_(divide(re, root), divide(im, root))
-    return _drawn(key, sizes, float_dtype(target, "normal"), "normal", normal_of)
+    work = wide(float_dtype(target, "normal"))
+    return rounded(_drawn(key, sizes, work, "normal", normal_of), target)
 
 
 def normal_of(unit: Array) -> Array:
     """Numbers in [0, 1) as normal ones: sqrt(2) erf_inv(u), u uniform in (-1, 1)."""
-    low = np.nextafter(np.asarray(-1, unit.dtype), np.asarray(0, unit.dtype))
+    low = adjacent(np.asarray(-1, unit.dtype), 1)
     u = between(unit, float(low), 1.0)
     return multiply(full_like(u, math.sqrt(2)), erf_inv(u))
-
-
-def truncated_normal(
-    key: Key,
-    lower: ArrayLike,
-    upper: ArrayLike,
-    shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike | None = None,
-) -> Array:
-    """Draw from the standard normal distribution, restricted to ``(lower, upper)``.
-
-    Args:
-        key: a key, typed or raw.
-        lower: the bound below.
-        upper: the bound above.
-        shape: of the result; by default that to which the bounds broadcast.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a bound does not broadcast to ``shape``; or the result
-            cannot be split as ``out_sharding`` says.
-
-    >>> from stretto import random
-    >>> x = random.truncated_normal(random.PRNGKey(0), -1.0, 1.0, (100,))
-    >>> bool((abs(x) < 1).all())
-    True
-    """
-    caller = "truncated_normal"
-    if out_sharding is not None:
-        result = truncated_normal(key, lower, upper, shape, dtype)
-        return laid_out(result, out_sharding, f"random.{caller}")
-    target = float_dtype(dtype, caller)
-    low, high = parameter(lower, target, caller, "lower"), parameter(upper, target, caller, "upper")
-    sizes = shape_of(shape, caller, low, high)
-    root = full((), math.sqrt(2), target)
-    key = checked(key, "truncated_normal")
-    u = uniform(key, sizes, target, erf(divide(low, root)), erf(divide(high, root)))
-    out = multiply(root, erf_inv(u))
-    # Rounding must not reach the bounds.
-    inner = nextafter(low, full_like(low, np.inf)), nextafter(high, full_like(high, -np.inf))
-    return clamp(
-        spread(inner[0], sizes, caller, "lower"), out, spread(inner[1], sizes, caller, "upper")
-    )
 
 
 def exponential(
@@ -262,7 +249,8 @@ def exponential(
     if out_sharding is not None:
         return laid_out(exponential(key, shape, dtype), out_sharding, "random.exponential")
     target, sizes = float_dtype(dtype, "exponential"), static_shape(shape, "exponential")
-    return _drawn(key, sizes, target, "exponential", exponential_of)
+    work = wide(target)
+    return rounded(_drawn(key, sizes, work, "exponential", exponential_of), target)
 
 
 def exponential_of(unit: Array) -> Array:
@@ -285,8 +273,8 @@ def gumbel(
         shape: of the result.
         dtype: floating; the default float by default.
         mode: ``"high"`` draws twice the bits, for a longer tail; ``"low"`` is the default. In
-            float32 ``"highest"`` counts all of the 64 bits that it draws, however small ``u`` is;
-            in other dtypes it is ``"high"``.
+            float32, and what is drawn in it, ``"highest"`` counts all of the 64 bits that it draws,
+            however small ``u`` is; in float64 it is ``"high"``.
         out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
@@ -304,18 +292,20 @@ def gumbel(
     if out_sharding is not None:
         return laid_out(gumbel(key, shape, dtype, mode), out_sharding, "random.gumbel")
     target, sizes = float_dtype(dtype, "gumbel"), static_shape(shape, "gumbel")
-    info = ml_dtypes.finfo(target)
+    work = wide(target)
+    info = ml_dtypes.finfo(work)
     if mode not in (None, "low", "high", "highest"):
         raise ValueError(f"random.gumbel: mode must be 'low', 'high' or 'highest', got {mode!r}")
-    if mode == "highest" and target == np.float32:
-        return _gumbel_of_words(random_bits(key, 32, (2, *sizes), "gumbel"), sizes)
+    if mode == "highest" and work == np.float32:
+        words = random_bits(key, 32, (2, *sizes), "gumbel")
+        return rounded(_gumbel_of_words(words, sizes), target)
     if mode not in ("high", "highest"):
-        return _drawn(key, sizes, target, "gumbel", _gumbel_of, float(info.tiny))
-    both = uniform_float(key, (2, *sizes), target, "gumbel")
+        return rounded(_drawn(key, sizes, work, "gumbel", _gumbel_of, float(info.tiny)), target)
+    both = uniform_float(key, (2, *sizes), work, "gumbel")
     high, low = (reshape(slice_in_dim(both, i, i + 1), sizes) for i in range(2))
     fine = add(multiply(full_like(low, 2.0**-info.nmant), low), full_like(low, info.tiny))
     x = select(ge(high, full_like(high, 0.5)), high, add(high, fine))
-    return negative(log(negative(log1p(negative(x)))))
+    return rounded(negative(log(negative(log1p(negative(x))))), target)
 
 
 def _gumbel_of(unit: Array, low: float) -> Array:
@@ -380,8 +370,9 @@ def laplace(
     if out_sharding is not None:
         return laid_out(laplace(key, shape, dtype), out_sharding, "random.laplace")
     target, sizes = float_dtype(dtype, "laplace"), static_shape(shape, "laplace")
-    low = -1 + float(ml_dtypes.finfo(target).epsneg)
-    return _drawn(key, sizes, target, "laplace", _laplace_of, low)
+    work = wide(target)
+    low = -1 + float(ml_dtypes.finfo(work).epsneg)
+    return rounded(_drawn(key, sizes, work, "laplace", _laplace_of, low), target)
 
 
 def _laplace_of(unit: Array, low: float) -> Array:
@@ -418,8 +409,9 @@ def logistic(
     if out_sharding is not None:
         return laid_out(logistic(key, shape, dtype), out_sharding, "random.logistic")
     target, sizes = float_dtype(dtype, "logistic"), static_shape(shape, "logistic")
-    low = float(ml_dtypes.finfo(target).tiny)
-    return _drawn(key, sizes, target, "logistic", _logistic_of, low)
+    work = wide(target)
+    low = float(ml_dtypes.finfo(work).tiny)
+    return rounded(_drawn(key, sizes, work, "logistic", _logistic_of, low), target)
 
 
 def _logistic_of(unit: Array, low: float) -> Array:
@@ -456,8 +448,9 @@ def cauchy(
     if out_sharding is not None:
         return laid_out(cauchy(key, shape, dtype), out_sharding, "random.cauchy")
     target, sizes = float_dtype(dtype, "cauchy"), static_shape(shape, "cauchy")
-    low = float(ml_dtypes.finfo(target).eps)
-    return _drawn(key, sizes, target, "cauchy", _cauchy_of, low)
+    work = wide(target)
+    low = float(ml_dtypes.finfo(work).eps)
+    return rounded(_drawn(key, sizes, work, "cauchy", _cauchy_of, low), target)
 
 
 def _cauchy_of(unit: Array, low: float) -> Array:
@@ -494,5 +487,6 @@ def maxwell(
     if out_sharding is not None:
         return laid_out(maxwell(key, shape, dtype), out_sharding, "random.maxwell")
     sizes = static_shape(shape, "maxwell")
-    x = normal(checked(key, "maxwell"), (*sizes, 3), float_dtype(dtype, "maxwell"))
-    return sqrt(reduce_sum(multiply(x, x), (len(sizes),)))
+    target = float_dtype(dtype, "maxwell")
+    x = normal(checked(key, "maxwell"), (*sizes, 3), wide(target))
+    return rounded(sqrt(reduce_sum(multiply(x, x), (len(sizes),))), target)

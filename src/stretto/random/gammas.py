@@ -28,6 +28,7 @@ from stretto._engine.ops.special.incomplete import random_gamma_grad
 from stretto.random.arguments import (
     float_dtype,
     parameter,
+    rounded,
     shape_of,
     spread,
 )
@@ -135,7 +136,8 @@ def _gamma(
     a = spread(a, sizes, caller, "a")
     words = key_data(split(checked(key, caller), math.prod(sizes)))
     scheme = implementation(key_impl(key))
-    return _differentiable(scheme, in_logs, reshape(words, (*sizes, scheme.size)), a)
+    out = _differentiable(scheme, in_logs, reshape(words, (*sizes, scheme.size)), a)
+    return rounded(out, target)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))

@@ -19,9 +19,11 @@ from stretto.random.arguments import (
     float_dtype,
     in_range,
     parameter,
+    rounded,
     shape_of,
     spread,
     static_shape,
+    wide,
 )
 from stretto.random.discrete import rademacher
 from stretto.random.distributions import exponential, normal
@@ -79,10 +81,11 @@ def beta(
     sizes = shape_of(shape, "beta", first, second)
     first, second = spread(first, sizes, "beta", "a"), spread(second, sizes, "beta", "b")
     of_first, of_second = parts(key, 2, "beta")
-    x, y = (loggamma(of_first, first, sizes, target), loggamma(of_second, second, sizes, target))
+    work = wide(target)
+    x, y = (loggamma(of_first, first, sizes, work), loggamma(of_second, second, sizes, work))
     greater = maximum(x, y)
     x, y = exp(x - greater), exp(y - greater)
-    return x / (x + y)
+    return rounded(x / (x + y), target)
 
 
 def dirichlet(
@@ -125,10 +128,10 @@ def dirichlet(
     if not value.ndim:
         raise ValueError(f"random.{caller}: alpha must have an axis, got {value.type}")
     batch = value.shape[:-1] if shape is None else static_shape(shape, caller)
-    logs = loggamma(checked(key, caller), value, (*batch, value.shape[-1]), target)
+    logs = loggamma(checked(key, caller), value, (*batch, value.shape[-1]), wide(target))
     last = (logs.ndim - 1,)
     weights = exp(logs - stop_gradient(expand_dims(reduce_max(logs, last), last)))
-    return weights / expand_dims(reduce_sum(weights, last), last)
+    return rounded(weights / expand_dims(reduce_sum(weights, last), last), target)
 
 
 def chisquare(
@@ -165,7 +168,8 @@ def chisquare(
     target = float_dtype(dtype, "chisquare")
     value = parameter(df, target, "chisquare", "df", lossless=True, nonnegative=True)
     key = checked(key, "chisquare")
-    return exp(loggamma(key, value / 2, shape_of(shape, "chisquare", value), target)) * 2
+    logs = loggamma(key, value / 2, shape_of(shape, "chisquare", value), wide(target))
+    return rounded(exp(logs) * 2, target)
 
 
 def f(
@@ -206,8 +210,9 @@ def f(
     den = parameter(dfden, target, "f", "dfden", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "f", num, den)
     den_key, num_key = parts(key, 2, "f")
-    above = chisquare(num_key, num, sizes, target) / num
-    return above / (chisquare(den_key, den, sizes, target) / den)
+    work = wide(target)
+    above = chisquare(num_key, num, sizes, work) / num
+    return rounded(above / (chisquare(den_key, den, sizes, work) / den), target)
 
 
 def t(
@@ -245,8 +250,9 @@ def t(
     value = parameter(df, target, "t", "df", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "t", value)
     normal_key, gamma_key = parts(key, 2, "t")
-    n, half = normal(normal_key, sizes, target), spread(value, sizes, "t", "df") / 2
-    return n * sqrt(half / gamma(gamma_key, half, sizes, target))
+    work = wide(target)
+    n, half = normal(normal_key, sizes, work), spread(value, sizes, "t", "df") / 2
+    return rounded(n * sqrt(half / gamma(gamma_key, half, sizes, work)), target)
 
 
 def generalized_normal(
@@ -288,8 +294,9 @@ def generalized_normal(
     power = parameter(p, target, caller, "p", nonnegative=True)
     inverse = 1 / spread(power, sizes, caller, "p")
     length_key, sign_key = parts(key, 2, caller)
-    length = gamma(length_key, inverse, sizes, target) ** inverse
-    return rademacher(sign_key, sizes, target) * length
+    work = wide(target)
+    length = gamma(length_key, inverse, sizes, work) ** inverse
+    return rounded(rademacher(sign_key, sizes, work) * length, target)
 
 
 def ball(
@@ -333,6 +340,7 @@ def ball(
     (n,) = static_shape(d, "ball")
     value = parameter(p, target, "ball", "p", nonnegative=True)
     direction_key, radius_key = parts(key, 2, "ball")
-    g = generalized_normal(direction_key, value, (*sizes, n), target)
-    total = reduce_sum(absolute(g) ** value, (len(sizes),)) + exponential(radius_key, sizes, target)
-    return g / expand_dims(total ** (1 / value), (len(sizes),))
+    work = wide(target)
+    g = generalized_normal(direction_key, value, (*sizes, n), work)
+    total = reduce_sum(absolute(g) ** value, (len(sizes),)) + exponential(radius_key, sizes, work)
+    return rounded(g / expand_dims(total ** (1 / value), (len(sizes),)), target)

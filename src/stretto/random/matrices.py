@@ -16,7 +16,7 @@ from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.axis_order import matrix_transpose
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
-from stretto.random.arguments import float_dtype, static_shape
+from stretto.random.arguments import float_dtype, rounded, static_shape, wide
 from stretto.random.distributions import normal
 from stretto.random.keys import checked
 
@@ -73,8 +73,9 @@ def multivariate_normal(
     )
     own = [(x.dtype, x.weak_type) for x in (center, spread_)]
     common = inexact_dtype(promote(own, f"random.{caller}")[0])
-    center, spread_ = convert(center, common), convert(spread_, common)
     target = float_dtype(common if dtype is None else dtype, caller)
+    result = promote([(common, False), (target, False)], f"random.{caller}")[0]
+    center, spread_ = convert(center, wide(common)), convert(spread_, wide(common))
     n = center.shape[-1] if center.ndim else 0
     if not center.ndim or spread_.shape[-2:] != (n, n):
         raise ValueError(
@@ -93,9 +94,9 @@ def multivariate_normal(
     else:
         vectors, values = _factored(spread_, method)
         factor = vectors * sqrt(expand_dims(values, (values.ndim - 1,)))
-    x = normal(checked(key, caller), (*sizes, n), target)
+    x = normal(checked(key, caller), (*sizes, n), wide(target))
     moved = squeeze(factor @ expand_dims(x, (x.ndim,)), (len(sizes) + 1,))
-    return center + moved
+    return rounded(center + moved, result)
 
 
 def _factored(cov: Array, method: str) -> tuple[Array, Array]:
@@ -149,8 +150,8 @@ def orthogonal(
     (rows,) = static_shape(n, caller)
     (columns,) = (rows,) if m is None else static_shape(m, caller)
     sizes = static_shape(shape, caller)
-    z = normal(checked(key, caller), (*sizes, max(rows, columns), min(rows, columns)), target)
+    z = normal(checked(key, caller), (*sizes, max(rows, columns), min(rows, columns)), wide(target))
     q, r = qr(z)
     # With the diagonal of r made positive, q is that of no particular algorithm.
     x = q * expand_dims(sign(r.diagonal(axis1=-2, axis2=-1)), (len(sizes),))
-    return matrix_transpose(x) if rows < columns else x
+    return rounded(matrix_transpose(x) if rows < columns else x, target)

@@ -5,15 +5,27 @@ Each has a derivative with respect to its parameters, that of the formula. Next,
 
 from __future__ import annotations
 
+import ml_dtypes
+
 from stretto._engine.core.types import as_dtype, is_inexact, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto._engine.ops.comparison import select
+from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, log
+from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import laid_out
-from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
+from stretto.random.arguments import (
+    drawing_as_jax,
+    float_dtype,
+    parameter,
+    rounded,
+    shape_of,
+    spread,
+    static_shape,
+    wide,
+)
 from stretto.random.discrete import rademacher
 from stretto.random.distributions import exponential, maxwell, normal, uniform
 from stretto.random.keys import checked, parts
@@ -68,7 +80,8 @@ def lognormal(
         raise TypeError(f"random.{caller}: dtype must be floating or complex, got {target}")
     scale = parameter(sigma, target, caller, "sigma", lossless=True, nonnegative=True)
     sizes = shape_of(shape, caller, scale)
-    return exp(normal(checked(key, caller), sizes, target) * spread(scale, sizes, caller, "sigma"))
+    z = normal(checked(key, caller), sizes, wide(target))
+    return rounded(exp(z * spread(scale, sizes, caller, "sigma")), target)
 
 
 def pareto(
@@ -105,9 +118,8 @@ def pareto(
     target = float_dtype(dtype, "pareto")
     power = parameter(b, target, "pareto", "b", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "pareto", power)
-    return exp(
-        exponential(checked(key, "pareto"), sizes, target) / spread(power, sizes, "pareto", "b")
-    )
+    logs = exponential(checked(key, "pareto"), sizes, wide(target))
+    return rounded(exp(logs / spread(power, sizes, "pareto", "b")), target)
 
 
 def rayleigh(
@@ -144,8 +156,11 @@ def rayleigh(
     target = float_dtype(dtype, "rayleigh")
     factor = parameter(scale, target, "rayleigh", "scale", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "rayleigh", factor)
-    u = uniform(checked(key, "rayleigh"), sizes, target)
-    return spread(factor, sizes, "rayleigh", "scale") * sqrt(log(u) * -2)
+    u = uniform(checked(key, "rayleigh"), sizes, wide(target))
+    if not drawing_as_jax():  # one draw in 2**23 is 0, and would be infinite
+        u = maximum(u, full_like(u, float(ml_dtypes.finfo(u.dtype).epsneg) / 2))
+    length = spread(factor, sizes, "rayleigh", "scale") * sqrt(log(u) * -2)
+    return rounded(length, target)
 
 
 def weibull_min(
@@ -180,7 +195,8 @@ def weibull_min(
     factor = parameter(scale, target, caller, "scale", nonnegative=True)
     shaping = parameter(concentration, target, caller, "concentration", nonnegative=True)
     broadcast_shapes(f"random.{caller}", sizes, factor.shape, shaping.shape)
-    return exponential(checked(key, caller), sizes, target) ** (1.0 / shaping) * factor
+    waiting = exponential(checked(key, caller), sizes, wide(target))
+    return rounded(waiting ** (1.0 / shaping) * factor, target)
 
 
 def double_sided_maxwell(
@@ -220,9 +236,10 @@ def double_sided_maxwell(
     own = shape_of(None, caller, middle, factor)
     sizes = (*(static_shape(shape, caller) or own), *own)
     length_key, sign_key = parts(key, 2, caller)
-    length = maxwell(length_key, sizes, target)
+    work = wide(target)
+    length = maxwell(length_key, sizes, work)
     factor, middle = of_rank(factor, len(sizes)), of_rank(middle, len(sizes))
-    return rademacher(sign_key, sizes, target) * length * factor + middle
+    return rounded(rademacher(sign_key, sizes, work) * length * factor + middle, target)
 
 
 def wald(
@@ -264,11 +281,12 @@ def wald(
     sizes = shape_of(shape, "wald", m)
     m = spread(m, sizes, "wald", "mean")
     normal_key, uniform_key = parts(key, 2, "wald")
-    v, z = normal(normal_key, sizes, target), uniform(uniform_key, sizes, target)
+    v = normal(normal_key, sizes, wide(target))
+    z = uniform(uniform_key, sizes, wide(target))
     # The roots of (x - m)**2 / (m**2 x) = v**2 are x and m**2 / x.
     y = v * v
     x = m + m * m * y / 2 - m / 2 * sqrt(4 * m * y + m * m * (y * y))
-    return select(z <= m / (m + x), x, m * m / x)
+    return rounded(select(z <= m / (m + x), x, m * m / x), target)
 
 
 def triangular(
@@ -316,7 +334,7 @@ def triangular(
     values = [parameter(x, target, caller, name, lossless=True) for name, x in corners]
     sizes = shape_of(shape, caller, *values)
     a, c, b = (spread(x, sizes, caller, name) for x, (name, _) in zip(values, corners, strict=True))
-    u = uniform(checked(key, caller), sizes, target)
+    u = uniform(checked(key, caller), sizes, wide(target))
     rising = a + sqrt(u * (b - a) * (c - a))
     falling = b - sqrt((1 - u) * (b - a) * (b - c))
-    return select(u < (c - a) / (b - a), rising, falling)
+    return rounded(select(u < (c - a) / (b - a), rising, falling), target)

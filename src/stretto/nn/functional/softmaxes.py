@@ -17,6 +17,7 @@ from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next
 from stretto.numpy.dtypes import as_dtype
+from stretto.random.arguments import wide
 
 __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
 
@@ -129,10 +130,12 @@ def gumbel_softmax(
     """
     x = as_float(logits, "gumbel_softmax", "logits")
     dim = canonical_axis(dim, x.ndim, "gumbel_softmax")
-    noise = random.gumbel(key_or_next(key, "gumbel_softmax"), x.shape, x.dtype)
-    soft = functions.softmax((x + noise) / tau, dim)
+    noisy = x.astype(wide(x.dtype))
+    noisy = noisy + random.gumbel(key_or_next(key, "gumbel_softmax"), x.shape, noisy.dtype)
+    scores = noisy / tau
+    soft = convert(functions.softmax(scores, dim), snp.result_type(x, tau))
     if not hard:
         return soft
-    best = snp.argmax(soft, dim)
+    best = snp.argmax(scores, dim)
     one_hot = functions.one_hot(best, x.shape[dim], dtype=x.dtype, axis=dim)
     return one_hot + (soft - stop_gradient(soft))

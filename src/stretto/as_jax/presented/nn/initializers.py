@@ -1,5 +1,5 @@
 """``jax.nn.initializers``."""
 
-from stretto.as_jax.naming import names_of
+from stretto.as_jax.draws import drawing_names_of
 
-__getattr__, __dir__ = names_of("stretto.nn.initializers")
+__getattr__, __dir__ = drawing_names_of("stretto.nn.initializers")
