@@ -25,6 +25,7 @@ from stretto._engine.core.types import inexact_dtype, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axes, move_axis
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.products import tensordot
 
 if TYPE_CHECKING:
@@ -262,6 +263,7 @@ def resize(
     return _scaled(x, sizes, axes, scales, [0.0] * len(axes), kind, antialias, precision)
 
 
+@rounded_once
 def scale_and_translate(
     image: ArrayLike,
     shape: Sequence[int],

@@ -21,15 +21,15 @@ NARROW = ["float16", "bfloat16"]
 PARTS = [1e-4, 1e-3, 0.01, *np.arange(0.05, 1, 0.1), 0.99, 0.999, 0.9999]
 
 CONTINUOUS = {
-    "uniform": (lambda k, s, d: R.uniform(k, s, d), stats.uniform()),
+    "uniform": (R.uniform, stats.uniform()),
     "uniform_between": (lambda k, s, d: R.uniform(k, s, d, -3, 5), stats.uniform(-3, 8)),
-    "normal": (lambda k, s, d: R.normal(k, s, d), stats.norm()),
-    "exponential": (lambda k, s, d: R.exponential(k, s, d), stats.expon()),
-    "gumbel": (lambda k, s, d: R.gumbel(k, s, d), stats.gumbel_r()),
-    "laplace": (lambda k, s, d: R.laplace(k, s, d), stats.laplace()),
-    "logistic": (lambda k, s, d: R.logistic(k, s, d), stats.logistic()),
-    "cauchy": (lambda k, s, d: R.cauchy(k, s, d), stats.cauchy()),
-    "maxwell": (lambda k, s, d: R.maxwell(k, s, d), stats.maxwell()),
+    "normal": (R.normal, stats.norm()),
+    "exponential": (R.exponential, stats.expon()),
+    "gumbel": (R.gumbel, stats.gumbel_r()),
+    "laplace": (R.laplace, stats.laplace()),
+    "logistic": (R.logistic, stats.logistic()),
+    "cauchy": (R.cauchy, stats.cauchy()),
+    "maxwell": (R.maxwell, stats.maxwell()),
     "truncated": (lambda k, s, d: R.truncated_normal(k, -1.0, 2.0, s, d), stats.truncnorm(-1, 2)),
     "tail": (lambda k, s, d: R.truncated_normal(k, 8.0, 9.0, s, d), stats.truncnorm(8, 9)),
     "low_tail": (

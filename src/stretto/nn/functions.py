@@ -20,9 +20,10 @@ from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.ops.exponential import exp, log, log1p, logistic
-from stretto._engine.ops.extrema import maximum
+from stretto._engine.ops.extrema import clamp, maximum
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import rsqrt, sqrt
 from stretto._engine.ops.shape import split
 from stretto._engine.ops.special.error_functions import erfc
@@ -157,6 +158,7 @@ def softplus(x: ArrayLike) -> Array:
     return select(positive, x, zeros_like(x)) + log1p(exp(select(positive, -x, x)))
 
 
+@rounded_once
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Take ``(x + sqrt(x**2 + b)) / 2`` of each element.
 
@@ -274,7 +276,10 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = as_inexact(x, "gelu")
     if approximate:
-        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+        # Beyond 10 the tangent is 1 in 64 bits; in float16 a cube overflows at 40, and its slope
+        # would be NaN.
+        near = clamp(full_like(x, -10), x, full_like(x, 10))
+        inner = math.sqrt(2 / math.pi) * (near + 0.044715 * (near * near * near))
         return x * (0.5 * (1 + tanh(inner)))
     return x * (0.5 * erfc(x * -math.sqrt(0.5)))
 
@@ -310,6 +315,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 # Logarithms of sums
 
 
+@rounded_once
 def logmeanexp(
     x: ArrayLike, axis: Axes | None = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
@@ -345,6 +351,7 @@ def logmeanexp(
 # Coding and scaling
 
 
+@rounded_once
 def standardize(
     x: ArrayLike,
     axis: Axes = -1,

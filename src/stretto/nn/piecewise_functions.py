@@ -13,6 +13,7 @@ from stretto._engine.ops.comparison import full_like, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.exponential import expm1
+from stretto._engine.ops.narrow import rounded_once
 from stretto.numpy.comparisons import greater, greater_equal, less, less_equal
 from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.searching import where
@@ -256,6 +257,7 @@ def hard_silu(x: ArrayLike) -> Array:
 hard_swish = hard_silu
 
 
+@rounded_once
 def sparse_plus(x: ArrayLike) -> Array:
     """Take 0 up to -1, ``x`` from 1 on, and ``(x + 1)² / 4`` between them.
 

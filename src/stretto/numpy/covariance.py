@@ -15,6 +15,7 @@ from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import sqrt
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.axis_order import transpose
@@ -68,6 +69,7 @@ def _weights(x: Array, weights: ArrayLike, name: str) -> Array:
     return convert(w, real_dtype(x.dtype))
 
 
+@rounded_once
 def cov(
     m: ArrayLike,
     y: ArrayLike | None = None,
@@ -131,6 +133,7 @@ def cov(
     return reshape(out, ()) if out.shape == (1, 1) else out
 
 
+@rounded_once
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:

@@ -22,6 +22,7 @@ from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import inexact_values, refuse_complex, weakly_inexact
 from stretto.numpy.arithmetic import absolute
@@ -166,6 +167,7 @@ def _spacings(
     return spacings
 
 
+@rounded_once
 def gradient(
     f: ArrayLike,
     *varargs: ArrayLike,
@@ -268,6 +270,7 @@ def _edge(x: Array, y: Array, z: Array, h: Array | float, k: Array | float) -> A
 # Phases and areas
 
 
+@rounded_once
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
 ) -> Array:
@@ -322,6 +325,7 @@ def unwrap(
     return x + pad(change, 0, config)
 
 
+@rounded_once
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:

@@ -17,6 +17,7 @@ from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.filled import zeros
 from stretto.numpy.indices import concrete_of
@@ -27,6 +28,7 @@ from stretto.numpy.polynomials import coefficients_of, inexact_of
 __all__ = ["poly", "roots"]
 
 
+@rounded_once
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """Find the coefficients of a polynomial from its roots, or from the eigenvalues of a matrix.
 

@@ -20,6 +20,7 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape, transpose
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.products import outer
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.cumulative import cumprod
@@ -72,6 +73,7 @@ def _without_leading_zeros(x: Array, caller: str) -> Array:
 # Values
 
 
+@rounded_once
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """Evaluate a polynomial at each element, by Horner's rule.
 
@@ -208,6 +210,7 @@ def _same_length(caller: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Array, Arra
     return _longer(x, n), _longer(y, n)
 
 
+@rounded_once
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Multiply two polynomials.
 
@@ -248,6 +251,7 @@ def _product(x: Array, y: Array) -> Array:
     return sum_(moved, 0, x.dtype)
 
 
+@rounded_once
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Divide a polynomial by another.
 

@@ -20,6 +20,7 @@ from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape, squeeze
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.runtime.array import Array
@@ -401,6 +402,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     return reshape(multiply(spread, within), tuple(sizes))
 
 
+@rounded_once
 def cross(
     a: ArrayLike,
     b: ArrayLike,

@@ -23,6 +23,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import put_result
@@ -267,6 +268,7 @@ def _spaced(low: Array, high: Array, num: int, gaps: int, endpoint: bool) -> Arr
     return select(eq(index, num - 1), high, out) if endpoint and num > 1 else out
 
 
+@rounded_once
 def logspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -306,6 +308,7 @@ def logspace(
     return out if dtype is None else convert(out, as_dtype(dtype))
 
 
+@rounded_once
 def geomspace(
     start: ArrayLike,
     stop: ArrayLike,

@@ -21,6 +21,7 @@ from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.layout import canonical_axes, reshape, transpose
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import root_of_squares
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
@@ -287,6 +288,7 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Array | tuple[Array, Array]: ...
+@rounded_once
 def average(
     a: ArrayLike,
     axis: Axes = None,

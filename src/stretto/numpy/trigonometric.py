@@ -14,6 +14,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import inverse_trigonometric, trigonometric
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import as_inexact
+from stretto._engine.ops.narrow import rounded_once
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.eager import FLOAT, eager
 
@@ -379,6 +380,7 @@ rad2deg, deg2rad = degrees, radians
 
 
 @eager(np.sinc, FLOAT)
+@rounded_once
 def sinc(x: ArrayLike, /) -> Array:
     """Compute the normalised sinc function of each element.
 

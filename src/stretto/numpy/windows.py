@@ -13,6 +13,7 @@ from stretto._engine.core.types import array_type, default_dtype
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import exp
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
 from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import inexact_values
@@ -111,6 +112,7 @@ def hanning(M: int) -> Array:
     return _window(np.hanning(integer(M, "hanning", "M")))
 
 
+@rounded_once
 def kaiser(M: int, beta: ArrayLike) -> Array:
     """Make Kaiser's window: I₀(β √(1 - (2n / (M - 1) - 1)²)) / I₀(β).
 

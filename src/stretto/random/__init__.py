@@ -2,8 +2,8 @@
 
 Make a key with ``key(seed)``, ``split`` it for every further use, and hand each part to one draw.
 Read ``keys`` (and beneath it ``implementations`` and ``key_arrays``), ``distributions``,
-``truncated``, ``discrete``, ``parametric``, ``gammas``, ``made_of_gammas``, ``counts``, ``matrices``, and
-``streams`` for layers that are not handed a key.
+``truncated``, ``discrete``, ``parametric``, ``gammas``, ``made_of_gammas``, ``counts``,
+``matrices``, and ``streams`` for layers that are not handed a key.
 
 >>> from stretto import random
 >>> key, subkey = random.split(random.key(0))

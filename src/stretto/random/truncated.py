@@ -123,9 +123,7 @@ def _between(
     one = full_like(low, 1)
     # Each formula is kept from the bounds of the other, where its derivative may be NaN.
     center = _center(unit, select(tail, negative(one), low), select(tail, one, high))
-    return select(
-        tail, _tail(unit, select(tail, low, one), select(tail, high, one + one)), center
-    )
+    return select(tail, _tail(unit, select(tail, low, one), select(tail, high, one + one)), center)
 
 
 def truncated_normal(

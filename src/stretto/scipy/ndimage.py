@@ -15,6 +15,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, sign
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.rounding import floor
 
 __all__ = ["map_coordinates"]
@@ -43,6 +44,7 @@ def _round(x: Array) -> Array:
     return sign(x) * floor(absolute(x) + 0.5)
 
 
+@rounded_once
 def map_coordinates(
     input: ArrayLike,
     coordinates: Sequence[ArrayLike],

@@ -16,6 +16,7 @@ from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.comparison import eq, full_like, ge, gt, lt, select, zeros_like
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values, unary
 from stretto._engine.ops.exponential import LOGISTIC, exp, expm1, log, log1p
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import power
 
 __all__ = [
@@ -331,6 +332,7 @@ def expit(x: ArrayLike) -> Array:
     return unary(LOGISTIC, x, "expit")
 
 
+@rounded_once
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Compute ``(x**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is zero.
 
@@ -353,6 +355,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     return _boxcox(*_pair("boxcox", x, lmbda))
 
 
+@rounded_once
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Compute ``boxcox(1 + x, lmbda)``, exact near zero.
 

@@ -21,6 +21,7 @@ from stretto._engine.ops.elementwise import FLOAT, binary, check_kind, unary
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.rounding import floor as floor_of
 from stretto._engine.ops.special import gamma as gamma_ops
 from stretto._engine.ops.special import incomplete
@@ -396,6 +397,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     return binary(POCH, z, m)
 
 
+@rounded_once
 def multigammaln(a: ArrayLike, d: int) -> Array:
     """Compute the logarithm of the multivariate gamma function.
 

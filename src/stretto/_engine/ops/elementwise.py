@@ -59,6 +59,8 @@ COMPARABLE = INTEGRAL | FLOAT
 NUMERIC = INTEGRAL | INEXACT
 ALL = NUMERIC | {"bool"}
 
+_FLOAT32 = np.dtype(np.float32)
+
 
 class Elementwise(Primitive, abstract=True):
     """A primitive that treats each element alone: all operands have one shape and one dtype.
@@ -83,6 +85,12 @@ class Elementwise(Primitive, abstract=True):
 
     splat = True
     transpose = NOT_LINEAR
+    derives_widely: ClassVar[bool] = False
+    """Whether the derivative of narrow floats is computed in float32, and rounded last.
+
+    For formulas whose parts overflow though they do not, as 1 / (1 + x**2) in float16. Not for the
+    functions of which networks are made: what they keep for the way back would be twice as large.
+    """
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
         """Each element is made of those in its place."""
@@ -145,6 +153,12 @@ class Elementwise(Primitive, abstract=True):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The sum over arguments of each one's partial derivative times its tangent."""
+        narrow = primals[0].dtype
+        if self.derives_widely and narrow.itemsize < 4 and kind_of(narrow) == "float":
+            wide = [convert(x, _FLOAT32) for x in primals]
+            moving = [dx if dx is None else convert(dx, _FLOAT32) for dx in tangents]
+            out, total = self.jvp(wide, moving)
+            return convert(out, narrow), total if total is None else convert(total, narrow)
         out = self(*primals)
         total = None
         for partial, dx in zip(self.partials, tangents, strict=True):

@@ -90,6 +90,7 @@ class Acos(Edged):
 class Atan(Edged):
     """The inverse tangent, in radians."""
 
+    derives_widely = True
     accepts = INEXACT
     kernel = Kernel.LONG
     costs = thresholds.ATAN
@@ -119,6 +120,7 @@ class Atan(Edged):
 class Asinh(Edged):
     """The inverse hyperbolic sine."""
 
+    derives_widely = True
     accepts = INEXACT
     kernel = Kernel.LONG
     costs = thresholds.ARC
@@ -132,6 +134,7 @@ class Asinh(Edged):
 class Acosh(Edged):
     """The inverse hyperbolic cosine."""
 
+    derives_widely = True
     accepts = INEXACT
     kernel = Kernel.LONG
     costs = thresholds.ARC
@@ -167,6 +170,7 @@ class Atanh(Edged):
 class Atan2(Elementwise):
     """The angle of the point (y, x), in radians."""
 
+    derives_widely = True
     accepts = FLOAT
     kernel = Kernel.LONG
     op = "atan2"

@@ -20,6 +20,7 @@ from stretto._engine.core.types import (
     array_type,
     inexact_dtype,
     is_inexact,
+    kind_of,
     real_dtype,
     scalar_dtype,
 )
@@ -28,7 +29,15 @@ from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.elementwise import FLOAT, INEXACT, NUMERIC, Elementwise, binary, unary
+from stretto._engine.ops.elementwise import (
+    FLOAT,
+    INEXACT,
+    NUMERIC,
+    Elementwise,
+    binary,
+    unary,
+    widened_to_float32,
+)
 from stretto._engine.ops.exponential import in_float32, log
 
 __all__ = [
@@ -120,7 +129,7 @@ def _slope(x: Any, y: Any) -> Any:
 
 
 class IntegerPow(Elementwise):
-    """``x`` to a static integer power, by multiplication."""
+    """``x`` to a static integer power, by multiplication; of narrow floats in float32."""
 
     exponent: int
     accepts = NUMERIC
@@ -136,15 +145,27 @@ class IntegerPow(Elementwise):
         if not self.exponent:
             return np.ones_like(x)
         invert = lambda v: np.divide(v.dtype.type(1), v)
+        if self._rounds_several_times(x.dtype):
+            wide = widened_to_float32(x)
+            return _by_squaring(wide, self.exponent, np.multiply, invert).astype(x.dtype)
         return _by_squaring(x, self.exponent, np.multiply, invert)
+
+    def _rounds_several_times(self, dtype: np.dtype) -> bool:
+        """Whether the steps would round, and overflow, in a narrow dtype."""
+        narrow = dtype.itemsize < 4 and kind_of(dtype) == "float"
+        return narrow and self.exponent not in (-1, 1, 2)
 
     def lower(self, b: Any, x: Any) -> Any:
         """Repeated squaring, written out."""
-        one = b.splat(1, x.type)
         if not self.exponent:
-            return one
+            return b.splat(1, x.type)
+        dtype = x.type.dtype
+        several = self._rounds_several_times(dtype)
+        wide = b.convert(x, np.dtype(np.float32)) if several else x
         times = lambda u, v: b.emit("multiply", u, v)
-        return _by_squaring(x, self.exponent, times, lambda v: b.emit("divide", one, v))
+        invert = lambda v: b.emit("divide", b.splat(1, wide.type), v)
+        out = _by_squaring(wide, self.exponent, times, invert)
+        return b.convert(out, dtype) if several else out
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """``n x^(n-1) dx``."""

@@ -305,6 +305,7 @@ class Written(Elementwise, abstract=True):
     """
 
     light = False
+    derives_widely = True
     accepts = FLOAT
     formula: ClassVar[Callable[..., Number]]
 

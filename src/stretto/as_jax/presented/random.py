@@ -1,7 +1,7 @@
 """``jax.random``."""
 
 from stretto import random
-from stretto.as_jax.draws import with_jax_draws, drawing_names_of
+from stretto.as_jax.draws import drawing_names_of, with_jax_draws
 from stretto.as_jax.moved_keys import drawing_keys
 
 __all__ = ["choice", "permutation"]

@@ -24,6 +24,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims, squeeze
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.runtime.array import Array
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
@@ -155,6 +156,7 @@ def _index_loss(
     return snp.sum(loss) / divisor
 
 
+@rounded_once
 def nll_loss(
     input: ArrayLike,
     target: ArrayLike,
@@ -192,6 +194,7 @@ def nll_loss(
     return _index_loss("nll_loss", x, target, weight, ignore_index, reduction)
 
 
+@rounded_once
 def cross_entropy(
     input: ArrayLike,
     target: ArrayLike,
@@ -278,6 +281,7 @@ _binary.defjvps(
 )
 
 
+@rounded_once
 def binary_cross_entropy(
     input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, reduction: str = "mean"
 ) -> Array:
@@ -319,6 +323,7 @@ def binary_cross_entropy(
     return reduced(loss, reduction, caller)
 
 
+@rounded_once
 def binary_cross_entropy_with_logits(
     input: ArrayLike,
     target: ArrayLike,
@@ -364,6 +369,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss, reduction, caller)
 
 
+@rounded_once
 def kl_div(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", log_target: bool = False
 ) -> Array:

@@ -23,6 +23,7 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims
+from stretto._engine.ops.narrow import rounded_once
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, reduced
 
@@ -80,6 +81,7 @@ def _check(x: ArrayType, targets: ArrayType, blank: int) -> None:
         )
 
 
+@rounded_once
 def ctc_loss(
     log_probs: ArrayLike,
     targets: ArrayLike,

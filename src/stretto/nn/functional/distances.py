@@ -11,6 +11,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axis
+from stretto._engine.ops.narrow import rounded_once
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import positive_part, reduced
 from stretto.numpy.linalg.norms import vector_norm
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 
+@rounded_once
 def pairwise_distance(
     x1: ArrayLike, x2: ArrayLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Array:
@@ -68,6 +70,7 @@ def _distance(
     return vector_norm(difference, axis=-1, keepdims=keepdim, ord=p)
 
 
+@rounded_once
 def cosine_similarity(x1: ArrayLike, x2: ArrayLike, dim: int = 1, eps: float = 1e-8) -> Array:
     """Take the cosine of the angle between vectors: their product, divided by both norms.
 
@@ -103,6 +106,7 @@ def cosine_similarity(x1: ArrayLike, x2: ArrayLike, dim: int = 1, eps: float = 1
 _SMALLEST_SQUARE = 1e-12
 
 
+@rounded_once
 def cosine_embedding_loss(
     input1: ArrayLike,
     input2: ArrayLike,
@@ -149,6 +153,7 @@ def cosine_embedding_loss(
     return reduced(together + apart, reduction, caller)
 
 
+@rounded_once
 def triplet_margin_loss(
     anchor: ArrayLike,
     positive: ArrayLike,

@@ -13,6 +13,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims
+from stretto._engine.ops.narrow import rounded_once
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import classes_of, pair, positive_part, reduced
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 
+@rounded_once
 def hinge_embedding_loss(
     input: ArrayLike, target: ArrayLike, margin: float = 1.0, *, reduction: str = "mean"
 ) -> Array:
@@ -59,6 +61,7 @@ def hinge_embedding_loss(
     return reduced(loss, reduction, "hinge_embedding_loss")
 
 
+@rounded_once
 def margin_ranking_loss(
     input1: ArrayLike,
     input2: ArrayLike,
@@ -95,6 +98,7 @@ def margin_ranking_loss(
     return reduced(positive_part(margin - t * (x - y)), reduction, caller)
 
 
+@rounded_once
 def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "mean") -> Array:
     """Take ``log(1 + exp(-target * input))`` for targets 1 and -1, without overflow.
 
@@ -128,6 +132,7 @@ def _rows(caller: str, input: ArrayLike) -> Array:
     return x
 
 
+@rounded_once
 def multi_margin_loss(
     input: ArrayLike,
     target: ArrayLike,
@@ -188,6 +193,7 @@ def multi_margin_loss(
     return reduced(loss, reduction, caller)
 
 
+@rounded_once
 def multilabel_margin_loss(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean"
 ) -> Array:
@@ -232,6 +238,7 @@ def multilabel_margin_loss(
     return reduced(snp.sum(snp.where(counted, over, 0.0), (-2, -1)) / count, reduction, caller)
 
 
+@rounded_once
 def multilabel_soft_margin_loss(
     input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, reduction: str = "mean"
 ) -> Array:

@@ -17,6 +17,7 @@ from stretto._engine.core.sizes import is_size
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowSum
@@ -387,6 +388,7 @@ def _lp_pool(
     return snp.where(none, 0, power(snp.where(none, 1, total), 1 / norm_type))
 
 
+@rounded_once
 def lp_pool1d(
     input: ArrayLike,
     norm_type: float,
@@ -422,6 +424,7 @@ def lp_pool1d(
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@rounded_once
 def lp_pool2d(
     input: ArrayLike,
     norm_type: float,
@@ -458,6 +461,7 @@ def lp_pool2d(
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@rounded_once
 def lp_pool3d(
     input: ArrayLike,
     norm_type: float,

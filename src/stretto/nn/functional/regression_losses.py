@@ -15,6 +15,7 @@ from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.layout import expand_dims
+from stretto._engine.ops.narrow import rounded_once
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, pair, reduced, same_shape
 
@@ -39,6 +40,7 @@ def _weighted(loss: Array, weight: ArrayLike | None, reduction: str, caller: str
     return reduced(loss * weights, reduction, caller)
 
 
+@rounded_once
 def mse_loss(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", weight: ArrayLike | None = None
 ) -> Array:
@@ -67,6 +69,7 @@ def mse_loss(
     return _weighted(snp.square(x - y), weight, reduction, "mse_loss")
 
 
+@rounded_once
 def l1_loss(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", weight: ArrayLike | None = None
 ) -> Array:
@@ -94,6 +97,7 @@ def l1_loss(
     return _weighted(snp.abs(x - y), weight, reduction, "l1_loss")
 
 
+@rounded_once
 def smooth_l1_loss(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", beta: float = 1.0
 ) -> Array:
@@ -131,6 +135,7 @@ def smooth_l1_loss(
     return reduced(d, reduction, caller)
 
 
+@rounded_once
 def huber_loss(
     input: ArrayLike,
     target: ArrayLike,
@@ -186,6 +191,7 @@ def _at_least(x: Array, least: float) -> Array:
 _at_least.defjvps(lambda dx, out, x, least: dx, None)
 
 
+@rounded_once
 def gaussian_nll_loss(
     input: ArrayLike,
     target: ArrayLike,
@@ -242,6 +248,7 @@ def gaussian_nll_loss(
     return reduced(loss, reduction, caller)
 
 
+@rounded_once
 def poisson_nll_loss(
     input: ArrayLike,
     target: ArrayLike,

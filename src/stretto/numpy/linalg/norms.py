@@ -18,6 +18,7 @@ from stretto._engine.ops.comparison import eq, full_like, ne, select, where
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axes, expand_dims, reshape
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import power, root_of_squares
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.classifying import isnan
@@ -103,6 +104,7 @@ def _matrix_norm(
     return expand_dims(out, axes) if keepdims else out
 
 
+@rounded_once
 def norm(
     x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdims: bool = False
 ) -> Array:
@@ -145,6 +147,7 @@ def norm(
     )
 
 
+@rounded_once
 def vector_norm(
     x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
 ) -> Array:
@@ -179,6 +182,7 @@ def vector_norm(
     return _vector_norm(value, axes, ord, keepdims, "vector_norm")
 
 
+@rounded_once
 def matrix_norm(
     x: ArrayLike, /, *, keepdims: bool = False, ord: float | str | None = "fro"
 ) -> Array:

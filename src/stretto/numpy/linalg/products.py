@@ -16,6 +16,7 @@ from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, squeeze
 from stretto._engine.ops.linalg.matrix_parts import identity
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import slice_in_dim
 from stretto.numpy.axis_order import matrix_transpose
 from stretto.numpy.linalg.systems import inv
@@ -71,6 +72,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return outer_of(x, y)
 
 
+@rounded_once
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Multiply vectors of 3 elements crosswise.
 

@@ -9,10 +9,12 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import FLOAT, check_kind
+from stretto._engine.ops.narrow import rounded_once
 
 __all__ = ["vq"]
 
 
+@rounded_once
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Find the nearest code for each observation.
 

@@ -18,11 +18,13 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_axis
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import split
 
 __all__ = ["detrend"]
 
 
+@rounded_once
 def detrend(
     data: ArrayLike,
     axis: int = -1,

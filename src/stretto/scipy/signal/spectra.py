@@ -24,6 +24,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_axis
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import pad, rev, slice_in_dim
 from stretto.scipy.signal.detrending import detrend as remove_trend
 from stretto.scipy.signal.segments import Window, overlap_of, rate_of, segments, window_of
@@ -212,6 +213,7 @@ def stft(
     return settings.frequencies(rate), times, move_axis(out, value.ndim - 1, place)
 
 
+@rounded_once
 def csd(
     x: ArrayLike,
     y: ArrayLike | None,
@@ -261,6 +263,7 @@ def csd(
     return _averaged("csd", x, y, fs, options, scaling, axis, average)
 
 
+@rounded_once
 def welch(
     x: ArrayLike,
     fs: ArrayLike = 1.0,

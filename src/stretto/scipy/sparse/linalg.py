@@ -36,6 +36,7 @@ from stretto._engine.ops.index.dynamic import (
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.linalg.pinv import Pinv
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import slice_in_dim
 
@@ -293,6 +294,7 @@ def _solve(
     )
 
 
+@rounded_once
 def cg(
     A: Matrix,
     b: Tree,
@@ -335,6 +337,7 @@ def cg(
     return _solve("cg", _by_cg, A, b, x0, tol, atol, maxiter, M, True)
 
 
+@rounded_once
 def bicgstab(
     A: Matrix,
     b: Tree,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
+from stretto._engine.ops.narrow import rounded_once
 from stretto.numpy.classifying import isfinite, isnan
 from stretto.numpy.elementary import exp, log
 from stretto.numpy.rounding import floor
@@ -70,6 +71,7 @@ def _public(name: str, first: str, cls: type[Distribution]) -> Callable[..., Arr
     signature = inspect.Signature(parameters)
     body = getattr(cls, f"_{name}_of")
 
+    @rounded_once
     @functools.wraps(body)
     def method(self: Distribution, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         caller = f"{self.name}.{name}"

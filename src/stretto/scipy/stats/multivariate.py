@@ -13,6 +13,7 @@ from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
 from stretto._engine.ops.elementwise import broadcast_shapes as common_shape
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.linalg.triangular import triangular_solve
+from stretto._engine.ops.narrow import rounded_once
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute, square
 from stretto.numpy.elementary import exp, log
@@ -36,6 +37,7 @@ class Dirichlet:
     Array(1., dtype=float32)
     """
 
+    @rounded_once
     def logpdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """Compute the logarithm of the density.
 
@@ -68,6 +70,7 @@ class Dirichlet:
         out = sum_(xlogy(alpha - 1, safe), 0) - norm
         return where(inside, out, -math.inf)
 
+    @rounded_once
     def pdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """Compute the density, 0 where ``x`` is not on the simplex; arguments as of ``logpdf``."""
         return exp(self._logpdf("dirichlet.pdf", x, alpha))
@@ -82,6 +85,7 @@ class Multinomial:
     Array(0.5, dtype=float32)
     """
 
+    @rounded_once
     def logpmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """Compute the logarithm of the probability of counts.
 
@@ -104,6 +108,7 @@ class Multinomial:
         out = gammaln(trials + 1) + sum_(xlogy(safe, shares) - gammaln(safe + 1), -1)
         return where(inside, out, -math.inf)
 
+    @rounded_once
     def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """Compute the probability of the counts ``x``; arguments as of ``logpmf``."""
         return exp(self._logpmf("multinomial.pmf", x, n, p))
@@ -119,6 +124,7 @@ class MultivariateNormal:
     Array(1., dtype=float32)
     """
 
+    @rounded_once
     def logpdf(
         self,
         x: ArrayLike,
@@ -175,6 +181,7 @@ class MultivariateNormal:
         spread = sum_(log(diagonal(factor, axis1=-2, axis2=-1)), -1)
         return -(sum_(square(white), (-2, -1)) + n * math.log(2 * math.pi)) / 2 - spread
 
+    @rounded_once
     def pdf(
         self,
         x: ArrayLike,

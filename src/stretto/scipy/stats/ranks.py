@@ -18,6 +18,7 @@ from stretto._engine.core.typing import Array, ArrayLike, Axis, Shape, Tree
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, reshape
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import root_of_squares
 from stretto.numpy.arguments import inexact_values, weakly_inexact
 from stretto.numpy.axis_order import moveaxis
@@ -167,6 +168,7 @@ def mode(
     return ModeResult(*parts)
 
 
+@rounded_once
 def sem(
     a: ArrayLike, axis: Axis = 0, ddof: int = 1, nan_policy: str = "propagate", *,
     keepdims: bool = False,

@@ -29,6 +29,7 @@ from stretto._engine.ops.index.gather_scatter import (
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers, access_mode
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.reducing.reduce import (
     greatest_below,
     least_above,
@@ -187,6 +188,7 @@ def segment_sum(
     )
 
 
+@rounded_once
 def segment_prod(
     data: ArrayLike,
     segment_ids: ArrayLike,
