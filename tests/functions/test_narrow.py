@@ -68,7 +68,7 @@ GRADED = {
     "mse_loss": lambda x: st.nn.functional.mse_loss(x, X / 2 + Y / 4),
     "triplet": lambda x: st.nn.functional.triplet_margin_loss(x, Y, -Y, margin=9.0),
     "cov": lambda x: snp.cov(x + Y / 2)[None].sum(),
-    "corrcoef": lambda x: snp.corrcoef(x + Z, Y)[0, 1],
+    "corrcoef": lambda x: snp.corrcoef(x / 2 + Z + Y / 2, Y)[0, 1],
     "average": lambda x: snp.average(x, weights=X),
     "interp": lambda x: snp.interp(snp.float16(150), Y, x + Y / 2),
     "standardize": lambda x: st.nn.standardize(x + Y / 2).max(),

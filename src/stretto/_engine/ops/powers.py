@@ -162,8 +162,8 @@ class IntegerPow(Elementwise):
         dtype = x.type.dtype
         several = self._rounds_several_times(dtype)
         wide = b.convert(x, np.dtype(np.float32)) if several else x
-        times = lambda u, v: b.emit("multiply", u, v)
-        invert = lambda v: b.emit("divide", b.splat(1, wide.type), v)
+        times = lambda u, v: b.emit("multiply", u, v, out=wide.type)
+        invert = lambda v: b.emit("divide", b.splat(1, wide.type), v, out=wide.type)
         out = _by_squaring(wide, self.exponent, times, invert)
         return b.convert(out, dtype) if several else out
 
