@@ -23,9 +23,8 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.layout import canonical_axes, move_axis
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.products import tensordot
 
 if TYPE_CHECKING:

@@ -18,12 +18,11 @@ from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import as_inexact, convert
+from stretto._engine.ops.convert import as_inexact, convert, rounded_once
 from stretto._engine.ops.exponential import exp, log, log1p, logistic
 from stretto._engine.ops.extrema import clamp, maximum
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import rsqrt, sqrt
 from stretto._engine.ops.shape import split
 from stretto._engine.ops.special.error_functions import erfc

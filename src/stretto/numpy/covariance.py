@@ -13,9 +13,8 @@ from stretto._engine.core.types import is_complex, kind_of, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.contract import matmul
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import sqrt
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.axis_order import transpose

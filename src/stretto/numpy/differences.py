@@ -19,10 +19,9 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, gt, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import promote_dtypes
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import inexact_values, refuse_complex, weakly_inexact
 from stretto.numpy.arithmetic import absolute

@@ -13,8 +13,7 @@ from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import eq, full_like, gt, lt
 from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.narrow import rounded_once
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort
 from stretto.numpy.arguments import inexact_values

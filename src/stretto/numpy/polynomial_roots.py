@@ -14,10 +14,10 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.complex_parts import real
+from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.filled import zeros
 from stretto.numpy.indices import concrete_of

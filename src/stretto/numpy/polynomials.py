@@ -17,10 +17,9 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape, transpose
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.products import outer
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.cumulative import cumprod

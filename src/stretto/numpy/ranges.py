@@ -19,11 +19,10 @@ from stretto._engine.core.types import array_type, canonical_dtype, kind_of, pro
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import eq, full, select
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import put_result

@@ -18,10 +18,9 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.complex_parts import conj, real
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.layout import canonical_axes, reshape, transpose
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import root_of_squares
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide

@@ -11,9 +11,8 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import array_type, default_dtype
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.exponential import exp
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
 from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import inexact_values

@@ -13,9 +13,8 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, sign
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.rounding import floor
 
 __all__ = ["map_coordinates"]

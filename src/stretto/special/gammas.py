@@ -16,12 +16,11 @@ from stretto._engine.core.types import is_complex, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
-from stretto._engine.ops.convert import as_inexact
+from stretto._engine.ops.convert import as_inexact, rounded_once
 from stretto._engine.ops.elementwise import FLOAT, binary, check_kind, unary
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.rounding import floor as floor_of
 from stretto._engine.ops.special import gamma as gamma_ops
 from stretto._engine.ops.special import incomplete

@@ -20,11 +20,10 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims, squeeze
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.runtime.array import Array
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float

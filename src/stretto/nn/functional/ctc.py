@@ -20,10 +20,9 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims
-from stretto._engine.ops.narrow import rounded_once
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, reduced
 

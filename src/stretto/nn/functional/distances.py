@@ -9,9 +9,9 @@ from __future__ import annotations
 import stretto.numpy as snp
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axis
-from stretto._engine.ops.narrow import rounded_once
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import positive_part, reduced
 from stretto.numpy.linalg.norms import vector_norm

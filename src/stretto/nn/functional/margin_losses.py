@@ -11,9 +11,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims
-from stretto._engine.ops.narrow import rounded_once
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import classes_of, pair, positive_part, reduced

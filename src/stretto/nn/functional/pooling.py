@@ -16,8 +16,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.narrow import rounded_once
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowSum

@@ -14,8 +14,8 @@ import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.layout import expand_dims
-from stretto._engine.ops.narrow import rounded_once
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, pair, reduced, same_shape
 

@@ -16,9 +16,8 @@ from stretto._engine.ops.bitwise import bitwise_not
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import eq, full_like, ne, select, where
 from stretto._engine.ops.complex_parts import imag, real
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.layout import canonical_axes, expand_dims, reshape
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import power, root_of_squares
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.classifying import isnan

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, squeeze
 from stretto._engine.ops.linalg.matrix_parts import identity
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import slice_in_dim
 from stretto.numpy.axis_order import matrix_transpose
 from stretto.numpy.linalg.systems import inv

@@ -7,9 +7,8 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import FLOAT, check_kind
-from stretto._engine.ops.narrow import rounded_once
 
 __all__ = ["vq"]
 

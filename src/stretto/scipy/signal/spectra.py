@@ -20,11 +20,10 @@ from stretto._engine.ops.arithmetic import square
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_axis
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.shape import pad, rev, slice_in_dim
 from stretto.scipy.signal.detrending import detrend as remove_trend
 from stretto.scipy.signal.segments import Window, overlap_of, rate_of, segments, window_of

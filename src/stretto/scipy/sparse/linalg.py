@@ -27,7 +27,7 @@ from stretto._engine.ops.bilinear import promote_dtypes_of
 from stretto._engine.ops.comparison import eq, full, where, zeros_like
 from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.contract import matmul
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.dynamic import (
     dynamic_index_in_dim,
@@ -36,7 +36,6 @@ from stretto._engine.ops.index.dynamic import (
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.linalg.pinv import Pinv
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import slice_in_dim
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
-from stretto._engine.ops.narrow import rounded_once
 from stretto.numpy.elementary import exp, expm1, log, log1p
 from stretto.numpy.ranges import arange
 from stretto.numpy.reductions import sum as sum_

@@ -16,9 +16,8 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axis, Shape, Tree
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.layout import canonical_axis, reshape
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.powers import root_of_squares
 from stretto.numpy.arguments import inexact_values, weakly_inexact
 from stretto.numpy.axis_order import moveaxis

@@ -18,7 +18,7 @@ from stretto._engine.core.types import is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index.gather_scatter import (
     scatter_add,
@@ -29,7 +29,6 @@ from stretto._engine.ops.index.gather_scatter import (
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers, access_mode
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.narrow import rounded_once
 from stretto._engine.ops.reducing.reduce import (
     greatest_below,
     least_above,
