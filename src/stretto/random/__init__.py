@@ -1,6 +1,7 @@
 """Random numbers from explicit keys.
 
 Make a key with ``key(seed)``, ``split`` it for every further use, and hand each part to one draw.
+Numbers are drawn in float32 at least: those of a narrower dtype are rounded last.
 Read ``keys`` (and beneath it ``implementations`` and ``key_arrays``), ``distributions``,
 ``truncated``, ``discrete``, ``parametric``, ``gammas``, ``made_of_gammas``, ``counts``,
 ``matrices``, and ``streams`` for layers that are not handed a key.
