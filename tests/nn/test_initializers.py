@@ -76,3 +76,16 @@ def test_sharding(init):
     assert init(KEY, (2, 2), None, None).shape == (2, 2)
     with pytest.raises(TypeError, match="out_sharding must be a sharding"):
         init(KEY, (2, 2), out_sharding="x")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_values_are_those_of_float32_rounded(dtype):
+    for init in (
+        initializers.normal(0.02),
+        initializers.truncated_normal(0.02),
+        initializers.uniform(0.3),
+        initializers.lecun_normal(),
+        initializers.orthogonal(),
+    ):
+        want = np.asarray(init(KEY, (40, 30))).astype(dtype)
+        np.testing.assert_array_equal(init(KEY, (40, 30), dtype), want)

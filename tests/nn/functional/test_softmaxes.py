@@ -61,3 +61,15 @@ def test_a_message_names_the_function_that_was_called():
         F.softmin(snp.ones(2), 5)
     with pytest.raises(ValueError, match=r"^gumbel_softmax: axis 5 is out of bounds"):
         F.gumbel_softmax(snp.ones(2), dim=5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_gumbel_softmax_draws_each_category_as_often_as_softmax_says(dtype):
+    logits = np.asarray([0, -1, -3, -7]).astype(dtype)
+    n = 100_000
+    x = F.gumbel_softmax(snp.broadcast_to(logits, (n, 4)), tau=0.5, hard=True, key=st.random.key(2))
+    assert x.dtype == dtype
+    chance = np.exp(logits.astype(np.float64))
+    chance /= chance.sum()
+    error = np.sqrt(n * chance * (1 - chance))
+    assert (np.abs(np.asarray(x).astype(np.float64).sum(0) - n * chance) < 5 * error).all()
