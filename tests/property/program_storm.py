@@ -1,0 +1,405 @@
+"""Random programs in float32, eager and compiled, against NumPy in float64.
+
+``make program-storm ARGS="--programs 100000 --seed 0"``. Each program is a few functions of NumPy's
+vocabulary applied to each other. It runs eagerly, under ``jit``, ``vmap`` and ``jit(vmap(grad))``;
+compiled programs are compiled many together. What is expected is NumPy's result in float64, and for
+the gradient the extrapolated difference along a random direction. How far float32 may be off is
+measured: NumPy's program also runs with every intermediate result moved by a rounding of float32,
+at random, and a result may be as far off as these are from each other, times a factor. Exit status
+1 after any disagreement, each printed with its seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import functools
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.special
+
+import stretto as st
+import stretto.numpy as snp
+
+__all__ = ["Program", "Step", "check", "draw_program", "main"]
+
+_BATCH = 3
+_TOGETHER = 48
+"""So many programs are one compiled program: a compilation of one alone takes mostly overhead."""
+
+_RUNS = 6
+_FACTOR = 12
+"""How much farther off than the farthest of the moved runs a result may be. Functions of several
+roundings, such as ``tanh`` and sums in another order, count as one step."""
+
+_ROUNDING = 2.0**-23
+_TINY = 2.0**-120
+_LARGEST, _LEAST = 1e37, 1e-36
+"""Examples with results beyond are left out: float32 has infinities there, and compiled programs
+take subnormal numbers for zero."""
+
+
+class Step(NamedTuple):
+    """A function of earlier values, by their numbers."""
+
+    name: str
+    apply: Callable[..., Any]
+    inputs: tuple[int, ...]
+
+
+class Program(NamedTuple):
+    """Steps one after the other; the last value is the result."""
+
+    seed: int
+    shape: tuple[int, ...]
+    scale: float
+    steps: list[Step]
+
+    @property
+    def words(self) -> str:
+        """The program in a line."""
+        steps = [f"{step.name}{step.inputs}" for step in self.steps]
+        return f"{self.shape} times {self.scale:g}: " + ", ".join(steps)
+
+    def __call__(self, library: Any, x: Any) -> Any:
+        """Apply the steps, with functions of this library."""
+        values = [x]
+        for step in self.steps:
+            values.append(step.apply(library, *[values[i] for i in step.inputs]))
+        return values[-1]
+
+    def sample(self) -> np.ndarray:
+        """A batch of arguments."""
+        rng = np.random.default_rng(self.seed)
+        return (self.scale * rng.standard_normal((_BATCH, *self.shape))).astype(np.float32)
+
+
+class Moved:
+    """NumPy and SciPy in float64, with float32's range, and each result moved by its rounding.
+
+    The moves are random and the same each time for one seed; without a seed there are none.
+    """
+
+    outside = False
+    """Whether a result was beyond float32's range, or below its normal numbers."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.rng = None if seed is None else np.random.default_rng(seed)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(np, name, None) or getattr(scipy.special, name)
+        return lambda *args, **options: self.moved(function(*args, **options))
+
+    def moved(self, x: Any) -> Any:
+        """The result of a function, moved."""
+        x = np.asarray(x)
+        if x.dtype.kind != "f":
+            return x
+        if self.rng is not None:
+            x = x * (1 + _ROUNDING * self.rng.choice([-1.0, 1.0], x.shape))
+        size = np.abs(x)
+        self.outside |= bool(np.any((size > _LARGEST) | ((size < _LEAST) & (size > 0))))
+        return x
+
+
+class Own:
+    """The same functions of Stretto's."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return getattr(snp, name, None) or getattr(st.scipy.special, name)
+
+
+OWN = Own()
+
+
+def _named(name: str) -> Callable[..., Any]:
+    return lambda library, *xs: getattr(library, name)(*xs)
+
+
+def _positive(library: Any, x: Any) -> Any:
+    return library.add(library.abs(x), 0.125)
+
+
+SMOOTH = (
+    *("sin", "cos", "tan", "tanh", "sinh", "cosh", "arctan", "arcsinh", "exp", "expm1", "exp2"),
+    *("square", "deg2rad", "expit", "erf", "erfc", "ndtr", "log_ndtr", "negative", "positive"),
+)
+ODD = ("abs", "sign", "cbrt", "floor", "rint")
+PAIRS = (
+    *("add", "subtract", "multiply", "maximum", "minimum", "arctan2", "hypot", "logaddexp"),
+    "copysign",
+)
+
+UNARY: dict[str, Callable[..., Any]] = {
+    **{name: _named(name) for name in (*SMOOTH, *ODD)},
+    "log": lambda lib, x: lib.log(_positive(lib, x)),
+    "log1p": lambda lib, x: lib.log1p(lib.abs(x)),
+    "log2": lambda lib, x: lib.log2(_positive(lib, x)),
+    "sqrt": lambda lib, x: lib.sqrt(_positive(lib, x)),
+    "reciprocal": lambda lib, x: lib.divide(1.0, _positive(lib, x)),
+    "arcsin": lambda lib, x: lib.arcsin(lib.tanh(x)),
+    "arccos": lambda lib, x: lib.arccos(lib.multiply(0.9, lib.sin(x))),
+    "arctanh": lambda lib, x: lib.arctanh(lib.multiply(0.9, lib.tanh(x))),
+    "arccosh": lambda lib, x: lib.arccosh(lib.add(1.5, lib.abs(x))),
+    "cube": lambda lib, x: lib.power(x, 3),
+    "power of 1.5": lambda lib, x: lib.power(_positive(lib, x), 1.5),
+    "2.5 x - 1": lambda lib, x: lib.subtract(lib.multiply(2.5, x), 1.0),
+    "clip": lambda lib, x: lib.clip(x, -0.75, 1.25),
+    "where positive": lambda lib, x: lib.where(x > 0, x, lib.multiply(0.25, x)),
+    "raw log": lambda lib, x: lib.log(x),
+    "raw sqrt": lambda lib, x: lib.sqrt(x),
+    "nan_to_num": lambda lib, x: lib.nan_to_num(x, nan=0.5, posinf=2.0, neginf=-2.0),
+}
+
+BINARY: dict[str, Callable[..., Any]] = {
+    **{name: _named(name) for name in PAIRS},
+    "divide": lambda lib, x, y: lib.divide(x, _positive(lib, y)),
+    "power": lambda lib, x, y: lib.power(_positive(lib, x), lib.tanh(y)),
+    "where": lambda lib, x, y: lib.where(x > y, x, lib.negative(y)),
+    "mod": lambda lib, x, y: lib.mod(x, _positive(lib, y)),
+}
+
+
+def _exponentials(lib: Any, x: Any) -> Any:
+    return lib.exp(lib.subtract(x, lib.max(x, axis=-1, keepdims=True)))
+
+
+WHOLE: dict[str, Callable[..., Any]] = {
+    "sum": lambda lib, x: lib.sum(x, axis=-1, keepdims=True),
+    "mean": lambda lib, x: lib.mean(x, axis=0, keepdims=True),
+    "max": lambda lib, x: lib.max(x, axis=-1, keepdims=True),
+    "min": lambda lib, x: lib.min(x, axis=0, keepdims=True),
+    "prod": lambda lib, x: lib.prod(x, axis=-1, keepdims=True),
+    "var": lambda lib, x: (
+        lib.mean(
+            lib.square(lib.subtract(x, lib.mean(x, axis=-1, keepdims=True))), axis=-1, keepdims=True
+        )
+        if lib is not OWN
+        else lib.var(x, axis=-1, keepdims=True)
+    ),
+    "norm": lambda lib, x: lib.sqrt(lib.add(lib.sum(lib.square(x), axis=-1, keepdims=True), 0.01)),
+    "softmax": lambda lib, x: lib.divide(
+        _exponentials(lib, x), lib.sum(_exponentials(lib, x), axis=-1, keepdims=True)
+    ),
+    "cumsum": lambda lib, x: lib.cumsum(x, axis=-1),
+    "cumprod": lambda lib, x: lib.cumprod(x, axis=0),
+    "sort": lambda lib, x: lib.sort(x, axis=-1),
+    "median": lambda lib, x: lib.median(x, axis=-1, keepdims=True),
+    "diff": lambda lib, x: lib.diff(x, axis=-1) if x.shape[-1] > 1 else x,
+    "flip": lambda lib, x: lib.flip(x, axis=-1),
+    "roll": lambda lib, x: lib.roll(x, 1, axis=0),
+    "transpose": lambda lib, x: lib.swapaxes(x, 0, -1),
+    "first half": lambda lib, x: x[..., : (x.shape[-1] + 1) // 2],
+    "every other": lambda lib, x: x[..., ::2],
+    "rows": lambda lib, x: lib.take(x, np.array([0, -1, 0]), axis=0),
+    "doubled": lambda lib, x: lib.concatenate([x, lib.negative(x)], axis=-1),
+    "gram": lambda lib, x: lib.matmul(x, lib.swapaxes(x, -1, -2)),
+    "outer": lambda lib, x: lib.multiply(lib.sum(x, axis=-1, keepdims=True), x[..., :1]),
+    "tril": lambda lib, x: lib.tril(x),
+    "average": lambda lib, x: lib.average(x, axis=-1, keepdims=True),
+    "trapezoid": lambda lib, x: lib.trapezoid(x, axis=-1)[..., None],
+    # It adds a part of a distance to a value of up to 9, whose rounding the 9 stands for.
+    "interp": lambda lib, x: lib.add(
+        lib.interp(x, np.arange(-3.0, 4.0), np.arange(-3.0, 4.0) ** 2), 9.0
+    ),
+    "greatest": lambda lib, x: lib.take_along_axis(
+        x, lib.argmax(x, axis=-1, keepdims=True), axis=-1
+    ),
+}
+
+_MOST = 64
+
+
+def draw_program(seed: int, most: int = 7) -> Program:
+    """Draw up to so many steps."""
+    rng = random.Random(f"program {seed}")
+    shape = rng.choice([(1, 4), (3, 5), (4, 4), (2, 1), (1, 1), (5, 2)])
+    scale = rng.choice([1.0, 1.0, 0.1, 5.0, 30.0, 1e-3, 1e3])
+    values = [np.zeros(shape)]
+    steps: list[Step] = []
+    while len(steps) < rng.randint(2, most):
+        kind = rng.random()
+        i = len(values) - 1 if rng.random() < 0.7 else rng.randrange(len(values))
+        if kind < 0.5:
+            name, inputs = rng.choice([*UNARY]), (i,)
+            apply = UNARY[name]
+        elif kind < 0.75:
+            name, inputs = rng.choice([*BINARY]), (i, rng.randrange(len(values)))
+            apply = BINARY[name]
+        else:
+            name, inputs = rng.choice([*WHOLE]), (i,)
+            apply = WHOLE[name]
+        with np.errstate(all="ignore"):
+            try:
+                value = np.asarray(apply(Moved(), *[values[k] for k in inputs]))
+            except ValueError:  # shapes that do not go together
+                continue
+        if 0 < value.size <= _MOST and value.ndim == 2:
+            values.append(value)
+            steps.append(Step(name, apply, inputs))
+    return Program(seed, shape, scale, steps)
+
+
+class Expected(NamedTuple):
+    """What a program gives for each example, moved and not, and its slope along a direction."""
+
+    runs: np.ndarray
+    """The values; the first without moves."""
+    direction: np.ndarray
+    slopes: np.ndarray
+    """The slopes of the sum, in the same order; NaN where they cannot be told."""
+    told: np.ndarray
+    """Which examples stay in float32's range."""
+
+
+def _slope(program: Program, x: np.ndarray, along: np.ndarray, seed: int | None) -> float:
+    """The slope of the sum along a direction; NaN where two steps disagree, or at a kink."""
+    step = 1e-4 * max(0.01, min(program.scale, 1.0))
+
+    def at(t: float) -> float:
+        return float(np.sum(program(Moved(seed), x + t * along)))
+
+    ahead, behind, here = at(step), at(-step), at(0.0)
+    near, nearer = at(step / 2), at(-step / 2)
+    wide, narrow = (ahead - behind) / (2 * step), (near - nearer) / step
+    one_sided = (near - here) / (step / 2)
+    rounding = 1e-15 * abs(here) / step
+    if not abs(wide - narrow) <= 1e-4 * abs(narrow) + 1e-7 + rounding:
+        return np.nan
+    if not abs(one_sided - narrow) <= 0.02 * abs(narrow) + 1e-7 + rounding:
+        return np.nan
+    return (4 * narrow - wide) / 3
+
+
+def expected(program: Program) -> Expected:
+    """What NumPy gives in float64, with and without rounding to float32 on the way."""
+    xs = program.sample().astype(np.float64)
+    seeds = [None, *range(_RUNS)]
+    along = np.random.default_rng(program.seed + 1).standard_normal(xs.shape)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = [Moved() for _ in xs]
+        first = [program(library, x) for library, x in zip(plain, xs, strict=True)]
+        rest = [[program(Moved(seed), x) for x in xs] for seed in seeds[1:]]
+        runs = np.array([first, *rest])
+        slopes = np.array(
+            [
+                [_slope(program, x, d, seed) for x, d in zip(xs, along, strict=True)]
+                for seed in seeds[:3]
+            ]
+        )
+    return Expected(runs, along, slopes, np.array([not library.outside for library in plain]))
+
+
+def _own(program: Program, x: Any) -> Any:
+    return program(OWN, x)
+
+
+def _gradient(program: Program, x: Any) -> Any:
+    return st.grad(lambda x: snp.sum(program(OWN, x)))(x)
+
+
+def _together(programs: Sequence[Program]) -> tuple[list[Any], list[Any], list[Any]]:
+    """All programs' results under ``jit`` and ``jit(vmap)``, and their gradients."""
+
+    def run(xs: Sequence[Any]) -> Any:
+        one = [_own(p, x[0]) for p, x in zip(programs, xs, strict=True)]
+        many = [st.vmap(functools.partial(_own, p))(x) for p, x in zip(programs, xs, strict=True)]
+        slopes = [
+            st.vmap(functools.partial(_gradient, p))(x) for p, x in zip(programs, xs, strict=True)
+        ]
+        return one, many, slopes
+
+    with st.config(disk_cache=False):
+        return st.jit(run)([p.sample() for p in programs])
+
+
+def _off(got: Any, runs: np.ndarray, told: Any) -> str:
+    """Say where a result is farther off than it may be; empty if nowhere."""
+    got, want = np.asarray(got, np.float64), runs[0]
+    told = np.reshape(told, np.shape(told) + (1,) * (want.ndim - np.ndim(told)))
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    with np.errstate(all="ignore"):
+        spread = np.max(np.abs(runs - want), axis=0)
+        bound = _FACTOR * spread + 4 * _ROUNDING * np.abs(want) + _TINY
+        wrong = np.isfinite(spread) & ~(np.abs(got - want) <= bound)
+    wrong |= np.all(np.isnan(runs), axis=0) & ~np.isnan(got)
+    wrong &= told
+    if not wrong.any():
+        return ""
+    k = tuple(np.argwhere(wrong)[0].tolist())
+    return f"{got[k]} at {k}, expected {want[k]}, within {bound[k]:.3g}"
+
+
+def check(programs: Sequence[Program]) -> list[tuple[Program, str, str]]:
+    """Every disagreement: the program, the way it ran, and what was off."""
+    wanted = [expected(p) for p in programs]
+    found: list[tuple[Program, str, str]] = []
+    one, many, slopes = _together(programs)
+    for program, want, first, batch, slope in zip(programs, wanted, one, many, slopes, strict=True):
+        x = program.sample()
+        with np.errstate(all="ignore"):
+            alone, mapped = _own(program, x[0]), st.vmap(functools.partial(_own, program))(x)
+        for way, got in (("eager", alone), ("jit", first)):
+            if wrong := _off(got, want.runs[:, 0], want.told[0]):
+                found.append((program, way, wrong))
+        for way, got in (("vmap", mapped), ("jit(vmap)", batch)):
+            if wrong := _off(got, want.runs, want.told):
+                found.append((program, way, wrong))
+        if wrong := _slopes_off(np.asarray(slope, np.float64), want):
+            found.append((program, "jit(vmap(grad))", wrong))
+    return found
+
+
+def _slopes_off(gradient: np.ndarray, want: Expected) -> str:
+    """Say which example's gradient is off; empty if none."""
+    axes = tuple(range(1, gradient.ndim))
+    with np.errstate(all="ignore"):
+        along = np.sum(gradient * want.direction, axis=axes)
+        size = np.sum(np.abs(gradient * want.direction), axis=axes)
+        spread = np.max(np.abs(want.slopes - want.slopes[0]), axis=0)
+        known = want.told & np.isfinite(spread) & (np.abs(want.slopes[0]) < 1e30)
+        bound = 100 * spread + 2e-4 * (np.where(np.isfinite(size), size, 0) + 1e-3)
+        bound = bound + 2e-4 * np.abs(want.slopes[0])
+        wrong = known & ~(np.abs(along - want.slopes[0]) <= bound)
+    if not wrong.any():
+        return ""
+    k = int(np.argmax(wrong))
+    return f"{along[k]} of example {k}, expected {want.slopes[0][k]}, within {bound[k]:.3g}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run; print each disagreement and a summary."""
+    parser = argparse.ArgumentParser(prog="program_storm", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--programs", type=int, default=2_000)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    given = parser.parse_args(arguments)
+    start = time.monotonic()
+    counts: collections.Counter[str] = collections.Counter()
+    said = 0
+    while said < given.programs and time.monotonic() - start < 60 * given.minutes:
+        count = min(_TOGETHER, given.programs - said)
+        programs = [draw_program(given.seed + said + i) for i in range(count)]
+        for program, way, wrong in check(programs):
+            counts[way] += 1
+            print(f"{program.seed}, {way}: {wrong}\n    {program.words}", flush=True)
+        said += count
+        st.clear_caches()
+    print(
+        f"{said} programs, {sum(counts.values())} disagreements {dict(counts)}, "
+        f"{time.monotonic() - start:.0f} s",
+        flush=True,
+    )
+    return bool(counts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
