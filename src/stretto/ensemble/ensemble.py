@@ -19,7 +19,7 @@ from stretto._engine.core.lazy import LazyMethod, LazyModule, shown
 from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto.ensemble.grouping import groups_of, in_mode, joined
-from stretto.ensemble.groups import M_co, Member, call_module
+from stretto.ensemble.groups import M_co, Member, call_module, reshaped
 from stretto.ensemble.layout import Layout
 from stretto.ensemble.running import over_members, together
 from stretto.ensemble.sequence import MemberSequence
@@ -210,6 +210,8 @@ class Ensemble(MemberSequence[M_co]):
         """The members of one ensemble, then those of the other."""
         if not isinstance(other, Ensemble):
             return NotImplemented
+        for ensemble in (self, other):
+            ensemble._refuse_other_rows()
         groups, arrays = joined(
             self._layout.groups, self._arrays, other._layout.groups, other._arrays
         )
@@ -367,6 +369,10 @@ class Ensemble(MemberSequence[M_co]):
                     f"state itself"
                 )
         out, after = layout.runner(self._arrays, args, kwargs, key, axis, True)
+        # A buffer may grow.
+        groups = [reshaped(g, x) for g, x in zip(layout.groups, after, strict=True)]
+        if any(g is not old for g, old in zip(groups, layout.groups, strict=True)):
+            layout = layout.of(groups)
         return out, self._of(layout, after)
 
     # PyTorch, devices and training
@@ -468,8 +474,11 @@ class Ensemble(MemberSequence[M_co]):
             metadata: further entries, strings by name.
 
         Raises:
-            ValueError, OSError: as for ``stretto.save``.
+            ValueError: a function of trees made something else of the arrays than members; or as
+                for ``stretto.save``.
+            OSError: as for ``stretto.save``.
         """
+        self._refuse_other_rows()
         files.write(path, self._layout, self._arrays, metadata)
 
     @classmethod

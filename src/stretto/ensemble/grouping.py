@@ -19,7 +19,7 @@ from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.joining import concatenate
-from stretto.ensemble.groups import Group, call_module, changed, moved
+from stretto.ensemble.groups import Group, call_module, changed, moved, reshaped
 from stretto.ensemble.tied import Ties, ties_of, untied
 from stretto.files.names import leaf_names
 from stretto.nn.module import Module
@@ -102,7 +102,7 @@ def _group(
         is_inexact(x.dtype) and not f and i not in buffers
         for i, (x, f) in enumerate(zip(leaves, fixed, strict=True))
     )
-    return changed(group, shared=once, trained=trained)
+    return changed(group, shared=once, trained=trained, shapes=tuple([x.shape for x in leaves]))
 
 
 def _buffers(numbered: Tree) -> set[int]:
@@ -209,7 +209,7 @@ def _of_stacked(
     (size,) = sizes
     if not size:
         raise ValueError("Ensemble: expected at least one member, got none")
-    return [moved(group, range(size))], [leaves]
+    return [reshaped(moved(group, range(size)), leaves)], [leaves]
 
 
 def _leaves(member: Tree, caller: str) -> list[Array]:
