@@ -107,7 +107,7 @@ def test_lists_of_ensembles_are_averaged_member_by_member():
         lambda e: e.each(snp.ones((3, 3, 3))),
         lambda e: e.vmap(lambda m: m(X))(),
         lambda e: e[0],
-        lambda e: list(e),
+        list,
         lambda e: e[:1],
         lambda e: e + linears(),
         lambda e: linears() + e,
@@ -115,7 +115,7 @@ def test_lists_of_ensembles_are_averaged_member_by_member():
         lambda e: e.append(nn.Linear(3, 3)),
         lambda e: e.save("never written"),
     ],
-    ids=["call", "each", "vmap", "member", "list", "some", "add", "radd", "extend", "append", "save"],
+    ids="call each vmap member list some add radd extend append save".split(),
 )  # fmt: skip
 def test_arrays_that_are_no_members(broken, use):
     """The sizes agree, and only the ranks or what is behind the members tell."""

@@ -56,6 +56,9 @@ class Member:
     Array([3., 3.], dtype=float32)
     """
 
+    function: Callable[..., Any]
+    params: Tree
+
     def __init__(self, function: Callable[..., Any], params: Tree) -> None:
         self.__dict__.update(function=function, params=params)
 

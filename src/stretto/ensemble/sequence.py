@@ -146,8 +146,8 @@ class MemberSequence(Generic[M_co]):
         held = self.__dict__.get("_layout")
         if held is not None and name not in ("_layout", "_arrays") and name in held.first_names:
             raise AttributeError(
-                f"Ensemble: {name} is a part of each member, and an attribute of the ensemble would "
-                f"not change it: ensemble = ensemble.replace([{{{name!r}: array}}]), with an array "
+                f"Ensemble: {name} is a part of each member, and an attribute of the ensemble "
+                f"would not change it: ensemble = ensemble.replace([{{{name!r}: array}}]), with an array "
                 f"of shape (members, ...) for each of {len(held.groups)} groups, changes all; "
                 f"ensemble[i] = member one",
                 name=name,
@@ -160,10 +160,10 @@ class MemberSequence(Generic[M_co]):
         layout = self._layout
         if len(layout.groups) > 1:
             raise ValueError(
-                f"take: a traced place among members of {len(layout.groups)} architectures; members "
-                f"that differ in structure are taken by a Python integer"
+                f"take: a traced place among members of {len(layout.groups)} architectures; "
+                f"members that differ in structure are taken by a Python integer"
             )
-        (group,), (column,) = layout.groups, self._arrays
+        group, column = layout.groups[0], self._arrays[0]
         rows = zip(column, group.shared, strict=True)
         return taken(group.of([x if s else trees.take(x, index) for x, s in rows]))
 

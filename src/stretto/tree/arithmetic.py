@@ -116,9 +116,9 @@ def slerp(start: T, end: T, weight: ArrayLike, *, by_leaf: bool = False) -> T:
     """Interpolate along the arc between two trees: spherical linear interpolation.
 
     ``(sin((1 - t) θ) start + sin(t θ) end) / sin θ``, with θ the angle between the two trees as
-    vectors of all their elements that are floats. Trees of one norm stay on its sphere. Where there is no arc,
-    because directions agree, or are opposite, to the accuracy of float32, or a norm is zero, it is
-    ``lerp``.
+    vectors of all their elements that are floats. Trees of one norm stay on its sphere. Where there
+    is no arc, because directions agree, or are opposite, to the accuracy of float32, or a norm is
+    zero, it is ``lerp``.
 
     Args:
         start: a tree of arrays.

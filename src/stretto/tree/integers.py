@@ -49,7 +49,7 @@ class IntegerSum:
         self.weight: Any = 0.0
         self.count = 0
 
-    def add(self, x: Array, weight: Any) -> None:
+    def add(self, x: Array, weight: float | None) -> None:
         """Add ``weight * x``, or ``x`` to a mean."""
         self.dtype = promote([(self.dtype, False), (x.dtype, x.weak_type)])[0]
         host = _wide(x)
@@ -93,7 +93,7 @@ def _wide(x: Any) -> np.ndarray:  # noqa: ANN401 (an array at rest)
 
 
 def of_stacked_integers(
-    xs: Array, weights: Any, known: Sequence[float | None] | None = None
+    xs: Array, weights: Array | None, known: Sequence[float | None] | None = None
 ) -> Array:
     """The same of traced leaves, stacked along axis 0.
 
@@ -126,7 +126,7 @@ def _mean(xs: Array) -> Array:
     return _rounded(whole, gt(left, other), eq(left, other))
 
 
-def _nearest(xs: Array, weights: Any, known: Sequence[float | None]) -> Array:
+def _nearest(xs: Array, weights: Array, known: Sequence[float | None]) -> Array:
     """Σ w x = Σ w (x - x₀) + (Σ w) x₀, of which the whole multiples of x₀ stay integers."""
     numbers = [w for w in known if w is not None]
     if len(numbers) == len(known):

@@ -137,7 +137,7 @@ class _Sum:
 
     __slots__ = ("integers", "mean", "rows", "total", "type")
 
-    def __init__(self, x: Array, w: Any, number: Any, mean: bool) -> None:
+    def __init__(self, x: Array, w: Array, number: float | None, mean: bool) -> None:
         self.type, self.mean = x.type, mean
         self.total: Any = None
         self.integers: IntegerSum | None = None
@@ -157,7 +157,7 @@ class _Sum:
         else:
             self.total = multiply(widened(x), w)
 
-    def add(self, x: Array, w: Any, number: Any) -> None:
+    def add(self, x: Array, w: Array, number: float | None) -> None:
         """Add ``w * x``."""
         self.type = _promoted([self.type, x.type])
         if self.integers is None and self.rows is None:
