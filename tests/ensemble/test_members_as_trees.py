@@ -98,7 +98,19 @@ def test_lists_of_ensembles_are_averaged_member_by_member():
         lambda e: st.tree.map(lambda x: x[0], e),
         lambda e: st.tree.map(lambda x: x[:, 0], e),
     ],
-    ids=["stacked", "summed", "one row", "of each member a row"],
+    ids=[
+        "call",
+        "each",
+        "vmap",
+        "member",
+        "list",
+        "some",
+        "add",
+        "radd",
+        "extend",
+        "append",
+        "save",
+    ],
 )
 @pytest.mark.parametrize(
     "use",
@@ -115,7 +127,7 @@ def test_lists_of_ensembles_are_averaged_member_by_member():
         lambda e: e.append(nn.Linear(3, 3)),
         lambda e: e.save("never written"),
     ],
-    ids="call each vmap member list some add radd extend append save".split(),
+    ids=["call", "each", "vmap", "member", "list", "some", "add", "radd", "extend", "append", "s"],
 )  # fmt: skip
 def test_arrays_that_are_no_members(broken, use):
     """The sizes agree, and only the ranks or what is behind the members tell."""

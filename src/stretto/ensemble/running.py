@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Runner", "over_members", "together"]
 
 _NO_KEY = (
-    "the ensemble was called without a key: pass key= to the call, from which each member gets its "
-    "own, or put the ensemble in evaluation mode with .eval()"
+    "the ensemble is in train mode, and was called without a key: put it in evaluation mode with "
+    ".eval(), or pass key= to the call, from which each member gets its own"
 )
 _ARRAYS = (Value, np.ndarray)
 _TRACED = (Value, np.ndarray, np.generic, int, float, complex)

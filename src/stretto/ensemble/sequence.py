@@ -147,9 +147,9 @@ class MemberSequence(Generic[M_co]):
         if held is not None and name not in ("_layout", "_arrays") and name in held.first_names:
             raise AttributeError(
                 f"Ensemble: {name} is a part of each member, and an attribute of the ensemble "
-                f"would not change it: ensemble = ensemble.replace([{{{name!r}: array}}]), with an array "
-                f"of shape (members, ...) for each of {len(held.groups)} groups, changes all; "
-                f"ensemble[i] = member one",
+                f"would not change it. ensemble = ensemble.replace([{{{name!r}: array}}]), with an "
+                f"array of shape (members, ...), and a dictionary for each of "
+                f"{len(held.groups)} groups, changes all; ensemble[i] = member one",
                 name=name,
                 obj=self,
             )
@@ -163,7 +163,7 @@ class MemberSequence(Generic[M_co]):
                 f"take: a traced place among members of {len(layout.groups)} architectures; "
                 f"members that differ in structure are taken by a Python integer"
             )
-        group, column = layout.groups[0], self._arrays[0]
+        group, column = next(iter(layout.groups)), self._arrays[0]
         rows = zip(column, group.shared, strict=True)
         return taken(group.of([x if s else trees.take(x, index) for x, s in rows]))
 

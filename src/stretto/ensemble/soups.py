@@ -93,8 +93,8 @@ def _warn_of_worse(soup: float, scores: Sequence[float]) -> None:
 _WORSE = "uniform_soup: the average is worse than each of its members: it scores"
 _WHY = (
     "Weights can be averaged where members were trained on from the same weights, as in "
-    "fine-tuning; st.ensemble.barrier(loss, a, b) shows whether a path joins two of them. Otherwise average "
-    "predictions: st.ensemble.mean(ensemble(x))"
+    "fine-tuning; st.ensemble.barrier(loss, a, b) shows whether a path joins two. Otherwise "
+    "average predictions: st.ensemble.mean(ensemble(x))"
 )
 
 

@@ -38,17 +38,17 @@ def check(module: Tree, name: str) -> None:
     caller = f"{type(module).__name__}: the buffer {name} would be updated"
     if id(module) in _open.dropped:
         raise RuntimeError(
-            f"{caller}, and functional_call loses the update. Pass return_buffers=True to get "
-            f"(output, buffers), or put the module in evaluation mode with .eval()"
+            f"{caller}, and functional_call loses the update. Put the module in "
+            f"evaluation mode with .eval(), or pass return_buffers=True to get (output, buffers)"
         )
     if state.interpreter.at_rest:
         return
     if id(module) not in _open.kept:
         raise RuntimeError(
-            f"{caller} inside a transformation, and the update would be lost. Call the model with "
-            f"`output, model = nn.stateful_call(model, ...)`, which returns the update "
-            f"(func.functional_call has return_buffers=True, and an Ensemble a stateful_call of "
-            f"its own), or use model.eval()"
+            f"{caller} inside a transformation, and the update would be lost. Put the model in "
+            f"evaluation mode with .eval(); or, to train it, call it with `output, model = "
+            f"nn.stateful_call(model, ...)`, which returns the update (func.functional_call has "
+            f"return_buffers=True, and an Ensemble a stateful_call of its own)"
         )
     if state.interpreter is not _open.interpreter:
         raise RuntimeError(

@@ -21,6 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.losses import COUNT
 from stretto.ensemble.training.notebook import NotebookBar, in_notebook
 from stretto.ensemble.training.reading import read
@@ -54,6 +55,7 @@ class Reporter(AbstractContextManager["Reporter"]):
             self._bar = NotebookBar(total)
         elif show is not False and self._console.is_terminal:
             self._bar = TerminalBar(total, self._console)
+        self._shows = show is not False
         self._lines = bool(show) and self._bar is None
         self._shown = time.monotonic()
 
@@ -76,6 +78,13 @@ class Reporter(AbstractContextManager["Reporter"]):
         if not self._together:
             losses = described(means(state).get("loss", np.empty(0)))
         self._bar.update(state.step, losses=losses)
+
+    def resumed(self, state: TrainState, checkpoints: Checkpoints | None) -> None:
+        """Say from where a training goes on."""
+        if self._shows:
+            path = "" if checkpoints is None else f" from {checkpoints.path(state.step)}"
+            words = f"fit: goes on{path}: step {state.step}, epoch {state.epoch}"
+            self._console.print(words, soft_wrap=True)
 
     def entry(self, state: TrainState) -> None:
         """An entry of the history was made."""
