@@ -15,6 +15,7 @@ from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.chunks import positive
 from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import state
 from stretto._engine.core.lazy import LazyMethod, LazyModule, shown
 from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
@@ -227,6 +228,8 @@ class Ensemble(MemberSequence[M_co]):
         Numbers and arrays are traced; other arguments are static. ``key`` gives each member a key
         of its own for the layers that draw random numbers.
         """
+        if state.interpreter.recorder is not None:
+            self._note_capture()
         return self._layout.runner(self._arrays, args, kwargs, key, None, False)
 
     def each(
@@ -249,6 +252,8 @@ class Ensemble(MemberSequence[M_co]):
                 chunks.
             ValueError: an argument does not have an entry for each member.
         """
+        if state.interpreter.recorder is not None:
+            self._note_capture()
         return self._layout.runner(self._arrays, args, kwargs, key, 0, False)
 
     def explain(
@@ -311,6 +316,8 @@ class Ensemble(MemberSequence[M_co]):
                     f"Ensemble.vmap: in_axes must be 0 or None for each of the {len(args)} "
                     f"arguments, got {in_axes!r}"
                 )
+            if state.interpreter.recorder is not None:
+                self._note_capture()
             with config(**dict(layout.options)):
                 outs = over_members(
                     layout.groups,

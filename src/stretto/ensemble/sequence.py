@@ -14,7 +14,7 @@ import numpy as np
 from stretto import tree as trees
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integer
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.interpreter import Tracer, Value
 from stretto._engine.core.typing import Array, Tree
 from stretto.ensemble.grouping import groups_of, joined, refuse_others_than_modules
 from stretto.ensemble.groups import (
@@ -42,6 +42,8 @@ class MemberSequence(Generic[M_co]):
     """What of the ensemble is not arrays."""
     _arrays: list[list[Any]]
     """Those of each group."""
+    _captured = False
+    """Whether a program has these arrays as constants."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -72,6 +74,12 @@ class MemberSequence(Generic[M_co]):
             return axes
         self._refuse_other_rows()
         raise ValueError(f"{caller}: the arrays of the groups of an Ensemble differ in their axes")
+
+    def _note_capture(self) -> None:
+        """Note that a program is recorded which has the arrays as constants."""
+        first = self._arrays[0][0]
+        if not isinstance(first, Tracer):
+            object.__setattr__(self, "_captured", True)
 
     def _refuse_other_rows(self) -> None:
         """Raise ``ValueError`` where the arrays are not those of the members."""

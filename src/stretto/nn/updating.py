@@ -45,8 +45,8 @@ def check(module: Tree, name: str) -> None:
         return
     if id(module) not in _open.kept:
         raise RuntimeError(
-            f"{caller} inside a transformation, and the update would be lost. Put the model in "
-            f"evaluation mode with .eval(); or, to train it, call it with `output, model = "
+            f"{caller} inside a transformation, and the update would be lost. Call the model with "
+            f".eval() before, in evaluation mode; or, to train it, by `output, model = "
             f"nn.stateful_call(model, ...)`, which returns the update (func.functional_call has "
             f"return_buffers=True, and an Ensemble a stateful_call of its own)"
         )

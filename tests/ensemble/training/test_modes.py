@@ -74,7 +74,7 @@ def test_what_is_refused_before_the_first_step_leaves_modes_alone():
 
 
 def test_a_call_in_train_mode_says_eval_first():
-    with pytest.raises(RuntimeError, match=r"evaluation mode with \.eval\(\); or, to train it"):
+    with pytest.raises(RuntimeError, match=r"Call the model with \.eval\(\) before.*to train it"):
         made()(X)
     ensemble = st.Ensemble([nn.Sequential(nn.Linear(3, 1), nn.Dropout(0.5))])
     with pytest.raises(Exception, match=r"evaluation mode with \.eval\(\), or pass key="):
@@ -102,3 +102,17 @@ def test_a_resumed_training_says_from_where(tmp_path, capsys):
     fit(made(), checkpoint=tmp_path, epochs=4, progress=None)
     said = capsys.readouterr().err.replace("\n", "")
     assert f"fit: goes on from {tmp_path}" in said and "step 9, epoch 3" in said
+
+
+def test_a_function_that_was_compiled_over_the_ensemble_is_warned_of():
+    ensemble = made().eval()
+    constant = st.jit(lambda x: ensemble(x) + 0)
+    handed = st.jit(lambda e, x: e(x))
+    before = constant(X)
+    with pytest.warns(UserWarning, match="has the weights that this ensemble had before"):
+        fit(ensemble)
+    np.testing.assert_array_equal(constant(X), before)  # so it is
+    assert not np.array_equal(ensemble(X), before)
+    handed(ensemble, X)
+    st.grad(lambda x: ensemble(x).sum())(X)  # runs at once
+    fit(ensemble)  # warnings are errors

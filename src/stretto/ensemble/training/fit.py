@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stretto._engine.core import integers
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.mesh import Mesh
+from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.runtime.device import process_index
 from stretto.ensemble.over_mesh import OverMesh
@@ -320,6 +322,14 @@ def _in_train_mode(ensemble: Ensemble[M]) -> Ensemble[M]:
 
 def _reached(ensemble: Ensemble, result: Ensemble) -> None:
     """Give the ensemble the members that training has reached, in evaluation mode."""
+    if ensemble._captured:
+        object.__setattr__(ensemble, "_captured", False)
+        warnings.warn(
+            "fit: a compiled function has the weights that this ensemble had before as constants, "
+            "and goes on with them: it used the ensemble from outside. Hand it over instead: "
+            "f = st.jit(lambda ensemble, x: ensemble(x)), f(ensemble, x)",
+            stacklevel=user_stack_level(),
+        )
     ensemble._layout, ensemble._arrays = result._layout, copied(result._arrays)
     ensemble.eval()
 

@@ -76,7 +76,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._shown = now
         losses = None
         if not self._together:
-            losses = described(means(state).get("loss", np.empty(0)))
+            losses = named(means(state).get("loss", np.empty(0)))
         self._bar.update(state.step, losses=losses)
 
     def resumed(self, state: TrainState, checkpoints: Checkpoints | None) -> None:
@@ -90,7 +90,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         """An entry of the history was made."""
         last = {n: x[-1] for n, x in state.history.items()}
         if self._bar is not None:
-            self._bar.update(state.step, f"epoch {int(last['epoch'])}", described(last["loss"]))
+            self._bar.update(state.step, f"epoch {int(last['epoch'])}", named(last["loss"]))
         elif self._lines:
             self._console.print(entry_text(last), soft_wrap=True)
 
@@ -131,6 +131,18 @@ def entry_text(last: Mapping[str, Any]) -> str:
     parts = [f"step {int(last['step'])}, epoch {int(last['epoch'])}"]
     parts += [f"{n} {described(x)}" for n, x in last.items() if n not in ("step", "epoch")]
     return " · ".join(parts)
+
+
+def named(losses: np.ndarray) -> str:
+    """The losses of the members, and what they are.
+
+    >>> named(np.array([0.5, 0.25])), named(np.arange(9.0))
+    ('loss 0.5 0.25', 'loss (least … median … most) 0 … 4 … 8 (9 members)')
+    """
+    if not len(losses):
+        return ""
+    order = "" if len(losses) <= _FEW else " (least … median … most)"
+    return f"loss{order} {described(losses)}"
 
 
 def described(values: np.ndarray) -> str:
