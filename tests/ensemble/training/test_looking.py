@@ -116,6 +116,10 @@ def test_data_of_each_member():
     own = np.stack([X] * 3), np.stack([Y, Y, changed(Y, 60, 4)])
     with pytest.raises(ValueError, match=r"has the class 4 in example 60 of member 2"):
         fit(own, each=True)
+    sizes = [100, 40, 70]
+    ragged = st.ragged([X[:n] for n in sizes]), st.ragged([y[:n] for n, y in zip(sizes, own[1])])
+    with pytest.raises(ValueError, match=r"has the class 4 in example 60 of member 2"):
+        fit(ragged, each=True)
     with pytest.warns(UserWarning, match="member 2 diverged"):  # and the others go on
         assert list(fit(own, each=True, on_divergence="freeze").diverged) == [2]
     with pytest.raises(ValueError, match="has the class 5 in example 8"):

@@ -14,7 +14,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.typing import ArrayLike
-from stretto.ensemble.training.callbacks import Event
+from stretto.ensemble.training.callbacks import Callback, Event
 from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import TrainState
 from stretto.ensemble.training.stopping import EarlyStopping
@@ -40,7 +40,7 @@ def cuts_of(count: int, epochs: int, factor: int, first: int) -> dict[int, int]:
     return cuts
 
 
-class Clock:
+class Clock(Callback):
     """A callback that keeps how long each epoch took, and how many members it trained."""
 
     def __init__(self) -> None:

@@ -139,13 +139,11 @@ class _Data:
         return cls(arrays, paths, leaves, argument, counts, is_batch, count, size)
 
     def batch(self, arrays: Tree, start: Tree) -> Tree:
-        """So many examples from a place; ragged where members have different numbers."""
+        """So many examples from a place."""
         if self.is_batch:
             return arrays
-        uneven = self.counts is not None and len(set(self.counts)) > 1
-        counts = snp.asarray(np.int32(self.count)) if uneven else None
         order = snp.arange(self.count, dtype=np.int32)
-        return batch_at(arrays, order, start, self.size, counts)[0]
+        return batch_at(arrays, order, start, self.size)[0]
 
     def example(self, row: int) -> str:
         """Which example it is, in words."""
@@ -199,7 +197,7 @@ def _wrong(found: Classes) -> tuple[Any, Any, Any]:
     return snp.any(wrong), at, t[at]
 
 
-def _not_finite(x: Array) -> tuple[int, tuple[int, ...], float] | None:
+def _not_finite(x: Array) -> tuple[int, tuple[int, ...], Any] | None:
     """The example, the place in it and the value of the first number that is not finite."""
     if not is_inexact(x.dtype) or not x.size:
         return None
@@ -214,5 +212,5 @@ def _not_finite(x: Array) -> tuple[int, tuple[int, ...], float] | None:
             wrong = np.flatnonzero(~np.isfinite(block))
             if len(wrong):
                 place = tuple(map(int, np.unravel_index(start + wrong[0], x.shape)))
-                return place[0] if place else 0, place[1:], block[wrong[0]]
+                return place[0] if place else 0, place[1:], block[wrong[0]].item()
     return None
