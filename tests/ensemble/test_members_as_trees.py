@@ -78,6 +78,14 @@ def test_take_unstack_stack_and_concat():
         st.concat([ensemble, ensemble[0]])
 
 
+def test_ensembles_are_no_members_of_ensembles():
+    ensemble = linears()
+    with pytest.raises(TypeError, match=r"got an Ensemble; list\(ensemble\) gives its members"):
+        st.Ensemble(ensemble)
+    with pytest.raises(TypeError, match=r"member 0 is a Ensemble.* one \+ other joins"):
+        st.Ensemble([ensemble, ensemble])
+
+
 def test_lists_of_ensembles_are_averaged_member_by_member():
     one, other = linears(), st.tree.map(lambda x: 3 * x, linears())
     for made in (
@@ -98,19 +106,7 @@ def test_lists_of_ensembles_are_averaged_member_by_member():
         lambda e: st.tree.map(lambda x: x[0], e),
         lambda e: st.tree.map(lambda x: x[:, 0], e),
     ],
-    ids=[
-        "call",
-        "each",
-        "vmap",
-        "member",
-        "list",
-        "some",
-        "add",
-        "radd",
-        "extend",
-        "append",
-        "save",
-    ],
+    ids=["stacked", "summed", "one row", "of each member a row"],
 )
 @pytest.mark.parametrize(
     "use",
@@ -127,7 +123,7 @@ def test_lists_of_ensembles_are_averaged_member_by_member():
         lambda e: e.append(nn.Linear(3, 3)),
         lambda e: e.save("never written"),
     ],
-    ids=["call", "each", "vmap", "member", "list", "some", "add", "radd", "extend", "append", "s"],
+    ids=["call", "each", "vmap", "member", "list", "some", "add", "radd", "extend", "append", "o"],
 )  # fmt: skip
 def test_arrays_that_are_no_members(broken, use):
     """The sizes agree, and only the ranks or what is behind the members tell."""

@@ -23,7 +23,17 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import slice_
 
-__all__ = ["Alike", "concat", "member_at", "of_members", "size_of", "stack", "take", "unstack"]
+__all__ = [
+    "Alike",
+    "concat",
+    "is_ensemble",
+    "member_at",
+    "of_members",
+    "size_of",
+    "stack",
+    "take",
+    "unstack",
+]
 
 T = TypeVar("T")
 
@@ -78,10 +88,11 @@ def of_members(trees: Tree, caller: str) -> Tree:
     ``None`` for another tree, and for ensembles stacked, of which each array has an axis more.
     Raises ``ValueError`` where the arrays are neither.
     """
-    return trees if _is_ensemble(trees) and not trees._axes_in_front(caller) else None
+    return trees if is_ensemble(trees) and not trees._axes_in_front(caller) else None
 
 
-def _is_ensemble(node: object) -> bool:
+def is_ensemble(node: object) -> bool:
+    """Whether a node of a tree is an ensemble, or several stacked."""
     return hasattr(type(node), "_axes_in_front")
 
 
@@ -89,12 +100,12 @@ def _refuse_ensembles(tree: Tree, spec: Any, caller: str) -> None:  # noqa: ANN4
     """Raise ``ValueError`` for an ensemble in the tree, whose axis 0 has its own members."""
     found = _with_ensembles.get(spec)
     if found is None:
-        nodes = leaves(tree, _is_ensemble)
-        found = room(_with_ensembles)[spec] = any(map(_is_ensemble, nodes))
+        nodes = leaves(tree, is_ensemble)
+        found = room(_with_ensembles)[spec] = any(map(is_ensemble, nodes))
     if not found:
         return
-    paths = _tree.paths_of(structure(tree, _is_ensemble), "tree")
-    for path, node in zip(paths, leaves(tree, _is_ensemble), strict=True):
+    paths = _tree.paths_of(structure(tree, is_ensemble), "tree")
+    for path, node in zip(paths, leaves(tree, is_ensemble), strict=True):
         if of_members(node, caller) is not None:
             raise ValueError(
                 f"{caller}: {path} is an Ensemble of {len(node)} members; axis 0 of its arrays has "
@@ -259,7 +270,7 @@ def concat(trees: Iterable[T], axis: int = 0) -> T:
     >>> concat([{"w": snp.array([1.0])}, {"w": snp.array([2.0, 3.0])}])
     {'w': Array([1., 2., 3.], dtype=float32)}
     """
-    if _is_ensemble(trees):
+    if is_ensemble(trees):
         raise TypeError(
             "concat: got one Ensemble; expected a list of ensembles, or of stacked trees. "
             "st.stack(ensemble) makes one stacked tree of its members"

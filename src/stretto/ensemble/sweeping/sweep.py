@@ -13,6 +13,7 @@ import numpy as np
 from rich.console import Console
 
 from stretto._engine.core import integers
+from stretto._engine.core.boundary import bounded
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ensemble.sweeping.halving import Clock, Halving, cuts_of
@@ -31,6 +32,7 @@ ModuleT = TypeVar("ModuleT", bound=Module)
 _NEVER = 2**31 - 1
 
 
+@bounded
 def sweep(
     make: Callable[..., ModuleT],
     loss: Callable[..., Any],
