@@ -50,7 +50,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         order: ``"own"``, all rows for each member, in an order of its own; or ``"bootstrap"``, for
             each a sample of its own, as large as the table, drawn with replacement.
         early_stopping: hold out rows, stop a member when its loss on these gets no better, and
-            leave it as it was at its best. ``"auto"``, the default, does so for tables of 100 to
+            leave it as it was at its best. ``"auto"``, the default, does so for tables of 200 to
             10,000 rows that differ: small ones are learnt by heart, and the smallest have no rows
             to spare.
         validation_fraction: the share of rows that are held out for that.
