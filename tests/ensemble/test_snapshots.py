@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto import nn
 from stretto.ensemble import Snapshots
 
 
@@ -61,3 +62,26 @@ def test_the_factor_falls_in_each_cycle():
 def test_mistakes_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_snapshots_of_an_ensemble_are_one_ensemble():
+    ensemble = st.Ensemble([nn.Linear(2, 2, key=k) for k in st.random.split(st.random.key(0), 2)])
+    snapshots = Snapshots(period=1, size=2)
+    state = snapshots.init(ensemble)
+    for step in range(3):
+        state = snapshots.update(state, step, st.tree.map(lambda x, n=step: x + n, ensemble))
+    made = snapshots.members(state)
+    assert isinstance(made, st.Ensemble) and len(made) == 4
+    x = snp.ones((3, 2))
+    for i, shift in enumerate((1, 1, 2, 2)):  # the first snapshot was overwritten
+        moved = st.tree.map(lambda p, n=shift: p + n, ensemble[i % 2])
+        np.testing.assert_allclose(made(x)[i], moved(x), rtol=1e-6)
+
+
+def test_snapshots_of_members_that_share_what_is_trained():
+    layer = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match=r"Snapshots\.init: the members share weight, bias, which"):
+        Snapshots(1, 2).init(st.Ensemble([layer, layer], shared="*"))
+    frozen = st.Ensemble([layer, layer], shared="weight", frozen="weight")
+    state = Snapshots(1, 2).update(Snapshots(1, 2).init(frozen), 0, frozen)
+    assert len(Snapshots(1, 2).members(state)) == 2

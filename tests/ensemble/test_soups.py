@@ -37,7 +37,8 @@ def test_the_uniform_soup_is_the_mean():
         soup = uniform_soup(members, stacked=stacked)
         np.testing.assert_allclose(soup["w"], POINTS.mean(0), rtol=1e-5)
         np.testing.assert_allclose(soup["b"][1], 0.5 * POINTS[:, 0].mean(), rtol=1e-5)
-        assert int(soup["n"]) == 0 and soup["n"].dtype == np.int32 and soup["b"][0] is None
+        assert int(soup["n"]) == round((len(MEMBERS) - 1) / 2) and soup["b"][0] is None
+        assert soup["n"].dtype == np.int32
     as_list = [snp.ones((3, 2)), snp.arange(3.0)]
     assert uniform_soup(as_list, stacked=True)[1].tolist() == 1
     compiled = st.jit(uniform_soup)(MEMBERS)
@@ -112,7 +113,7 @@ def test_all_forms_of_members():
         soup = greedy_soup(members, score)
         assert soup.members == want.members
         np.testing.assert_allclose(soup.params["w"], want.params["w"], rtol=1e-6)
-        assert int(soup.params["n"]) == want.members[0]
+        assert int(soup.params["n"]) == round(np.mean(want.members))
     given = greedy_soup(MEMBERS, score, scores=want.scores)
     assert given.members == want.members and given.score == want.score
     assert (
@@ -142,6 +143,21 @@ def test_ties_and_nan():
     assert found.members == (2,) and found.score == 2.0
     assert np.isnan(found.scores[1])
     assert greedy_soup(members[:1], lambda m: -np.inf).members == (0,)
+
+
+def test_a_soup_that_is_worse_than_each_of_its_members_says_so():
+    """Two minima with a barrier between them, as of networks from different first weights."""
+    valley = lambda m: -float(snp.sum((m["w"] ** 2 - 1) ** 2))
+    apart = [{"w": snp.array([-1.0, 1.0])}, {"w": snp.array([1.0, -1.0])}]
+    with pytest.warns(UserWarning, match=r"worse than each of its members: it scores -2.*barrier"):
+        uniform_soup(apart, score=valley)
+    with pytest.warns(UserWarning, match="greedy_soup: the soup is the best member alone"):
+        assert greedy_soup(apart, valley).members == (0,)
+    near = [{"w": snp.array([1.0, 1.1])}, {"w": snp.array([1.1, 1.0])}]  # warnings are errors
+    assert uniform_soup(near, score=valley)["w"].shape == (2,)
+    assert greedy_soup(near, valley).members == (0, 1)
+    with pytest.raises(TypeError, match="uniform_soup: goes through the members twice"):
+        uniform_soup(iter(near), score=valley)
 
 
 def different():

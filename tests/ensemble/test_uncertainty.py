@@ -191,3 +191,18 @@ def test_misuse():
         uncertainty.total_variance(np.ones(2, np.float32), np.float32([1, -1]))
     with pytest.raises(ValueError, match=r"energy_score: expected logits of shape"):
         uncertainty.energy_score(1.0)
+
+
+@pytest.mark.parametrize("combine", [st.ensemble.mean, st.ensemble.median, st.ensemble.maximum,
+                                     st.ensemble.geometric_mean,
+                                     st.ensemble.product_of_experts])  # fmt: skip
+def test_what_is_averaged_already_is_refused(combine):
+    average = combine(PROBS)
+    for measure in (uncertainty.confidence, uncertainty.margin, uncertainty.mutual_information,
+                    uncertainty.predictive_entropy, uncertainty.pairwise_kl):  # fmt: skip
+        with pytest.raises(ValueError, match=r"combined of the members' already.*probs\.max\(-1\)"):
+            measure(average)
+    one = PROBS[:, 0]  # an example of members, of the same rank
+    assert uncertainty.confidence(one).shape == ()
+    groups = st.ensemble.mean(np.stack([PROBS, PROBS]))  # which leaves the members
+    np.testing.assert_allclose(uncertainty.confidence(groups), uncertainty.confidence(PROBS))

@@ -141,3 +141,20 @@ def test_buffers_and_frozen_parts_are_no_parameters():
     updates, _ = optim.sgd(1.0).update(slopes, optim.sgd(1.0).init(ensemble), ensemble)
     (group,) = updates.state_dict()
     assert not np.asarray(group["bias"]).any() and np.asarray(group["weight"]).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: optim.adam(1e-3), "adam(0.001)"),
+        (lambda: optim.sgd(0.1, momentum=0.9), "sgd(0.1)"),
+        (lambda: optim.lion(lambda step: 0.1), "lion(lambda)"),
+        (lambda: optim.chain(optim.clip_by_global_norm(1.0), optim.adamw(0.1)),
+         "chain(clip_by_global_norm(1.0), adamw(0.1))"),
+        (lambda: optim.per_member(optim.adam(0.1)), "per_member(adam(0.1))"),
+        (optim.identity, "identity()"),
+        (lambda: optim.sgd(snp.float32(0.5)), "sgd(Array(0.5, dtype=float32))"),
+    ],
+)  # fmt: skip
+def test_the_repr_is_the_call_that_made_it(make, text):
+    assert repr(make()) == text and len(text) < 80

@@ -78,9 +78,10 @@ def test_an_ensemble():
     def loss(member, x, y):
         return ((member(x)["y"] - y) ** 2).mean()
 
-    with pytest.raises(ValueError, match=r"evaluation mode; .*from_torch\(\.\.\., train=True\)"):
-        ensemble.fit(loss, (X, y), st.optim.sgd(0.05), epochs=1)
-    fitted = ensemble.train().fit(
+    evaluated = st.Ensemble([module(seed) for seed in range(3)])
+    with pytest.raises(ValueError, match=r"evaluation mode.*from_torch\(\.\.\., train=True\)"):
+        evaluated.fit(loss, (X, y), st.optim.sgd(0.05), epochs=1)
+    fitted = ensemble.fit(
         loss,
         (X, y),
         st.optim.sgd(0.05),

@@ -44,14 +44,6 @@ def test_low_precision_is_summed_in_float32(name):
     np.testing.assert_array_equal(np.asarray(st.tree.mean(trees)["w"], "f4"), 0.25)
 
 
-def test_integers():
-    trees = [{"n": np.array([200], np.uint8)}, {"n": np.array([100], np.uint8)}]
-    mean = st.tree.mean(trees)["n"]
-    assert mean.dtype == snp.float32 and float(mean[0]) == 150
-    total = st.tree.weighted_sum([{"n": 3}, {"n": 4}], [2, 1])["n"]
-    assert total.dtype == snp.int32 and int(total) == 10
-
-
 class Watched:
     """Arrays that are counted while they live."""
 
@@ -81,7 +73,7 @@ def test_one_member_of_a_generator_is_alive_at_a_time(dtype):
 
     total = st.tree.weighted_sum(trees(), [1.0] * 20)
     assert total["w"].tolist() == [190] * 3 and total["b"][0].tolist() == [20] * 3
-    assert st.tree.mean(trees())["w"].tolist() == [9.5] * 3
+    assert st.tree.mean(trees())["w"].tolist() == [10 if dtype.kind == "i" else 9.5] * 3
     assert Watched.most == 2 and Watched.alive == 0  # the two leaves of one tree
 
 
@@ -169,6 +161,24 @@ def test_dtypes_that_differ_among_members_promote():
         wide = [{"w": snp.ones(2)}, {"w": snp.ones(2, snp.float32)}, {"w": snp.ones(2)}]
         for members in (wide, iter(wide)):
             assert st.tree.weighted_sum(members, [0.1] * 3)["w"].dtype == np.float64
+
+
+@pytest.mark.parametrize("kinds", [("bfloat16", "float32"), ("float16", "bfloat16"),
+                                   ("float16", "int32"), ("float64", "float16")])  # fmt: skip
+def test_the_dtype_does_not_depend_on_the_order(kinds):
+    with st.enable_x64("float64" in kinds):
+        trees = [{"w": snp.full(3, i + 1, getattr(snp, k))} for i, k in enumerate(kinds)]
+        wanted = snp.result_type(*[t["w"] for t in trees])
+        for ordered, weights in ((trees, [0.5, 0.25]), (trees[::-1], [0.25, 0.5])):
+            for total in (
+                st.tree.weighted_sum(ordered, weights),
+                st.tree.weighted_sum(iter(ordered), weights),
+                st.jit(st.tree.weighted_sum)(ordered, weights),
+                st.tree.mean(ordered),
+                st.tree.mean(iter(ordered)),
+            ):
+                assert total["w"].dtype == wanted and not total["w"].weak_type
+            assert st.tree.weighted_sum(ordered, weights)["w"].tolist() == [1.0] * 3
 
 
 def test_transformations_of_weights_and_trees():

@@ -9,11 +9,14 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.weak import WeakTable
 from stretto._engine.ops.broadcast import of_rank
 
 __all__ = [
+    "are_members",
     "at_least",
     "at_least_float32",
+    "averaged",
     "check_binning",
     "concrete",
     "is_table",
@@ -21,6 +24,9 @@ __all__ = [
     "of_members",
     "with_targets",
 ]
+
+_averages: WeakTable[Value] = WeakTable()
+"""Arrays that are combined of members', by identity."""
 
 
 def at_least_float32(x: ArrayLike, caller: str, argument: str) -> Array:
@@ -66,6 +72,29 @@ def of_members(
             f"got {values.shape}"
         )
     return values
+
+
+def averaged(x: Array) -> Array:
+    """The array, known from now on as one that has no axis of members any more."""
+    if x.ndim == 2 and not isinstance(x, Tracer):
+        _averages.keep(id(x), x)
+    return x
+
+
+def are_members(
+    caller: str, x: ArrayLike, argument: str = "probs", axes: str = "..., classes"
+) -> Array:
+    """As ``of_members``; not what predictions of members were combined to.
+
+    An average (examples, classes) looks like one example of members, (members, classes).
+    """
+    if _averages.get(id(x)) is x:
+        raise ValueError(
+            f"{caller}: {argument} of shape {np.shape(x)} is combined of the members' already, and "
+            f"the members are what it needs: give {argument} of shape (members, {axes}). Of an "
+            f"average, (examples, classes), the largest probability is probs.max(-1)"
+        )
+    return of_members(caller, x, argument, axes)
 
 
 def labeled(

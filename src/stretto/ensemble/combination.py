@@ -17,7 +17,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.arguments import at_least_float32, concrete, of_members
+from stretto.ensemble.arguments import at_least_float32, averaged, concrete, of_members
 from stretto.ensemble.probabilities import clamped, to_sum_one
 from stretto.nn.functions import log_softmax, one_hot, softmax
 
@@ -55,7 +55,7 @@ def mean(predictions: ArrayLike) -> Array:
     >>> mean(snp.array([[0.75, 0.25], [0.25, 0.75]])).tolist()
     [0.5, 0.5]
     """
-    return snp.mean(of_members("mean", predictions, "predictions", "..."), axis=0)
+    return averaged(snp.mean(of_members("mean", predictions, "predictions", "..."), axis=0))
 
 
 def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool = False) -> Array:
@@ -85,7 +85,7 @@ def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool =
     """
     p = of_members("weighted_mean", predictions, "predictions", "...")
     combined = snp.sum(p * _shares("weighted_mean", weights, p), axis=0)
-    return to_sum_one(combined) if normalise else combined
+    return averaged(to_sum_one(combined) if normalise else combined)
 
 
 def median(predictions: ArrayLike, *, normalise: bool = False) -> Array:
@@ -109,7 +109,7 @@ def median(predictions: ArrayLike, *, normalise: bool = False) -> Array:
     """
     p = of_members("median", predictions, "predictions", "...")
     combined = snp.median(p, axis=0)
-    return to_sum_one(combined) if normalise else combined
+    return averaged(to_sum_one(combined) if normalise else combined)
 
 
 def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalise: bool = False) -> Array:
@@ -138,7 +138,7 @@ def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalise: bool = 
     kept = snp.sort(p, axis=0)[left_out : members - left_out]
     missing = snp.any(snp.isnan(p), axis=0)  # sorted last, it would be left out in silence
     combined = snp.where(missing, np.nan, snp.mean(kept, axis=0))
-    return to_sum_one(combined) if normalise else combined
+    return averaged(to_sum_one(combined) if normalise else combined)
 
 
 def maximum(predictions: ArrayLike, *, normalise: bool = False) -> Array:
@@ -159,7 +159,7 @@ def maximum(predictions: ArrayLike, *, normalise: bool = False) -> Array:
     """
     p = of_members("maximum", predictions, "predictions", "...")
     combined = snp.max(p, axis=0)
-    return to_sum_one(combined) if normalise else combined
+    return averaged(to_sum_one(combined) if normalise else combined)
 
 
 def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Array:
@@ -227,7 +227,7 @@ def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Array:
     """
     p = of_members("geometric_mean", probs)
     shares = _shares("geometric_mean", _or_equal(weights, p), p)
-    return softmax(snp.sum(snp.log(clamped(p)) * shares, axis=0), axis=-1)
+    return averaged(softmax(snp.sum(snp.log(clamped(p)) * shares, axis=0), axis=-1))
 
 
 def product_of_experts(probs: ArrayLike) -> Array:
@@ -249,7 +249,7 @@ def product_of_experts(probs: ArrayLike) -> Array:
     [0.75, 0.25]
     """
     p = of_members("product_of_experts", probs)
-    return softmax(snp.sum(snp.log(clamped(p)), axis=0), axis=-1)
+    return averaged(softmax(snp.sum(snp.log(clamped(p)), axis=0), axis=-1))
 
 
 def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
@@ -271,7 +271,8 @@ def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
     [0.75, 0.25]
     """
     z = of_members("logit_mean", logits, "logits")
-    return softmax(snp.sum(z * _shares("logit_mean", _or_equal(weights, z), z), axis=0), axis=-1)
+    shares = _shares("logit_mean", _or_equal(weights, z), z)
+    return averaged(softmax(snp.sum(z * shares, axis=0), axis=-1))
 
 
 def log_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:

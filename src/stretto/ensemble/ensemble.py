@@ -15,11 +15,12 @@ from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.control.chunks import positive
 from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import state
 from stretto._engine.core.lazy import LazyMethod, LazyModule, shown
 from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto.ensemble.grouping import groups_of, in_mode, joined
-from stretto.ensemble.groups import M_co, Member, call_module
+from stretto.ensemble.groups import M_co, Member, call_module, reshaped
 from stretto.ensemble.layout import Layout
 from stretto.ensemble.running import over_members, together
 from stretto.ensemble.sequence import MemberSequence
@@ -210,6 +211,8 @@ class Ensemble(MemberSequence[M_co]):
         """The members of one ensemble, then those of the other."""
         if not isinstance(other, Ensemble):
             return NotImplemented
+        for ensemble in (self, other):
+            ensemble._refuse_other_rows()
         groups, arrays = joined(
             self._layout.groups, self._arrays, other._layout.groups, other._arrays
         )
@@ -225,6 +228,8 @@ class Ensemble(MemberSequence[M_co]):
         Numbers and arrays are traced; other arguments are static. ``key`` gives each member a key
         of its own for the layers that draw random numbers.
         """
+        if state.interpreter.recorder is not None:
+            self._note_capture()
         return self._layout.runner(self._arrays, args, kwargs, key, None, False)
 
     def each(
@@ -247,6 +252,8 @@ class Ensemble(MemberSequence[M_co]):
                 chunks.
             ValueError: an argument does not have an entry for each member.
         """
+        if state.interpreter.recorder is not None:
+            self._note_capture()
         return self._layout.runner(self._arrays, args, kwargs, key, 0, False)
 
     def explain(
@@ -309,6 +316,8 @@ class Ensemble(MemberSequence[M_co]):
                     f"Ensemble.vmap: in_axes must be 0 or None for each of the {len(args)} "
                     f"arguments, got {in_axes!r}"
                 )
+            if state.interpreter.recorder is not None:
+                self._note_capture()
             with config(**dict(layout.options)):
                 outs = over_members(
                     layout.groups,
@@ -367,6 +376,10 @@ class Ensemble(MemberSequence[M_co]):
                     f"state itself"
                 )
         out, after = layout.runner(self._arrays, args, kwargs, key, axis, True)
+        # A buffer may grow.
+        groups = [reshaped(g, x) for g, x in zip(layout.groups, after, strict=True)]
+        if any(g is not old for g, old in zip(groups, layout.groups, strict=True)):
+            layout = layout.of(groups)
         return out, self._of(layout, after)
 
     # PyTorch, devices and training
@@ -468,8 +481,11 @@ class Ensemble(MemberSequence[M_co]):
             metadata: further entries, strings by name.
 
         Raises:
-            ValueError, OSError: as for ``stretto.save``.
+            ValueError: a function of trees made something else of the arrays than members; or as
+                for ``stretto.save``.
+            OSError: as for ``stretto.save``.
         """
+        self._refuse_other_rows()
         files.write(path, self._layout, self._arrays, metadata)
 
     @classmethod

@@ -19,11 +19,12 @@ from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.joining import concatenate
-from stretto.ensemble.groups import Group, call_module, changed, moved
+from stretto.ensemble.groups import Group, call_module, changed, moved, reshaped
 from stretto.ensemble.tied import Ties, ties_of, untied
 from stretto.files.names import leaf_names
 from stretto.nn.module import Module
 from stretto.numpy.taking import take
+from stretto.tree.members import is_ensemble
 
 __all__ = ["groups_of", "in_mode", "joined", "merged", "refuse_others_than_modules"]
 
@@ -74,6 +75,11 @@ def _function_and_members(first: Tree, members: Tree) -> tuple[Any, Any]:
                 f"Ensemble(apply, members) trees of parameters"
             )
         return first, members
+    if is_ensemble(first):
+        raise TypeError(
+            "Ensemble: got an Ensemble; list(ensemble) gives its members, ensemble[:] a copy, and "
+            "one + other joins two"
+        )
     if callable(first) and not isinstance(first, Module):
         raise TypeError(
             "Ensemble: got a function without members: Ensemble(apply, members), with a tree of "
@@ -102,7 +108,7 @@ def _group(
         is_inexact(x.dtype) and not f and i not in buffers
         for i, (x, f) in enumerate(zip(leaves, fixed, strict=True))
     )
-    return changed(group, shared=once, trained=trained)
+    return changed(group, shared=once, trained=trained, shapes=tuple([x.shape for x in leaves]))
 
 
 def _buffers(numbered: Tree) -> set[int]:
@@ -209,7 +215,7 @@ def _of_stacked(
     (size,) = sizes
     if not size:
         raise ValueError("Ensemble: expected at least one member, got none")
-    return [moved(group, range(size))], [leaves]
+    return [reshaped(moved(group, range(size)), leaves)], [leaves]
 
 
 def _leaves(member: Tree, caller: str) -> list[Array]:
@@ -265,9 +271,12 @@ def refuse_others_than_modules(members: Sequence[Any]) -> None:
     """Raise ``TypeError`` for a member that is not a module."""
     for i, member in enumerate(members):
         if not isinstance(member, Module):
+            way = "for trees of parameters give the function that takes them, "
+            way += "Ensemble(apply, members)"
+            if is_ensemble(member):
+                way = "one + other joins the members of two ensembles"
             raise TypeError(
-                f"Ensemble: member {i} is a {type(member).__name__}, expected a module; for trees "
-                f"of parameters give the function that takes them: Ensemble(apply, members)"
+                f"Ensemble: member {i} is a {type(member).__name__}, expected a module; {way}"
             )
 
 

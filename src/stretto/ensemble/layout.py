@@ -23,6 +23,7 @@ class Layout:
         "_hash",
         "_runners",
         "chunk_size",
+        "first_names",
         "groups",
         "names",
         "options",
@@ -47,6 +48,8 @@ class Layout:
             for name in group.names
         )
         """Of all arrays, one group after the other."""
+        self.first_names = {n.partition(".")[0] for group in self.groups for n in group.names}
+        """The attributes, or keys, of a member that hold them."""
         self._hash = hash((self.groups, chunk_size, options, over))
         self._runners = {} if runners is None else runners
         runner = Runner(self.groups, chunk_size, dict(options), over)

@@ -21,7 +21,8 @@ from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begun
 from stretto.random.discrete import bernoulli
 from stretto.random.keys import split
-from stretto.tree.members import Alike
+from stretto.tree.members import Alike, of_members
+from stretto.tree.sums import of_column
 
 __all__ = [
     "add_task_vectors",
@@ -255,14 +256,15 @@ def fisher_average(
     Σ λ_i F_i θ_i / Σ λ_i F_i, element by element.
 
     Args:
-        members: trees of arrays.
+        members: trees of arrays, or an ``Ensemble``.
         fishers: for each the diagonal F_i, a tree like it (see ``diagonal_fisher``).
         weights: for each the λ_i; equal by default.
         least: smaller F_i are raised to it, so that weights that matter to no model are averaged
             evenly.
 
     Returns:
-        A tree in the dtypes of the first member, whose integers and booleans it has.
+        A tree in the dtypes of the first member; integers, which have no Fisher information, as in
+            ``uniform_soup``.
 
     Raises:
         ValueError: there are not as many of each, or none; or they differ, with the member and the
@@ -291,7 +293,7 @@ def fisher_average(
     for column, precisions in zip(zip(*rows, strict=True), zip(*sure, strict=True), strict=True):
         first = column[0]
         if not is_inexact(first.dtype):
-            averages.append(first)
+            averages.append(of_column(column, None))
             continue
         shares = [w * snp.maximum(f, least) for w, f in zip(each, precisions, strict=True)]
         top = sum([s * x for s, x in zip(shares, column, strict=True)])
@@ -300,6 +302,9 @@ def fisher_average(
 
 
 def _listed(trees: Tree, caller: str) -> list[Any]:
+    members: Any = of_members(trees, caller)
+    if members is not None:
+        return list(members)
     if not isinstance(trees, (list, tuple)):
         raise TypeError(f"{caller}: expected a list of trees, got a {type(trees).__name__}")
     if not trees:

@@ -21,7 +21,7 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.ops.joining import concatenate
 from stretto.ensemble.arguments import is_table
-from stretto.ensemble.groups import Group
+from stretto.ensemble.groups import Group, refuse_other_rows
 from stretto.ensemble.over_mesh import OverMesh, mapped
 from stretto.nn.state import stateful_call
 from stretto.numpy.taking import take
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Runner", "over_members", "together"]
 
 _NO_KEY = (
-    "the ensemble was called without a key: pass key= to the call, from which each member gets its "
-    "own, or put the ensemble in evaluation mode with .eval()"
+    "the ensemble is in train mode, and was called without a key: put it in evaluation mode with "
+    ".eval(), or pass key= to the call, from which each member gets its own"
 )
 _ARRAYS = (Value, np.ndarray)
 _TRACED = (Value, np.ndarray, np.generic, int, float, complex)
@@ -83,7 +83,7 @@ def over_members(
     _refuse_tables([x for i, x in enumerate(leaves) if i not in traced])
     outs = []
     for group, column in zip(groups, arrays, strict=True):
-        _refuse_other_rows(group, column)
+        refuse_other_rows(group, column)
         # Typed keys are trees.
         own = tree.map(lambda x, group=group: _of(x, group, total), all_keys)
         parts = [leaves[i] if along[i] is None else _of(leaves[i], group, total) for i in traced]
@@ -105,18 +105,6 @@ def over_members(
         run = mapped(one, in_axes, out, group.size, chunk_size, over)
         outs.append(run(list(column), own, *parts))
     return outs
-
-
-def _refuse_other_rows(group: Group, column: Sequence[Any]) -> None:
-    """Raise ``ValueError`` where a function of trees, or a vmap, separated the rows of members."""
-    for name, shared, x in zip(group.names, group.shared, column, strict=True):
-        shape = np.shape(x)
-        if not shared and shape[:1] != (group.size,):
-            raise ValueError(
-                f"Ensemble: {name} has shape {shape}, expected {group.size} along axis 0, the "
-                f"members. A vmap, or a function of trees, that takes an ensemble apart goes by "
-                f"its arrays: ensemble.vmap(f) runs f on each member, ensemble[places] takes some"
-            )
 
 
 def _refuse_tables(static: Sequence[object]) -> None:

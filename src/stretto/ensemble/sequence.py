@@ -14,10 +14,18 @@ import numpy as np
 from stretto import tree as trees
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integer
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.interpreter import Tracer, Value
 from stretto._engine.core.typing import Array, Tree
 from stretto.ensemble.grouping import groups_of, joined, refuse_others_than_modules
-from stretto.ensemble.groups import Group, M_co, Member, call_module, moved
+from stretto.ensemble.groups import (
+    Group,
+    M_co,
+    Member,
+    call_module,
+    moved,
+    refuse_other_rows,
+    taken,
+)
 from stretto.ensemble.layout import Layout
 from stretto.numpy.taking import take
 
@@ -34,6 +42,8 @@ class MemberSequence(Generic[M_co]):
     """What of the ensemble is not arrays."""
     _arrays: list[list[Any]]
     """Those of each group."""
+    _captured = False
+    """Whether a program has these arrays as constants."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -51,6 +61,30 @@ class MemberSequence(Generic[M_co]):
         """The leaves that derivatives by an ensemble leave out, where they have none."""
         for group, arrays in zip(self._layout.groups, self._arrays, strict=True):
             yield from [x for x, t in zip(arrays, group.trained, strict=True) if not t]
+
+    def _axes_in_front(self, caller: str) -> int:
+        """How many axes all arrays have in front of those of an ensemble: 0 for one.
+
+        More for several stacked, as ``st.stack``, and ``vmap`` of a function that makes one, give.
+        Raises ``ValueError`` where the arrays are no ensemble's.
+        """
+        pairs = list(zip(self._layout.groups, self._arrays, strict=True))
+        found = {group.axes_in_front(column) for group, column in pairs}
+        if len(found) == 1 and (axes := found.pop()) is not None:
+            return axes
+        self._refuse_other_rows()
+        raise ValueError(f"{caller}: the arrays of the groups of an Ensemble differ in their axes")
+
+    def _note_capture(self) -> None:
+        """Note that a program is recorded which has the arrays as constants."""
+        first = self._arrays[0][0]
+        if not isinstance(first, Tracer):
+            object.__setattr__(self, "_captured", True)
+
+    def _refuse_other_rows(self) -> None:
+        """Raise ``ValueError`` where the arrays are not those of the members."""
+        for group, column in zip(self._layout.groups, self._arrays, strict=True):
+            refuse_other_rows(group, column)
 
     def __len__(self) -> int:
         return sum(g.size for g in self._layout.groups)
@@ -79,6 +113,7 @@ class MemberSequence(Generic[M_co]):
         if _is_many(index):
             return self._taken(self._places(index))
         place = self._place(index)
+        self._refuse_other_rows()
         for group, arrays in zip(self._layout.groups, self._arrays, strict=True):
             if place in group.places:
                 row = group.places.index(place)
@@ -86,8 +121,59 @@ class MemberSequence(Generic[M_co]):
                     x if s else trees.take(x, row)
                     for x, s in zip(arrays, group.shared, strict=True)
                 ]
-                return group.of(leaves)
+                return taken(group.of(leaves))
         raise AssertionError(place)
+
+    def __setitem__(self, index: int | np.integer, member: Tree) -> None:
+        """Put a member in place of another: like those there, or of a new architecture.
+
+        Args:
+            index: the place, negative from the end.
+            member: a module, or a tree of parameters.
+
+        Raises:
+            ValueError: as for ``extend``.
+            TypeError: the index names several, or it is not a member.
+            IndexError: there is no such place.
+        """
+        if _is_many(index):
+            raise TypeError(
+                f"Ensemble: one member is assigned at a time, ensemble[i] = member; got {index!r}"
+            )
+        place, n = self._place(index), len(self)
+        longer = self._of(self._layout, self._arrays)._extend([member], "ensemble[i] = member")
+        kept = longer._taken([n if i == place else i for i in range(n)])
+        self._layout, self._arrays = kept._layout, kept._arrays
+
+    def __delitem__(self, index: int | np.integer | slice | Sequence[int]) -> None:
+        """Remove a member, or several, as ``drop``."""
+        self.drop(index)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse the name of a part, which is in the members and not in the ensemble."""
+        held = self.__dict__.get("_layout")
+        if held is not None and name not in ("_layout", "_arrays") and name in held.first_names:
+            raise AttributeError(
+                f"Ensemble: {name} is a part of each member, and an attribute of the ensemble "
+                f"would not change it. ensemble = ensemble.replace([{{{name!r}: array}}]), with an "
+                f"array of shape (members, ...), and a dictionary for each of "
+                f"{len(held.groups)} groups, changes all; ensemble[i] = member one",
+                name=name,
+                obj=self,
+            )
+        object.__setattr__(self, name, value)
+
+    def _member_at(self, index: Array) -> Tree:
+        """The member at a traced place, which is clamped."""
+        layout = self._layout
+        if len(layout.groups) > 1:
+            raise ValueError(
+                f"take: a traced place among members of {len(layout.groups)} architectures; "
+                f"members that differ in structure are taken by a Python integer"
+            )
+        group, column = next(iter(layout.groups)), self._arrays[0]
+        rows = zip(column, group.shared, strict=True)
+        return taken(group.of([x if s else trees.take(x, index) for x, s in rows]))
 
     def __iter__(self) -> Iterator[M_co]:
         return (self[i] for i in range(len(self)))
@@ -113,6 +199,7 @@ class MemberSequence(Generic[M_co]):
     def _taken(self, places: Sequence[int]) -> Self:
         if not len(places):
             raise ValueError(f"Ensemble: no member is left of {len(self)}")
+        self._refuse_other_rows()
         parts: list[tuple[Group, list[Any]]] = []
         for group, arrays in zip(self._layout.groups, self._arrays, strict=True):
             at = {place: row for row, place in enumerate(group.places)}
@@ -163,7 +250,9 @@ class MemberSequence(Generic[M_co]):
         return self._extend(other, "extend")
 
     def _extend(self, other: Tree, method: str) -> Self:
+        self._refuse_other_rows()
         if isinstance(other, MemberSequence):
+            other._refuse_other_rows()
             groups, arrays = other._layout.groups, other._arrays
         else:
             members = list(other)

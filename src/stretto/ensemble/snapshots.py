@@ -15,7 +15,8 @@ from stretto._engine.core.tree import flatten, map, register_dataclass, unflatte
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
-from stretto.tree.members import Alike
+from stretto.ensemble.ensemble import Ensemble
+from stretto.tree.members import Alike, concat, unstack
 
 __all__ = ["SnapshotState", "Snapshots"]
 
@@ -88,11 +89,17 @@ class Snapshots:
         """Return the state before any snapshot.
 
         Args:
-            tree: a tree of arrays like those to come.
+            tree: a tree of arrays like those to come, or an ``Ensemble``.
 
         Returns:
             The state, with room for ``size`` trees.
+
+        Raises:
+            ValueError: an ensemble's members share parts that are trained: those of one snapshot
+                are not those of another.
         """
+        if isinstance(tree, Ensemble):
+            _refuse_shared(tree)
         room = map(lambda x: _room(snp.asarray(x), self.size), tree)
         return SnapshotState(snp.zeros((), np.int32), room)
 
@@ -133,7 +140,8 @@ class Snapshots:
             state: what ``update`` gave.
 
         Returns:
-            One stacked tree, with the members along axis 0.
+            One stacked tree, with the members along axis 0; of an ensemble one ensemble, with all
+                members of the oldest snapshot first.
 
         Raises:
             ValueError: no cycle has ended yet.
@@ -142,7 +150,20 @@ class Snapshots:
         if not count:
             raise ValueError("Snapshots.members: no cycle has ended yet")
         order = np.arange(max(0, count - self.size), count) % self.size
-        return map(lambda x: snp.take(x, order, axis=0), state.stacked)
+        kept = map(lambda x: snp.take(x, order, axis=0), state.stacked)
+        return concat(unstack(kept)) if isinstance(kept, Ensemble) else kept
+
+
+def _refuse_shared(ensemble: Ensemble) -> None:
+    for group in ensemble._layout.groups:
+        parts = zip(group.names, group.shared, group.trained, strict=True)
+        both = [name for name, shared, trained in parts if shared and trained]
+        if both:
+            raise ValueError(
+                f"Snapshots.init: the members share {', '.join(both)}, which are trained, and "
+                f"those of one snapshot are not those of another: keep the ensembles apart, by "
+                f"Snapshots of ensemble.state_dict()"
+            )
 
 
 def _room(x: Array, size: int) -> Tree:

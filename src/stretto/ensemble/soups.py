@@ -6,11 +6,13 @@ Next, read ``merging``.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from stretto import tree
 from stretto._engine.core.lazy import brief
+from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.tree import leaves, unflatten
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Tree
@@ -18,6 +20,7 @@ from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begun, moved
 from stretto.ensemble.ensemble import Ensemble
 from stretto.tree.members import Alike, size_of
+from stretto.tree.sums import mean_of, of_column
 
 __all__ = ["Soup", "greedy_soup", "uniform_soup"]
 
@@ -29,59 +32,70 @@ def uniform_soup(
     members: Ensemble[T] | list[T] | tuple[T, ...] | Iterator[T],
     *,
     stacked: Literal[False] | None = None,
+    score: Callable[[Any], Any] | None = None,
 ) -> T: ...
 @overload
-def uniform_soup(members: T, *, stacked: bool | None = None) -> T: ...
-def uniform_soup(members: Tree, *, stacked: bool | None = None) -> Tree:
-    """Average all members' weights, leaf by leaf; integers and booleans are those of the first.
+def uniform_soup(
+    members: T, *, stacked: bool | None = None, score: Callable[[Any], Any] | None = None
+) -> T: ...
+def uniform_soup(
+    members: Tree, *, stacked: bool | None = None, score: Callable[[Any], Any] | None = None
+) -> Tree:
+    """Average all members' weights, leaf by leaf: ``st.tree.mean`` of members.
 
-    A model with batch normalisation needs ``update_batch_norm`` afterwards.
+    A model with batch normalisation needs ``update_batch_norm`` afterwards. Members that were
+    trained from different first weights have no soup: their average is far worse than each, which
+    only data can show.
 
     Args:
         members: a list of trees, an ``Ensemble`` of one architecture, a stacked tree, or a
             generator, of which one member is held at a time.
         stacked: whether ``members`` is a stacked tree, where a list leaves that open.
+        score: of a tree, on held-out data, larger is better: then a soup that is worse than every
+            one of its members comes with a warning.
 
     Returns:
-        A tree of arrays, in the members' dtypes.
+        A tree of arrays, in the members' dtypes: integers, such as counters, are the mean rounded
+            to the nearest, half to even.
 
     Raises:
         ValueError: members differ, with the member and the path.
+        TypeError: ``score`` is given, and ``members`` is a generator, which goes by once.
 
     Source: Wortsman et al., "Model soups: averaging weights of multiple fine-tuned models improves
     accuracy without increasing inference time", 2022.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> st.ensemble.uniform_soup([{"w": snp.zeros(2), "n": 3}, {"w": snp.ones(2), "n": 4}])
-    {'w': Array([0.5, 0.5], dtype=float32), 'n': 3}
+    >>> st.ensemble.uniform_soup([{"w": snp.zeros(2), "n": 3}, {"w": snp.ones(2), "n": 5}])
+    {'w': Array([0.5, 0.5], dtype=float32), 'n': Array(4, dtype=int32)}
     """
-    if isinstance(members, Ensemble):
-        members, stacked = iter(members), False
-    kept: list[Any] = []
-    if isinstance(members, (list, tuple, Iterator)) and not stacked:
-        mean = tree.mean(_noting(iter(members), kept), stacked=False)
-    else:
-        mean = tree.mean(members, stacked=True)
-        _note(tree.take(members, 0), kept)
-    others = iter(kept)
-    means, structure = tree.flatten(mean)
-    return unflatten(structure, [x if (other := next(others)) is None else other for x in means])
+    soup = mean_of(members, stacked, "uniform_soup")
+    if score is not None:
+        _warn_of_worse(float(score(soup)), [float(score(m)) for m in _all_of(members, stacked)])
+    return soup
 
 
-def _noting(members: Iterator[Any], kept: list[Any]) -> Iterator[Any]:
-    """The members; of the first, what is not a weight goes into ``kept``."""
-    is_first = True
-    for member in members:
-        if is_first:
-            _note(member, kept)
-        is_first = False
-        yield member
-        del member  # before the next is made
+def _all_of(members: Tree, stacked: bool | None) -> list[Any]:
+    found = _sequence(members, stacked, "uniform_soup")
+    return [found[i] for i in range(len(found))]
 
 
-def _note(member: Tree, kept: list[Any]) -> None:
-    for leaf, x in zip(leaves(member), Alike("uniform_soup").row(member, 0), strict=True):
-        kept.append(None if is_inexact(x.dtype) else leaf)
+def _warn_of_worse(soup: float, scores: Sequence[float]) -> None:
+    """Say so where an average is worse than all that it is of, by the score."""
+    if not soup >= min(scores):
+        warnings.warn(
+            f"{_WORSE} {soup:.4g}, and the worst of its {len(scores)} members {min(scores):.4g}. "
+            f"{_WHY}",
+            stacklevel=user_stack_level(),
+        )
+
+
+_WORSE = "uniform_soup: the average is worse than each of its members: it scores"
+_WHY = (
+    "Weights can be averaged where members were trained on from the same weights, as in "
+    "fine-tuning; st.ensemble.barrier(loss, a, b) shows whether a path joins two. Otherwise "
+    "average predictions: st.ensemble.mean(ensemble(x))"
+)
 
 
 @brief
@@ -133,7 +147,8 @@ def greedy_soup(
         stacked: whether ``members`` is a stacked tree, where a list leaves that open.
 
     Returns:
-        A ``Soup``: the averaged tree, the members in it, its score, and the score of each member.
+        A ``Soup``: the averaged tree, with integers as in ``uniform_soup``; the members in it, its
+            score, and the score of each member.
 
     Raises:
         ValueError: there is no member, none has a score, or there are not as many scores as
@@ -167,34 +182,54 @@ def greedy_soup(
     if math.isnan(own_scores[order[0]]):
         raise ValueError("greedy_soup: the score of every member is NaN")
     finish, average = _begun(chosen[order[0]])
+    integers = [_integers_of(chosen[order[0]])]
     places, best = order[:1], own_scores[order[0]]
+    worse: list[float] = []  # averages that are worse than both that they are of
     for i in order[1:]:
         member = chosen[i]
         candidate = moved(average, member, 1 / (len(places) + 1), "greedy_soup", i)
+        integers.append(_integers_of(member))
         del member
-        value = float(score(finish(candidate)))
+        value = float(score(finish(candidate, integers)))
         if value >= best:
             average, best = candidate, value
             places.append(i)
-    return Soup(finish(average), tuple(places), best, tuple(own_scores))
+        else:
+            integers.pop()
+            worse += [value] if len(places) == 1 and value < own_scores[i] else []
+    if len(order) > 1 and len(worse) == len(order) - 1:
+        warnings.warn(
+            f"greedy_soup: the soup is the best member alone: of the average with any other the "
+            f"best score is {max(worse):.4g}, and the worst member alone has "
+            f"{min(own_scores):.4g}. {_WHY}",
+            stacklevel=user_stack_level(),
+        )
+    return Soup(finish(average, integers), tuple(places), best, tuple(own_scores))
 
 
-def _begun(first: Tree) -> tuple[Callable[[Any], Any], Any]:
+def _begun(first: Tree) -> tuple[Callable[[Any, Any], Any], Any]:
     """An average of one member, and what gives such an average as a tree like the member.
 
-    It has the member's dtypes, and what is not a weight from it; the member itself is not held.
+    It has the member's dtypes, and the mean of the integers; the member itself is not held.
     """
     flat, alike = begun(first, "greedy_soup")
-    kept: list[Any] = []
-    _note(first, kept)
     dtypes = [type.dtype for type in alike.types]
 
-    def finish(average: Tree) -> Tree:
-        columns = zip(leaves(average), dtypes, kept, strict=True)
-        arrays = [convert(x, dtype) if other is None else other for x, dtype, other in columns]
+    def finish(average: Tree, integers: Sequence[Sequence[Any]]) -> Tree:
+        means = iter([of_column(column, None) for column in zip(*integers, strict=True)])
+        arrays = [
+            convert(x, dtype) if is_inexact(dtype) else next(means)
+            for x, dtype in zip(leaves(average), dtypes, strict=True)
+        ]
         return unflatten(alike.structure, arrays)
 
     return finish, unflatten(alike.structure, flat)
+
+
+def _integers_of(member: Tree) -> list[Any]:
+    """The leaves that are integers or booleans, which are averaged in the end."""
+    row = Alike("greedy_soup").row(member, 0)
+    return [x for x in row if not is_inexact(x.dtype)]
 
 
 class _Members:
@@ -211,11 +246,11 @@ class _Members:
         return tree.take(self.stacked, i)
 
 
-def _sequence(members: Tree, stacked: bool | None) -> Tree:
+def _sequence(members: Tree, stacked: bool | None, caller: str = "greedy_soup") -> Tree:
     """Something with ``len`` and ``[i]`` that gives the members."""
     if isinstance(members, Iterator):
         raise TypeError(
-            "greedy_soup: goes through the members twice, and a generator allows it only once; "
+            f"{caller}: goes through the members twice, and a generator allows it only once; "
             "give a list, or an object with len() and [i] that makes member i"
         )
     if stacked:

@@ -53,6 +53,13 @@ class SWAG:
     The state takes the memory of ``rank`` + 2 trees of float32. Integers and booleans are those of
     the last tree. A sampled model with batch normalisation needs ``update_batch_norm``.
 
+    The spread is that of the path. It is the posterior's where plain SGD at a constant learning
+    rate of about 2 B / (N h) goes around the least loss, with B of N examples in a batch and h the
+    curvature of the mean negative log likelihood (Mandt et al., 2017), on batches drawn with
+    replacement, and is collected once an epoch; the guide to ensembles shows it, and what else to
+    choose. Of an ``Ensemble`` members are sampled together, with the same weights of the
+    deviations.
+
     Args:
         rank: how many deviations to keep, at least 2.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.arguments import at_least_float32, concrete, of_members
+from stretto.ensemble.arguments import are_members, at_least_float32, concrete
 from stretto.ensemble.combination import vote_shares
 from stretto.ensemble.probabilities import clamped
 from stretto.nn.functions import logsumexp
@@ -53,7 +53,7 @@ def predictive_entropy(probs: ArrayLike) -> Array:
     >>> [round(x, 4) for x in predictive_entropy(probs).tolist()]  # log 2, whatever the reason
     [0.6931, 0.6931]
     """
-    return _entropy(snp.mean(of_members("predictive_entropy", probs), axis=0))
+    return _entropy(snp.mean(are_members("predictive_entropy", probs), axis=0))
 
 
 def expected_entropy(probs: ArrayLike) -> Array:
@@ -75,7 +75,7 @@ def expected_entropy(probs: ArrayLike) -> Array:
     >>> [round(x, 4) for x in expected_entropy(probs).tolist()]
     [0.0, 0.6931]
     """
-    return snp.mean(_entropy(of_members("expected_entropy", probs)), axis=0)
+    return snp.mean(_entropy(are_members("expected_entropy", probs)), axis=0)
 
 
 def mutual_information(probs: ArrayLike) -> Array:
@@ -98,7 +98,7 @@ def mutual_information(probs: ArrayLike) -> Array:
     >>> [round(x, 4) for x in mutual_information(probs).tolist()]  # they disagree; all are unsure
     [0.6931, 0.0]
     """
-    p = of_members("mutual_information", probs)
+    p = are_members("mutual_information", probs)
     information = _entropy(snp.mean(p, axis=0)) - snp.mean(_entropy(p), axis=0)
     return snp.maximum(information, 0)  # below zero by rounding only (Jensen)
 
@@ -118,7 +118,7 @@ def confidence(probs: ArrayLike) -> Array:
     >>> float(confidence(snp.array([[1.0, 0.0], [0.5, 0.5]])))
     0.75
     """
-    return snp.max(snp.mean(of_members("confidence", probs), axis=0), axis=-1)
+    return snp.max(snp.mean(are_members("confidence", probs), axis=0), axis=-1)
 
 
 def margin(probs: ArrayLike) -> Array:
@@ -138,7 +138,7 @@ def margin(probs: ArrayLike) -> Array:
     >>> float(margin(snp.array([[1.0, 0.0], [0.5, 0.5]])))
     0.5
     """
-    p = of_members("margin", probs)
+    p = are_members("margin", probs)
     if p.shape[-1] < 2:
         raise ValueError(f"margin: expected at least 2 classes on the last axis, got {p.shape}")
     first, second = snp.moveaxis(lax.top_k(snp.mean(p, axis=0), 2)[0], -1, 0)
@@ -162,7 +162,7 @@ def variation_ratio(predictions: ArrayLike) -> Array:
     >>> float(variation_ratio(snp.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7], [0.2, 0.8]])))
     0.25
     """
-    p = of_members("variation_ratio", predictions, "predictions")
+    p = are_members("variation_ratio", predictions, "predictions")
     return 1 - snp.max(vote_shares(p), axis=-1)
 
 
@@ -184,7 +184,7 @@ def disagreement(predictions: ArrayLike) -> Array:
     >>> round(float(disagreement(snp.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]))), 4)
     0.6667
     """
-    p = of_members("disagreement", predictions, "predictions")
+    p = are_members("disagreement", predictions, "predictions")
     members, shares = p.shape[0], vote_shares(p)
     return (1 - snp.sum(shares * shares, axis=-1)) * (members / max(members - 1, 1))
 
@@ -204,7 +204,7 @@ def variance(predictions: ArrayLike) -> Array:
     >>> float(variance(snp.array([1.0, 3.0])))
     1.0
     """
-    return snp.var(of_members("variance", predictions, "predictions", "..."), axis=0)
+    return snp.var(are_members("variance", predictions, "predictions", "..."), axis=0)
 
 
 class TotalVariance(NamedTuple):
@@ -243,8 +243,8 @@ def total_variance(means: ArrayLike, variances: ArrayLike) -> TotalVariance:
     >>> float(parts.mean), float(parts.aleatoric), float(parts.epistemic), float(parts.total)
     (1.0, 0.5, 1.0, 1.5)
     """
-    m = of_members("total_variance", means, "means", "...")
-    v = of_members("total_variance", variances, "variances", "...")
+    m = are_members("total_variance", means, "means", "...")
+    v = are_members("total_variance", variances, "variances", "...")
     if m.shape != v.shape:
         raise ValueError(
             f"total_variance: expected variances of the shape of means, {m.shape}; got {v.shape}"
@@ -278,7 +278,7 @@ def pairwise_kl(probs: ArrayLike) -> Array:
     Array([[0.    , 0.1438],
            [0.1308, 0.    ]], dtype=float32)
     """
-    p = of_members("pairwise_kl", probs)
+    p = are_members("pairwise_kl", probs)
     logs = snp.log(clamped(p))
     own = snp.sum(p * logs, axis=-1)
     # Σ_c p_ic log p_jc of each example: one product of (members, classes) matrices.
@@ -308,7 +308,7 @@ def pairwise_js(probs: ArrayLike) -> Array:
     Array([[0.    , 0.6931],
            [0.6931, 0.    ]], dtype=float32)
     """
-    p = of_members("pairwise_js", probs)
+    p = are_members("pairwise_js", probs)
     entropies = _entropy(p)
 
     def against_all(one: tuple[Array, Array]) -> Array:

@@ -17,7 +17,10 @@ from stretto._engine.core.weak import WeakTable
 if TYPE_CHECKING:
     from stretto.nn.module import Module
 
-__all__ = ["Layout", "clone", "flatten", "unflatten"]
+__all__ = ["BORROWED", "Layout", "clone", "flatten", "unflatten"]
+
+BORROWED = "_borrowed"
+"""An entry of a module that was taken from an ensemble, which changes to it would not reach."""
 
 _M = TypeVar("_M", bound="Module")
 
@@ -120,6 +123,7 @@ def clone(module: _M, memo: dict[int, Any], deep: bool = True) -> _M:
     memo[id(module)] = copied
     copied.__dict__.update(module.__dict__)
     copied.__dict__["_roles"] = dict(module._roles)
+    copied.__dict__.pop(BORROWED, None)
     if deep:
         for name, child in module.named_children():
             copied.__dict__[name] = clone(child, memo)

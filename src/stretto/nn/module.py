@@ -23,7 +23,7 @@ from stretto._engine.core.types import as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
 from stretto.nn import updating
-from stretto.nn.layout import clone, flatten, unflatten
+from stretto.nn.layout import BORROWED, clone, flatten, unflatten
 from stretto.nn.module_tree import ModuleTree
 from stretto.nn.parameter import Parameter, as_fixed
 
@@ -143,6 +143,8 @@ class Module(ModuleTree):
         roles = self.__dict__.get("_roles")
         if roles is None:
             raise self._too_early(name)
+        if BORROWED in self.__dict__:
+            updating.refuse_borrowed(self, name)
         role = roles.get(name)
         if isinstance(value, Parameter):
             self._assign(name, value.value, "parameter")
@@ -209,6 +211,8 @@ class Module(ModuleTree):
     def __delattr__(self, name: str) -> None:
         if name not in self._roles:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        if BORROWED in self.__dict__:
+            updating.refuse_borrowed(self, name)
         del self._roles[name], self.__dict__[name]
         self.__dict__["_unsaved"] = self._unsaved - {name}
         self.__dict__["_layout"] = None
@@ -231,7 +235,9 @@ class Module(ModuleTree):
 
     def __getstate__(self) -> dict[str, Any]:
         # The layout keeps a hash, and hashes differ between processes.
-        return {**self.__dict__, "_layout": None}
+        held = {**self.__dict__, "_layout": None}
+        held.pop(BORROWED, None)
+        return held
 
     def register_parameter(self, name: str, value: ArrayLike | Parameter | None) -> None:
         """Add a parameter, or ``None`` in its place.

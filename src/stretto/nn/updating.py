@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,8 +16,9 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, Value, as_value, state
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.convert import convert
+from stretto.nn.layout import BORROWED
 
-__all__ = ["LoadedKeys", "check", "load", "places", "updates_of"]
+__all__ = ["LoadedKeys", "check", "load", "places", "refuse_borrowed", "updates_of"]
 
 
 class _Open(threading.local):
@@ -36,17 +38,17 @@ def check(module: Tree, name: str) -> None:
     caller = f"{type(module).__name__}: the buffer {name} would be updated"
     if id(module) in _open.dropped:
         raise RuntimeError(
-            f"{caller}, and functional_call loses the update. Pass return_buffers=True to get "
-            f"(output, buffers), or put the module in evaluation mode with .eval()"
+            f"{caller}, and functional_call loses the update. Put the module in "
+            f"evaluation mode with .eval(), or pass return_buffers=True to get (output, buffers)"
         )
     if state.interpreter.at_rest:
         return
     if id(module) not in _open.kept:
         raise RuntimeError(
             f"{caller} inside a transformation, and the update would be lost. Call the model with "
-            f"`output, model = nn.stateful_call(model, ...)`, which returns the update "
-            f"(func.functional_call has return_buffers=True, and an Ensemble a stateful_call of "
-            f"its own), or use model.eval()"
+            f".eval() before, in evaluation mode; or, to train it, by `output, model = "
+            f"nn.stateful_call(model, ...)`, which returns the update (func.functional_call has "
+            f"return_buffers=True, and an Ensemble a stateful_call of its own)"
         )
     if state.interpreter is not _open.interpreter:
         raise RuntimeError(
@@ -54,6 +56,23 @@ def check(module: Tree, name: str) -> None:
             f"began within the call which keeps buffers, and the update would be lost. Inside that "
             f"transformation, call the module with nn.stateful_call, and return its result"
         )
+
+
+def refuse_borrowed(module: Tree, name: str) -> None:
+    """Raise ``AttributeError`` for a change of a member of an ensemble, which would be lost.
+
+    Modes may change, and what the module's own methods assign, such as buffers in a call.
+    """
+    if name != "training" and sys._getframe(2).f_locals.get("self") is not module:
+        raise _lost(module, name)
+
+
+def _lost(module: Tree, name: str) -> AttributeError:
+    return AttributeError(
+        f"{type(module).__name__}.{name}: this module was taken from an Ensemble, which a change "
+        f"would not reach. Change a copy and put it back: member = ensemble[i].clone(), change it, "
+        f"ensemble[i] = member; or all members at once by ensemble.replace"
+    )
 
 
 @contextmanager
@@ -99,6 +118,8 @@ def load(module: Tree, arrays: object, strict: bool) -> LoadedKeys:
 
     An array held in two places stays one array if both get the same values.
     """
+    if BORROWED in module.__dict__:
+        raise _lost(module, "load_state_dict")
     caller = f"{type(module).__name__}.load_state_dict"
     if not isinstance(arrays, Mapping):
         raise TypeError(

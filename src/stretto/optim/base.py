@@ -9,6 +9,9 @@ read ``leaves``.
 
 from __future__ import annotations
 
+import inspect
+import os
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,6 +19,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.boundary import bounded
+from stretto._engine.core.holding import holding
 from stretto._engine.core.left_out import left_out
 from stretto._engine.core.migration import OPTIMIZERS
 from stretto._engine.core.types import is_float0
@@ -76,6 +81,8 @@ class GradientTransformationExtraArgs(GradientTransformation):
     are zero.
     """
 
+    _made_by: tuple[str, tuple[Any, ...]]
+
     def __new__(
         cls, init: Callable[[Tree], Tree], update: Callable[..., tuple[Tree, Tree]]
     ) -> GradientTransformationExtraArgs:
@@ -96,7 +103,51 @@ class GradientTransformationExtraArgs(GradientTransformation):
             news = [_still(x) if i in still else next(moved) for i, x in enumerate(leaves)]
             return tree.unflatten(spec, news), state
 
-        return super().__new__(cls, init_trained, update_trained)
+        made = super().__new__(cls, init_trained, update_trained)
+        made._made_by = _maker()
+        return made
+
+    def __repr__(self) -> str:
+        """The call that made it, such as ``adam(0.001)``."""
+        name, arguments = self._made_by
+        return f"{name}({', '.join(map(_brief, arguments))})"
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_BETWEEN = (holding.__code__.co_filename, bounded.__code__.co_filename)
+
+
+def _maker() -> tuple[str, tuple[Any, ...]]:
+    """The outermost function of this package that is running, and its positional arguments."""
+    frame: Any = sys._getframe(2)
+    name, arguments = "transformation", ()
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(_HERE):
+            if not code.co_name.startswith(("_", "<")):
+                count = code.co_argcount
+                places = code.co_varnames[:count]
+                if code.co_flags & inspect.CO_VARARGS:
+                    extra = frame.f_locals.get(code.co_varnames[count + code.co_kwonlyargcount], ())
+                else:
+                    extra = ()
+                arguments = (*[frame.f_locals.get(n) for n in places[:1]], *extra)
+                name = code.co_name
+        elif code.co_filename not in _BETWEEN:
+            break
+        frame = frame.f_back
+    return name, arguments
+
+
+def _brief(argument: object) -> str:
+    """An argument in a few words."""
+    if callable(argument) and not isinstance(argument, GradientTransformation):
+        return getattr(argument, "__name__", type(argument).__name__).strip("<>")
+    text = repr(argument)
+    return text if len(text) <= _LONG else type(argument).__name__
+
+
+_LONG = 60
 
 
 class MaskedNode(NamedTuple):

@@ -116,9 +116,9 @@ def slerp(start: T, end: T, weight: ArrayLike, *, by_leaf: bool = False) -> T:
     """Interpolate along the arc between two trees: spherical linear interpolation.
 
     ``(sin((1 - t) θ) start + sin(t θ) end) / sin θ``, with θ the angle between the two trees as
-    vectors of all their elements. Trees of one norm stay on its sphere. Where there is no arc,
-    because directions agree, or are opposite, to the accuracy of float32, or a norm is zero, it is
-    ``lerp``.
+    vectors of all their elements that are floats. Trees of one norm stay on its sphere. Where there
+    is no arc, because directions agree, or are opposite, to the accuracy of float32, or a norm is
+    zero, it is ``lerp``.
 
     Args:
         start: a tree of arrays.
@@ -127,7 +127,8 @@ def slerp(start: T, end: T, weight: ArrayLike, *, by_leaf: bool = False) -> T:
         by_leaf: take the angle of each two leaves instead.
 
     Returns:
-        A tree of arrays; leaves of low precision are computed in float32.
+        A tree of arrays; leaves of low precision are computed in float32. Integers and booleans are
+            those of ``lerp``.
 
     Raises:
         ValueError: structures or shapes differ, with the path; or ``weight`` is not a scalar.
@@ -143,14 +144,20 @@ def slerp(start: T, end: T, weight: ArrayLike, *, by_leaf: bool = False) -> T:
     t = as_value(weight, "slerp", "weight")
     if t.ndim:
         raise ValueError(f"slerp: weight must be a scalar; got {t.type}")
+    line: list[Any] = [subtract(1.0, t), t]
+    # A counter has no direction, and one of 10,000 would be nearly all of the norm.
+    on_arc = [is_inexact(a.dtype) or is_inexact(b.dtype) for a, b in zip(ours, theirs, strict=True)]
     parts = [
-        (_square(a), _square(b), _real(_product(a, b))) for a, b in zip(ours, theirs, strict=True)
+        (_square(a), _square(b), _real(_product(a, b))) if arc else None
+        for a, b, arc in zip(ours, theirs, on_arc, strict=True)
     ]
-    if by_leaf or not parts:
-        weights = [_arc_weights(*p, t) for p in parts]
+    angles = [p for p in parts if p is not None]
+    if by_leaf or not angles:
+        weights = [line if p is None else _arc_weights(*p, t) for p in parts]
     else:
-        aa, bb, ab = (_total(column, "slerp") for column in zip(*parts, strict=True))
-        weights = [_arc_weights(aa, bb, ab, t)] * len(parts)
+        aa, bb, ab = (_total(column, "slerp") for column in zip(*angles, strict=True))
+        arc = _arc_weights(aa, bb, ab, t)
+        weights = [line if p is None else arc for p in parts]
     pairs = zip(ours, theirs, weights, strict=True)
     return unflatten(alike.structure, [of_column([a, b], w) for a, b, w in pairs])
 

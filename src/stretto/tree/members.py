@@ -1,6 +1,7 @@
 """Members: a list of trees, and one tree of stacked arrays.
 
-Next, read ``sums``.
+An ensemble is a list of its members here, not the tree of its arrays: its class, which is above,
+says so by a method ``_axes_in_front``. Next, read ``sums``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stretto._engine.core import tree as _tree
+from stretto._engine.core.bounded import room
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.tree import flatten, leaves, structure, unflatten
@@ -21,7 +23,17 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import slice_
 
-__all__ = ["Alike", "concat", "member_at", "size_of", "stack", "take", "unstack"]
+__all__ = [
+    "Alike",
+    "concat",
+    "is_ensemble",
+    "member_at",
+    "of_members",
+    "size_of",
+    "stack",
+    "take",
+    "unstack",
+]
 
 T = TypeVar("T")
 
@@ -64,12 +76,57 @@ class Alike:
         return unflatten(self.structure, self.types)
 
 
+# Ensembles
+
+_with_ensembles: dict[Any, bool] = {}
+"""Whether trees of a structure hold ensembles."""
+
+
+def of_members(trees: Tree, caller: str) -> Tree:
+    """An ensemble, where this is one, as the sequence of its members.
+
+    ``None`` for another tree, and for ensembles stacked, of which each array has an axis more.
+    Raises ``ValueError`` where the arrays are neither.
+    """
+    return trees if is_ensemble(trees) and not trees._axes_in_front(caller) else None
+
+
+def is_ensemble(node: object) -> bool:
+    """Whether a node of a tree is an ensemble, or several stacked."""
+    return hasattr(type(node), "_axes_in_front")
+
+
+def _refuse_ensembles(tree: Tree, spec: Any, caller: str) -> None:  # noqa: ANN401 (a structure)
+    """Raise ``ValueError`` for an ensemble in the tree, whose axis 0 has its own members."""
+    found = _with_ensembles.get(spec)
+    if found is None:
+        nodes = leaves(tree, is_ensemble)
+        found = room(_with_ensembles)[spec] = any(map(is_ensemble, nodes))
+    if not found:
+        return
+    paths = _tree.paths_of(structure(tree, is_ensemble), "tree")
+    for path, node in zip(paths, leaves(tree, is_ensemble), strict=True):
+        if of_members(node, caller) is not None:
+            raise ValueError(
+                f"{caller}: {path} is an Ensemble of {len(node)} members; axis 0 of its arrays has "
+                f"these, and is not that of the tree. Give the ensemble alone, which stands for "
+                f"its members, or stack trees with ensembles first: st.stack([tree, ...])"
+            )
+
+
+def _along_members(axis: int, caller: str) -> None:
+    if axis != 0:
+        raise ValueError(f"{caller}: axis must be 0, the members of an Ensemble; got {axis}")
+
+
 def stack(trees: Iterable[T], axis: int = 0) -> T:
     """Stack trees of one structure: each leaf gets a new axis of members.
 
     Args:
-        trees: trees of arrays.
-        axis: where the new axis goes.
+        trees: trees of arrays, or an ``Ensemble``, which stands for its members. A list of
+            ensembles is stacked as it is, for ``vmap`` over ensembles; ``concat`` joins their
+            members.
+        axis: where the new axis goes; 0 for ensembles.
 
     Returns:
         One tree of arrays.
@@ -87,6 +144,8 @@ def stack(trees: Iterable[T], axis: int = 0) -> T:
     rows = [alike.row(member, i) for i, member in enumerate(trees)]
     if not rows:
         raise ValueError("stack: expected at least one tree, got none")
+    if axis != 0:
+        _refuse_ensembles(alike._sketch(), alike.structure, "stack")
     columns = []
     for column in zip(*rows, strict=True):
         place = canonical_axis(axis, column[0].ndim + 1, "stack")
@@ -100,6 +159,7 @@ def size_of(tree: Tree, axis: int, caller: str) -> tuple[list[Any], Any, int]:
     Gradients of integers, float0, stay NumPy's arrays.
     """
     flat, spec = flatten(tree)
+    _refuse_ensembles(tree, spec, caller)
     values = [x if is_float0(x) else as_value(x, caller, "a leaf") for x in flat]
     if not values:
         raise ValueError(f"{caller}: expected a tree with arrays, got one without leaves")
@@ -130,7 +190,7 @@ def unstack(tree: T, axis: int = 0) -> list[T]:
     """Split a stacked tree into its members: undoes ``stack``.
 
     Args:
-        tree: a tree of arrays.
+        tree: a tree of arrays, or an ``Ensemble``.
         axis: that of the members.
 
     Returns:
@@ -143,6 +203,10 @@ def unstack(tree: T, axis: int = 0) -> list[T]:
     >>> unstack({"w": snp.array([1.0, 2.0])})
     [{'w': Array(1., dtype=float32)}, {'w': Array(2., dtype=float32)}]
     """
+    members: Any = of_members(tree, "unstack")
+    if members is not None:
+        _along_members(axis, "unstack")
+        return list(members)
     values, spec, size = size_of(tree, axis, "unstack")
     return [unflatten(spec, [member_at(v, i, axis) for v in values]) for i in range(size)]
 
@@ -151,7 +215,7 @@ def take(tree: T, i: ArrayLike, axis: int = 0) -> T:
     """Take one member of a stacked tree.
 
     Args:
-        tree: a tree of arrays.
+        tree: a tree of arrays, or an ``Ensemble``.
         i: its place, negative from the end; a traced one is clamped.
         axis: that of the members.
 
@@ -167,6 +231,12 @@ def take(tree: T, i: ArrayLike, axis: int = 0) -> T:
     >>> take({"w": snp.array([1.0, 2.0])}, -1)
     {'w': Array(2., dtype=float32)}
     """
+    members: Any = of_members(tree, "take")
+    if members is not None:
+        _along_members(axis, "take")
+        if isinstance(i, Tracer) and i.concrete() is None:
+            return members._member_at(i)
+        return members[integer(i, "take", "i")]
     values, spec, size = size_of(tree, axis, "take")
     if isinstance(i, Tracer) and i.concrete() is None:
         taken = [
@@ -186,23 +256,33 @@ def concat(trees: Iterable[T], axis: int = 0) -> T:
     """Join stacked trees: their members one after the other.
 
     Args:
-        trees: trees of arrays.
+        trees: trees of arrays, or ensembles, whose members are joined as by ``+``.
         axis: that of the members.
 
     Returns:
-        One tree of arrays.
+        One tree of arrays, or one ensemble.
 
     Raises:
         ValueError: structures or shapes differ, with the tree and the path; or there are no trees.
+        TypeError: ``trees`` is one ensemble, or has other trees beside ensembles.
 
     >>> import stretto.numpy as snp
     >>> concat([{"w": snp.array([1.0])}, {"w": snp.array([2.0, 3.0])}])
     {'w': Array([1., 2., 3.], dtype=float32)}
     """
-    members = list(trees)
+    if is_ensemble(trees):
+        raise TypeError(
+            "concat: got one Ensemble; expected a list of ensembles, or of stacked trees. "
+            "st.stack(ensemble) makes one stacked tree of its members"
+        )
+    members: Any = list(trees)
     if not members:
         raise ValueError("concat: expected at least one tree, got none")
+    whole = [of_members(member, "concat") is not None for member in members]
+    if any(whole):
+        return _joined(members, whole, axis)
     spec = structure(members[0])
+    _refuse_ensembles(members[0], spec, "concat")
     for i, member in enumerate(members[1:], 1):
         if structure(member) != spec:
             raise ValueError(
@@ -219,6 +299,22 @@ def concat(trees: Iterable[T], axis: int = 0) -> T:
                     f"{rows[i][k].type} and {column[0].type}"
                 )
     return unflatten(spec, [concatenate(list(c), axis) for c in zip(*rows, strict=True)])
+
+
+def _joined(ensembles: list[Any], whole: list[bool], axis: int) -> Tree:
+    """The members of all ensembles as one."""
+    _along_members(axis, "concat")
+    if not all(whole):
+        i = whole.index(False)
+        raise TypeError(
+            f"concat: tree {i} is a {type(ensembles[i]).__name__}, and others are ensembles; make "
+            f"it an Ensemble, or append it to one"
+        )
+    first, *others = ensembles
+    joined = first[:]
+    for other in others:
+        joined = joined + other
+    return joined
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...] | None:

@@ -1,27 +1,36 @@
 """Weighted sums of trees, in one pass: of a list, of a stacked tree, or of a generator's trees.
 
 Traced, they are ordinary operations, which XLA fuses. At rest, floats are added up in place, block
-by block, at the speed of memory. Next, read ``arithmetic``.
+by block, at the speed of memory. Before this, read ``integers``; next, ``arithmetic``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, TypeVar, overload
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto._engine.core.tree import leaves, structure, unflatten
-from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
+from stretto._engine.core.types import (
+    ArrayType,
+    array_type,
+    canonical_dtype,
+    is_complex,
+    is_inexact,
+    kind_of,
+    promote,
+)
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.arithmetic import add, multiply
-from stretto._engine.ops.convert import as_inexact, convert
+from stretto._engine.ops.convert import convert
 from stretto._engine.ops.products import tensordot
 from stretto._engine.runtime.array import Array
-from stretto.tree.members import Alike, member_at, size_of, stack
+from stretto.tree.integers import IntegerSum, are_integers, of_stacked_integers
+from stretto.tree.members import Alike, member_at, of_members, size_of, stack
 
-__all__ = ["axpy", "lerp", "mean", "of_column", "weighted_sum", "widened"]
+__all__ = ["axpy", "lerp", "mean", "mean_of", "of_column", "weighted_sum", "widened"]
 
 T = TypeVar("T")
 
@@ -52,11 +61,6 @@ def _borrowed(x: ArrayLike, caller: str, argument: str) -> Array:
     ):
         return Array(x, array_type(x.shape, x.dtype))
     return as_value(x, caller, argument)
-
-
-def _borrowed_inexact(x: ArrayLike, caller: str, argument: str) -> Value:
-    """The same, with integers as floats."""
-    return as_inexact(_borrowed(x, caller, argument), caller, argument)
 
 
 _BLOCK = 1 << 17  # elements: a block of the sum, and one of a product, stay in the cache
@@ -116,21 +120,57 @@ def _scalar(w: Array, dtype: np.dtype) -> np.ndarray:
     return w.to_host().astype(dtype)[()]
 
 
+class Weights(NamedTuple):
+    """The weights of members."""
+
+    values: list[Any]
+    """One scalar each."""
+    numbers: list[Any]
+    """The same as numbers of the host, in 64 bits; ``None`` for what is traced."""
+
+
 class _Sum:
-    """The sum of one leaf over members: in memory of its own while it can be, else a value."""
+    """The sum of one leaf over members, in memory of its own while it can be.
 
-    __slots__ = ("total", "type")
+    At rest integers are added up in ``integers``; what is traced of them waits in ``rows``.
+    """
 
-    def __init__(self, x: Array, w: Array) -> None:
-        self.type = x.type
+    __slots__ = ("integers", "mean", "rows", "total", "type")
+
+    def __init__(self, x: Array, w: Array, number: float | None, mean: bool) -> None:
+        self.type, self.mean = x.type, mean
+        self.total: Any = None
+        self.integers: IntegerSum | None = None
+        self.rows: list[tuple[Any, Any, Any]] | None = None
+        if not are_integers([x.type], None if mean else [w]):
+            self._begin(x, w)
+        elif state.interpreter is state.eager:
+            self.integers = IntegerSum(x)
+            self.integers.add(x, None if mean else number)
+        else:
+            self.rows = [(x, w, number)]
+
+    def _begin(self, x: Array, w: Array) -> None:
         if _in_place(x, w):
-            self.total: Any = np.empty(x.shape, _accumulator(x.dtype))
+            self.total = np.empty(x.shape, _accumulator(x.dtype))
             _add_scaled(self.total, [x.to_host()], [_scalar(w, self.total.dtype)], True)
         else:
             self.total = multiply(widened(x), w)
 
-    def add(self, x: Array, w: Array) -> None:
+    def add(self, x: Array, w: Array, number: float | None) -> None:
         """Add ``w * x``."""
+        self.type = _promoted([self.type, x.type])
+        if self.integers is None and self.rows is None:
+            self._add(x, w)
+        elif not are_integers([x.type], None if self.mean else [w]):
+            self._leave_integers()
+            self._add(x, w)
+        elif self.integers is not None:
+            self.integers.add(x, None if self.mean else number)
+        elif self.rows is not None:
+            self.rows.append((x, w, number))
+
+    def _add(self, x: Array, w: Array) -> None:
         total = self.total
         if type(total) is np.ndarray:
             if _in_place(x, w) and _accumulator(x.dtype) == total.dtype:
@@ -139,44 +179,86 @@ class _Sum:
             total = constant(total)
         self.total = add(total, multiply(widened(x), w))
 
-    def result(self, factor: float | None = None) -> Array:
-        """The sum, times ``factor``; of a leaf of low precision in its own dtype."""
+    def _leave_integers(self) -> None:
+        """Go on with floats, where integers came first."""
+        if self.integers is not None:
+            self.total = self.integers.unrounded()
+        for k, (x, w, _) in enumerate(self.rows or []):
+            self._add(x, w) if k else self._begin(x, w)
+        self.integers = self.rows = None
+
+    def result(self, count: int = 1) -> Array:
+        """The sum, or the mean of so many."""
+        if self.integers is not None:
+            return self.integers.result(self.mean)
+        if self.rows is not None:
+            xs, values, numbers = zip(*self.rows, strict=True)
+            return _of_integers(xs, None if self.mean else Weights(list(values), list(numbers)))
         total, self.total = self.total, None
         if type(total) is np.ndarray:
-            if factor is not None:
-                np.multiply(total, total.dtype.type(factor), out=total)
+            if self.mean:
+                np.multiply(total, total.dtype.type(1 / count), out=total)
             total = constant(total)
-        elif factor is not None:
-            total = multiply(total, factor)
-        return _finished(total, self.type)
+        elif self.mean:
+            total = multiply(total, 1 / count)
+        return _finished(total, self.type.dtype)
 
 
-def _finished(total: Array, type: ArrayType) -> Array:
-    return convert(total, type.dtype) if _accumulator(type.dtype) != type.dtype else total
+def _promoted(types: Sequence[ArrayType]) -> ArrayType:
+    """The type of a sum over leaves of these types, in whichever order they come."""
+    dtype, weak = promote([(t.dtype, t.weak_type) for t in types])
+    return array_type(types[0].shape, dtype, weak)
 
 
-def of_column(column: Sequence[Any], weights: Sequence[Any]) -> Array:
-    """The weighted sum of one leaf of all members."""
+def _finished(total: Array, dtype: np.dtype) -> Array:
+    """The sum as a result: strongly typed, and of low precision where all its leaves are."""
+    narrow = _accumulator(dtype) != dtype and not is_complex(total.dtype)
+    return convert(total, dtype if narrow else total.dtype)
+
+
+def of_column(column: Sequence[Any], weights: Weights | Sequence[Any] | None) -> Array:
+    """The weighted sum of one leaf of all members; ``None`` for their mean."""
+    if weights is not None and not isinstance(weights, Weights):
+        weights = Weights([as_value(w) for w in weights], [_number(w) for w in weights])
+    if are_integers([x.type for x in column], None if weights is None else weights.values):
+        return _of_integers(column, weights)
+    if weights is None:
+        share = as_value(1 / len(column))
+        weights = Weights([share] * len(column), [1 / len(column)] * len(column))
     first = column[0]
     wide = _accumulator(first.dtype)
     if {_accumulator(x.dtype) for x in column} == {wide} and not [
-        0 for x, w in zip(column, weights, strict=True) if not _in_place(x, w)
+        0 for x, w in zip(column, weights.values, strict=True) if not _in_place(x, w)
     ]:
         total = np.empty(first.shape, wide)
-        scalars = [_scalar(w, wide) for w in weights]
+        scalars = [_scalar(w, wide) for w in weights.values]
         _add_scaled(total, [x.to_host() for x in column], scalars, True)
-        return _finished(constant(total), first.type)
-    of_leaf = _Sum(first, weights[0])
-    for x, w in zip(column[1:], weights[1:], strict=True):
-        of_leaf.add(x, w)
-    return of_leaf.result()
+        return _finished(constant(total), _promoted([x.type for x in column]).dtype)
+    total = multiply(widened(first), weights.values[0])
+    for x, w in zip(column[1:], weights.values[1:], strict=True):
+        total = add(total, multiply(widened(x), w))
+    return _finished(total, _promoted([x.type for x in column]).dtype)
+
+
+def _of_integers(column: Sequence[Any], weights: Weights | None) -> Array:
+    """The same where all leaves are integers."""
+    numbers = [None] * len(column) if weights is None else weights.numbers
+    if state.interpreter is state.eager and not [0 for x in column if x.__class__ is not Array]:
+        of_leaf = IntegerSum(column[0])
+        for x, number in zip(column, numbers, strict=True):
+            of_leaf.add(x, number)
+        return of_leaf.result(weights is None)
+    dtype = _promoted([x.type for x in column]).dtype
+    stacked = stack([convert(x, dtype) for x in column])
+    return of_stacked_integers(stacked, None if weights is None else stack(weights.values), numbers)
 
 
 # Of trees
 
 
-def _weights(weights: ArrayLike | Sequence[ArrayLike], caller: str) -> list[Any]:
-    """The weights, one scalar value each."""
+def _weights(weights: ArrayLike | Sequence[ArrayLike], caller: str) -> Weights:
+    """The weights, one scalar each."""
+    given: Any = weights
     if isinstance(weights, (list, tuple)):
         values = [as_value(w, caller, "a weight") for w in weights]
     else:
@@ -185,11 +267,21 @@ def _weights(weights: ArrayLike | Sequence[ArrayLike], caller: str) -> list[Any]
             raise ValueError(
                 f"{caller}: weights must be a vector, with one for each tree; got {vector.type}"
             )
-        values = [member_at(vector, i, 0) for i in range(vector.shape[0])]
+        values = given = [member_at(vector, i, 0) for i in range(vector.shape[0])]
     for w in values:
         if w.ndim:
             raise ValueError(f"{caller}: each weight must be a scalar; got {w.type}")
-    return values
+    return Weights(values, [_number(w) for w in given])
+
+
+def _number(w: Any) -> Any:  # noqa: ANN401 (a number, or none)
+    """A weight as a number of the host in 64 bits, an int where it is one; ``None`` if traced."""
+    if isinstance(w, Tracer) or (isinstance(w, Value) and state.interpreter is not state.eager):
+        return None
+    number = np.asarray(w)
+    if kind_of(number.dtype) == "complex":
+        return None
+    return float(number) if is_inexact(number.dtype) else int(number)
 
 
 def _is_stacked(trees: Tree, count: int) -> bool:
@@ -212,39 +304,39 @@ def _is_stacked(trees: Tree, count: int) -> bool:
 
 
 def _streamed(
-    trees: Iterator[Any], weights: Sequence[Any] | None, caller: str
+    trees: Iterator[Any], weights: Weights | None, caller: str
 ) -> tuple[list[_Sum], int, Any]:
     """The sums by leaf, the number of trees, and their structure; holds one tree at a time.
 
-    Integers count as floats where there are no weights, as for a mean.
+    Without weights they are for means.
     """
-    alike = Alike(caller, _borrowed if weights is not None else _borrowed_inexact)
+    alike = Alike(caller, _borrowed)
     sums: list[_Sum] = []
     one = as_value(1.0)
     number = 0
     while (member := next(trees, alike)) is not alike:
         if weights is None:
-            weight = one
-        elif number < len(weights):
-            weight = weights[number]
+            weight, of_host = one, None
+        elif number < len(weights.values):
+            weight, of_host = weights.values[number], weights.numbers[number]
         else:
             raise ValueError(
-                f"{caller}: expected {len(weights)} trees, one for each weight; got more"
+                f"{caller}: expected {len(weights.values)} trees, one for each weight; got more"
             )
         row = alike.row(member, number)
         del member  # before the next is made
         for k in range(len(row)):
             if number:
-                sums[k].add(row[k], weight)
+                sums[k].add(row[k], weight, of_host)
             else:
-                sums.append(_Sum(row[k], weight))
+                sums.append(_Sum(row[k], weight, of_host, weights is None))
             row[k] = None
         number += 1
     if not number:
         raise ValueError(f"{caller}: expected at least one tree, got none")
-    if weights is not None and number < len(weights):
+    if weights is not None and number < len(weights.values):
         raise ValueError(
-            f"{caller}: expected {len(weights)} trees, one for each weight; got {number}"
+            f"{caller}: expected {len(weights.values)} trees, one for each weight; got {number}"
         )
     return sums, number, alike.structure
 
@@ -267,15 +359,19 @@ def weighted_sum(
 
     Args:
         trees: a list or tuple of trees of one structure; an iterator of them, such as a generator,
-            of which one is held at a time beside the sum; or one tree with the members stacked
-            along axis 0 of its leaves.
+            of which one is held at a time beside the sum; an ``Ensemble`` of one architecture,
+            which stands for its members; or one tree with the members stacked along axis 0 of its
+            leaves.
         weights: (members,), or a list of scalars; differentiable.
         stacked: whether ``trees`` is a stacked tree, where a list leaves that open; by default, one
             with as many entries as weights is a list of trees.
 
     Returns:
-        A tree of arrays; leaves of low precision are summed in float32, and come back in their own
-            dtype.
+        A tree of arrays, strongly typed. Leaves of low precision are summed in float32, and come
+            back in their own dtype, or in what differing ones promote to. Integers and booleans,
+            such as counters, keep their dtype: they are rounded to the nearest integer, half to
+            even, after an exact sum where weights are integers too; a boolean is true where that is
+            not 0.
 
     Raises:
         ValueError: trees differ, with the member and the path; or the numbers of trees and weights
@@ -286,44 +382,54 @@ def weighted_sum(
     {'w': Array([0.75, 0.75], dtype=float32)}
     """
     scalars = _weights(weights, "weighted_sum")
+    count = len(scalars.values)
+    trees, stacked = _members_of(trees, stacked, "weighted_sum")
     if isinstance(trees, Iterator):
         sums, _, spec = _streamed(trees, scalars, "weighted_sum")
         return unflatten(spec, [s.result() for s in sums])
-    if not (_is_stacked(trees, len(scalars)) if stacked is None else stacked):
+    if not (_is_stacked(trees, count) if stacked is None else stacked):
         members = list(trees)
-        if len(members) != len(scalars):
+        if len(members) != count:
             raise ValueError(
                 f"weighted_sum: expected one weight for each tree; got {len(members)} trees and "
-                f"{len(scalars)} weights"
+                f"{count} weights"
             )
         return _listed(members, scalars, "weighted_sum")
     values, spec, size = size_of(trees, 0, "weighted_sum")
-    if size != len(scalars):
+    if size != count:
         raise ValueError(
             f"weighted_sum: expected one weight for each member; the stacked tree has {size} "
-            f"members, and there are {len(scalars)} weights"
+            f"members, and there are {count} weights"
         )
     return unflatten(spec, [_of_stacked(v, scalars) for v in values])
 
 
-def _listed(
-    members: Sequence[Any],
-    weights: Sequence[Any],
-    caller: str,
-    value: Callable[[Any, str, str], Any] = _borrowed,
-) -> Tree:
-    """The weighted sum of a list of trees."""
+def _members_of(trees: Tree, stacked: bool | None, caller: str) -> tuple[Tree, bool | None]:
+    """The trees, an ensemble as the iterator of its members; and whether they are stacked."""
+    members = of_members(trees, caller)
+    return (trees, stacked) if members is None else (iter(members), False)
+
+
+def _listed(members: Sequence[Any], weights: Weights | None, caller: str) -> Tree:
+    """The weighted sum of a list of trees, or their mean."""
     if not members:
         raise ValueError(f"{caller}: expected at least one tree, got none")
-    alike = Alike(caller, value)
+    alike = Alike(caller, _borrowed)
     rows = [alike.row(member, i) for i, member in enumerate(members)]
     columns = zip(*rows, strict=True)
     return unflatten(alike.structure, [of_column(column, weights) for column in columns])
 
 
-def _of_stacked(x: Array, weights: Sequence[Any]) -> Array:
-    if isinstance(x, Tracer) or not _in_place(x, weights[0]):
-        return _finished(tensordot(stack(weights), widened(x), 1), x.type)
+def _of_stacked(x: Array, weights: Weights | None) -> Array:
+    """The weighted sum of one leaf over its axis 0, or its mean."""
+    at_rest = state.interpreter is state.eager and x.__class__ is Array
+    values = [as_value(1 / len(x))] * len(x) if weights is None else weights.values
+    if are_integers([x.type], values):
+        if not at_rest:
+            numbers = None if weights is None else weights.numbers
+            return of_stacked_integers(x, None if weights is None else stack(values), numbers)
+    elif not _in_place(x, values[0]):
+        return _finished(tensordot(stack(values), widened(x), 1), x.dtype)
     host, type = x.to_host(), array_type(x.shape[1:], x.dtype)
     return of_column([Array(host[i], type) for i in range(len(host))], weights)
 
@@ -339,11 +445,12 @@ def mean(trees: Tree, *, stacked: bool | None = None) -> Tree:
 
     Args:
         trees: as for ``weighted_sum``: a list (the default for lists), a generator, of which one is
-            held at a time, or a stacked tree.
+            held at a time, an ``Ensemble``, or a stacked tree.
         stacked: whether ``trees`` is a stacked tree, where a list leaves that open.
 
     Returns:
-        A tree of arrays.
+        A tree of arrays, strongly typed. Integers stay integers, as in ``weighted_sum``; their
+            means are exact.
 
     Raises:
         ValueError: trees differ, with the member and the path; or there are none.
@@ -354,16 +461,22 @@ def mean(trees: Tree, *, stacked: bool | None = None) -> Tree:
     >>> mean([{"w": snp.zeros(2)}, {"w": snp.ones(2)}])
     {'w': Array([0.5, 0.5], dtype=float32)}
     """
+    return mean_of(trees, stacked, "mean")
+
+
+def mean_of(trees: Tree, stacked: bool | None, caller: str) -> Tree:
+    """The same for a caller, whose name errors have."""
+    trees, stacked = _members_of(trees, stacked, caller)
     is_list = isinstance(trees, (list, tuple, Iterator))
     if stacked or (stacked is None and not is_list):
-        size = size_of(trees, 0, "mean")[2]
-        return weighted_sum(trees, [1 / size] * size, stacked=True)
+        values, spec, size = size_of(trees, 0, caller)
+        if not size:
+            raise ValueError(f"{caller}: expected at least one tree, got none")
+        return unflatten(spec, [_of_stacked(v, None) for v in values])
     if not isinstance(trees, Iterator):
-        members = list(trees)
-        share = as_value(1 / max(len(members), 1))
-        return _listed(members, [share] * len(members), "mean", _borrowed_inexact)
-    sums, count, spec = _streamed(trees, None, "mean")
-    return unflatten(spec, [s.result(1 / count) for s in sums])
+        return _listed(list(trees), None, caller)
+    sums, count, spec = _streamed(trees, None, caller)
+    return unflatten(spec, [s.result(count) for s in sums])
 
 
 def lerp(start: T, end: T, weight: float | Array) -> T:
@@ -375,7 +488,7 @@ def lerp(start: T, end: T, weight: float | Array) -> T:
         weight: a scalar, 0 for ``start``, 1 for ``end``.
 
     Returns:
-        A tree of arrays.
+        A tree of arrays; integers and low precision as in ``weighted_sum``.
 
     Raises:
         ValueError: structures or shapes differ, with the path.
@@ -396,7 +509,7 @@ def axpy(a: ArrayLike, x: T, y: T) -> T:
         y: a tree like it.
 
     Returns:
-        A tree of arrays.
+        A tree of arrays; integers and low precision as in ``weighted_sum``.
 
     Raises:
         ValueError: structures or shapes differ, with the path.

@@ -71,7 +71,8 @@ def test_intervals_are_gaussian_and_after_calibration_conformal():
         assert abs(covered(lower, upper) - coverage) < 0.06
     mean, std = made.predict(NEW, return_std=True)
     assert 0.8 < np.mean((NEW_Y - mean) ** 2 / std**2) < 1.25
-    made.calibrate(X[150:155], Y[150:155])  # five are too few for 0.9
+    with pytest.warns(UserWarning, match="calibrate got 5 rows; intervals of a coverage of 0.9"):
+        made.calibrate(X[150:155], Y[150:155])
     assert np.isinf(made.predict(NEW[:3], return_interval=0.9)[1]).all()
     assert len(made.fit(X[:50], Y[:50]).scores_) == 0  # of other members
 
@@ -116,3 +117,15 @@ def test_bad_arguments_are_named(fitted):
         EnsembleRegressor(loss="mse").fit(X, Y)
     with pytest.raises(ValueError, match=r"all of sample_weight are 0|non-zero"):
         EnsembleRegressor().fit(X, Y, sample_weight=np.zeros(600))
+
+
+def test_small_tables_are_stopped_early_by_default():
+    """They would be learnt by heart; smaller ones have no rows to spare, larger ones are not."""
+    make = lambda **options: EnsembleRegressor(2, hidden=(64, 64), random_state=0, **options)
+    by_default, never = make().fit(X, Y), make(early_stopping=False).fit(X, Y)
+    assert "validation_loss" in by_default.history_ and "validation_loss" not in never.history_
+    assert by_default.score(NEW, NEW_Y) > never.score(NEW, NEW_Y) - 0.01
+    assert "validation_loss" not in make(epochs=1).fit(X[:150], Y[:150]).history_
+    assert [make()._stops_early(n) for n in (199, 200, 10_000, 10_001)] == [0, 1, 1, 0]
+    with pytest.raises(ValueError, match="early_stopping must be True, False or 'auto'"):
+        make(early_stopping="yes").fit(X, Y)

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import optim
-from stretto.ensemble.sweeping.halving import Halving, cuts_of
+from stretto.ensemble.sweeping.halving import Clock, Halving, cuts_of
 
 
 def test_cuts_keep_one_in_so_many():
@@ -54,3 +54,31 @@ def test_who_diverged_is_behind():
 def test_arguments_of_early_stopping_are_checked():
     with pytest.raises(ValueError, match="mode must be 'min' or 'max'"):
         Halving(3, mode="best")
+
+
+def clock(seconds, members):
+    made = Clock()
+    made.seconds, made.members = seconds, members
+    return made
+
+
+def test_halving_that_costs_more_than_it_saves_says_so():
+    words = clock([2.0, 3.0, 0.1, 0.1], [60, 20, 20, 20]).cost([1])
+    assert words is not None and "took 2.9 s" in words and "saved 0.6 s" in words
+    two = clock([2.0, 3.0, 0.1, 4.0, 0.1, 0.1], [60, 30, 30, 10, 10, 10]).cost([1, 3])
+    assert two is not None and "took 6.8 s" in two and "saved 1.7 s" in two
+    assert clock([2.0, 1.2, 1.0, 1.0], [60, 20, 20, 20]).cost([1]) is None
+    assert clock([2.0, 3.0], [60, 20]).cost([1]) is None  # one epoch does not tell
+    assert clock([2.0, 2.0], [60, 60]).cost([]) is None
+
+
+def test_a_sweep_prints_what_halving_cost(monkeypatch, capsys):
+    monkeypatch.setattr(Clock, "cost", lambda self, cuts: f"{len(self.seconds)} epochs, {cuts}")
+    x = np.ones((8, 2), np.float32)
+    for progress, said in ((None, "sweep: 3 epochs, [1]"), (False, "")):
+        st.ensemble.sweep(
+            lambda key: st.nn.Linear(2, 1, key=key), lambda m, x: (m(x) ** 2).mean(), x,
+            st.optim.sgd, {"learning_rate": [0.1, 0.2]}, validation=x, epochs=3, halving=2,
+            progress=progress,
+        )  # fmt: skip
+        assert said in capsys.readouterr().err

@@ -8,7 +8,7 @@ from rich.console import Console
 
 import stretto as st
 from stretto import optim
-from stretto.ensemble.training.progress import Reporter, described, entry_text
+from stretto.ensemble.training.progress import Reporter, described, entry_text, named
 
 X = np.ones(4, np.float32)
 
@@ -50,3 +50,9 @@ def test_losses_of_many_members_in_words():
     assert described(np.arange(1.0, 8.0)) == "1 … 4 … 7 (7 members)"
     last = {"step": 2, "epoch": 1, "loss": np.array([0.25])}
     assert entry_text(last) == "step 2, epoch 1 · loss 0.25"
+
+
+def test_the_bar_names_its_numbers():
+    assert named(np.array([1.0, 0.5])) == "loss 1 0.5"
+    assert named(np.arange(1.0, 8.0)) == "loss (least … median … most) 1 … 4 … 7 (7 members)"
+    assert named(np.empty(0)) == ""

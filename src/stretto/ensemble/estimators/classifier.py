@@ -5,12 +5,14 @@ Before this, read ``estimator``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import special
 
+from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto.ensemble.calibration import fit_temperature
 from stretto.ensemble.estimators import networks
@@ -19,6 +21,9 @@ from stretto.ensemble.estimators.estimator import EnsembleEstimator
 from stretto.ensemble.estimators.examples import merged
 
 __all__ = ["EnsembleClassifier"]
+
+_FEW = 5
+"""Rows of a class from which a temperature can be told."""
 
 
 class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
@@ -45,7 +50,9 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         order: ``"own"``, all rows for each member, in an order of its own; or ``"bootstrap"``, for
             each a sample of its own, as large as the table, drawn with replacement.
         early_stopping: hold out rows, stop a member when its loss on these gets no better, and
-            leave it as it was at its best.
+            leave it as it was at its best. ``"auto"``, the default, does so for tables of 200 to
+            10,000 rows that differ: small ones are learnt by heart, and the smallest have no rows
+            to spare.
         validation_fraction: the share of rows that are held out for that.
         patience: how many epochs without a better loss stop a member.
         standardise: subtract the mean of each column, and divide by its standard deviation.
@@ -201,6 +208,12 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         logs = self._log_mean(X)
         labels = utils.column_or_1d(y, warn=True)
         validation.check_consistent_length(logs, labels)
+        if len(labels) < _FEW * len(self.classes_):
+            warnings.warn(
+                f"EnsembleClassifier: calibrate got {len(labels)} rows for {len(self.classes_)} "
+                f"classes; from fewer than {_FEW} for each a temperature is mostly chance",
+                stacklevel=user_stack_level(),
+            )
         places = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         if (self.classes_[places] != labels).any():
             raise ValueError(

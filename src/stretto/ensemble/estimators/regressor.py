@@ -5,6 +5,7 @@ Before this, read ``estimator``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, overload
 
@@ -12,6 +13,7 @@ import numpy as np
 from scipy import special
 
 import stretto.numpy as snp
+from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto.ensemble.estimators import networks
 from stretto.ensemble.estimators.bases import RegressorMixin, utils, validation
@@ -26,6 +28,8 @@ from stretto.nn.module import Module
 
 __all__ = ["EnsembleRegressor"]
 
+_FEW = 9
+"""Rows from which intervals of a coverage of 0.9 are finite: ⌈(n + 1) 0.9⌉ is at most n."""
 _LOSSES = ("gaussian_nll", "squared_error")
 
 
@@ -58,7 +62,9 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         order: ``"own"``, all rows for each member, in an order of its own; or ``"bootstrap"``, for
             each a sample of its own, as large as the table, drawn with replacement.
         early_stopping: hold out rows, stop a member when its loss on these gets no better, and
-            leave it as it was at its best.
+            leave it as it was at its best. ``"auto"``, the default, does so for tables of 200 to
+            10,000 rows that differ: small ones are learnt by heart, and the smallest have no rows
+            to spare.
         validation_fraction: the share of rows that are held out for that.
         patience: how many epochs without a better loss stop a member.
         standardise: subtract the mean of each column and target, and divide by its standard
@@ -111,7 +117,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         epochs: int = 100,
         batch_size: int = 64,
         order: str = "own",
-        early_stopping: bool = False,
+        early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
         patience: int = 10,
         standardise: bool = True,
@@ -334,6 +340,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     def calibrate(self, X: Tree, y: ArrayLike) -> Self:
         """Fit intervals and variances on rows that the members were not trained on.
 
+        Fewer than 9 rows are too few for intervals of a coverage of 0.9, and come with a warning.
         Intervals become conformal: ``stretto.ensemble.fit_conformal_intervals`` has their
         guarantee. Variances are multiplied by the factor of ``fit_variance_scaling``.
 
@@ -353,6 +360,12 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             raise ValueError(
                 f"EnsembleRegressor: calibrate expects y with {mean.shape[1]} targets for each of "
                 f"{mean.shape[0]} rows, got an array of shape {np.shape(y)}"
+            )
+        if len(targets) < _FEW:
+            warnings.warn(
+                f"EnsembleRegressor: calibrate got {len(targets)} rows; intervals of a coverage of "
+                f"0.9 need {_FEW} at least, and one of c need c / (1 - c): below they are infinite",
+                stacklevel=user_stack_level(),
             )
         errors = self.y_scale_(targets)
         self.variance_factor_ = _plain(fit_variance_scaling(mean, variance, errors).factor)

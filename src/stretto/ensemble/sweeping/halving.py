@@ -7,16 +7,19 @@ a smaller program. Next, read ``sweep``.
 from __future__ import annotations
 
 import dataclasses
+import time
+from collections.abc import Sequence
 
 import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.typing import ArrayLike
+from stretto.ensemble.training.callbacks import Callback, Event
 from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import TrainState
 from stretto.ensemble.training.stopping import EarlyStopping
 
-__all__ = ["Halving", "cuts_of"]
+__all__ = ["Clock", "Halving", "cuts_of"]
 
 
 def cuts_of(count: int, epochs: int, factor: int, first: int) -> dict[int, int]:
@@ -35,6 +38,56 @@ def cuts_of(count: int, epochs: int, factor: int, first: int) -> dict[int, int]:
         cuts[epoch] = count
         epoch *= factor
     return cuts
+
+
+class Clock(Callback):
+    """A callback that keeps how long each epoch took, and how many members it trained."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.members: list[int] = []
+        self._last = 0.0
+
+    def on_start(self, event: Event) -> None:
+        """Begin the first epoch."""
+        self._last = time.monotonic()
+
+    def on_entry(self, event: Event) -> None:
+        """End an epoch, and begin the next."""
+        now = time.monotonic()
+        self.seconds.append(now - self._last)
+        self.members.append(int(np.isfinite(event.entry["loss"]).sum()))
+        self._last = now
+
+    def cost(self, cuts: Sequence[int]) -> str | None:
+        """Say what halving cost, where that is more than it can have saved.
+
+        After these epochs members were dropped, and the next compiled a smaller program. An epoch
+        of all members takes at most as many times as long as there are more of them.
+
+        >>> clock = Clock()
+        >>> clock.seconds, clock.members = [2.0, 3.0, 0.1, 0.1], [60, 20, 20, 20]
+        >>> clock.cost([1])
+        'halving took 2.9 s to compile smaller programs, and saved 0.6 s of steps at most...
+        >>> clock.seconds[1:] = [1.2, 1.0, 1.0]
+        >>> clock.cost([1]) is None
+        True
+        """
+        took = saved = 0.0
+        ends = [*cuts[1:], len(self.seconds)]
+        for start, end in zip(cuts, ends):
+            stage = self.seconds[start:end]
+            if len(stage) < 2:  # a single epoch does not tell compiling from steps
+                return None
+            usual = min(stage)
+            took += stage[0] - usual
+            saved += len(stage) * usual * (self.members[0] / max(self.members[start], 1) - 1)
+        if took <= saved:
+            return None
+        return (
+            f"halving took {took:.1f} s to compile smaller programs, and saved {saved:.1f} s of "
+            f"steps at most: without halving= this sweep is faster, and trains all to the end"
+        )
 
 
 @dataclasses.dataclass(frozen=True)

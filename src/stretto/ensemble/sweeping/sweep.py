@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from rich.console import Console
 
 from stretto._engine.core import integers
+from stretto._engine.core.boundary import bounded
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.ensemble import Ensemble
-from stretto.ensemble.sweeping.halving import Halving, cuts_of
+from stretto.ensemble.sweeping.halving import Clock, Halving, cuts_of
 from stretto.ensemble.sweeping.results import Sweep
 from stretto.ensemble.sweeping.space import configurations, takers
 from stretto.ensemble.training.divergence import DivergenceWarning
@@ -30,6 +32,7 @@ ModuleT = TypeVar("ModuleT", bound=Module)
 _NEVER = 2**31 - 1
 
 
+@bounded
 def sweep(
     make: Callable[..., ModuleT],
     loss: Callable[..., Any],
@@ -79,6 +82,8 @@ def sweep(
             is the mean of theirs.
         halving: successive halving: after ``first`` epochs, and whenever so many times as many are
             done, only one configuration in so many goes on. By default all are trained to the end.
+            Each cut compiles a smaller program, which small networks and few epochs do not pay
+            back: then a line on the terminal says so.
         first: the number of epochs before the first of these cuts.
         early_stopping: how many epochs without a better score stop a member.
         metrics: as in ``Ensemble.fit``.
@@ -132,6 +137,7 @@ def sweep(
         cuts=tuple(cuts.items()),
         members=tuple(owners),
     )
+    clock = Clock()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)  # the table says which did
         fitted = ensemble.train().fit(
@@ -149,7 +155,11 @@ def sweep(
             early_stopping=stopping,
             on_divergence="freeze",
             progress=progress,
+            callbacks=[clock],
         )
+    cost = clock.cost(list(cuts))
+    if cost is not None and progress is not False:
+        Console(stderr=True, highlight=False).print(f"sweep: {cost}", soft_wrap=True)
     fitted.ensemble.eval()
     return Sweep(found, fitted, tuple(owners), monitor, mode)
 

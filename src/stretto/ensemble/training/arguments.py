@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from stretto._engine.core.boundary import hide_frames
 from stretto._engine.core.spelling import meant
 from stretto.ensemble.arguments import is_table
 from stretto.ensemble.training.examples import is_examples
@@ -63,6 +64,8 @@ _MEANT = {name: words for names, words in _ELSEWHERE.items() for name in names.s
 def answering(function: F) -> F:
     """``fit``, with errors for calls that it cannot take which say what was meant.
 
+    Errors of all kinds show the user's frames alone.
+
     Raises ``TypeError`` for an unknown name, too many or too few arguments, or another order.
     """
     parameters = inspect.signature(function).parameters
@@ -85,7 +88,11 @@ def answering(function: F) -> F:
         missing = [n for n in first if n not in given]
         if missing:
             raise TypeError(f"fit: {' and '.join(missing)} must be given, as in {_ORDER}")
-        return function(**given)
+        try:
+            return function(**given)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     wrapped: Any = answers
     return wrapped

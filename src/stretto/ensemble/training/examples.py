@@ -154,7 +154,14 @@ def _arrays_of(data: Tree, argument: str, where: str) -> tuple[list[str], list[A
     if not leaves:
         raise ValueError(f"fit: {argument} has no arrays")
     paths = tree.paths(tree.unflatten(structure, range(len(leaves))), argument)
-    arrays = zip(leaves, paths, strict=True)
+    arrays = list(zip(leaves, paths, strict=True))
+    for x, path in arrays:
+        if isinstance(x, np.ndarray) and x.dtype.kind in "OSUMm":
+            raise TypeError(
+                f"fit: {path} has the dtype {x.dtype}, which holds no numbers: {path}.astype(np."
+                f"float32) makes them of what looks like such, and names of classes are numbered "
+                f"by names, labels = np.unique({path}, return_inverse=True)"
+            )
     return paths, [x if is_ragged(x) else as_value(x, "fit", p) for x, p in arrays], structure
 
 

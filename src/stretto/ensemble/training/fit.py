@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stretto._engine.core import integers
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.mesh import Mesh
+from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.runtime.device import process_index
 from stretto.ensemble.over_mesh import OverMesh
@@ -22,9 +24,12 @@ from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.configuration import configuration_of
 from stretto.ensemble.training.divergence import divergences
 from stretto.ensemble.training.evaluation import Evaluator
-from stretto.ensemble.training.examples import examples_of, own_examples_of
+from stretto.ensemble.training.examples import Own, examples_of, own_examples_of
 from stretto.ensemble.training.fitted import Fitted
+from stretto.ensemble.training.looking import Looks
 from stretto.ensemble.training.loop import Loop
+from stretto.ensemble.training.losses import modes_of, trains
+from stretto.ensemble.training.order import DataOrder
 from stretto.ensemble.training.over_devices import put_state
 from stretto.ensemble.training.planning import planned, types_of
 from stretto.ensemble.training.progress import Reporter
@@ -32,6 +37,7 @@ from stretto.ensemble.training.reading import same_everywhere
 from stretto.ensemble.training.state import TrainState
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
+from stretto.nn.functional.checks import watching
 
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
@@ -79,8 +85,10 @@ def fit(
     One compiled program is a step of all members of an architecture; it picks each member's batch
     from data that lie on the device. Members that have stopped are computed beside the others and
     left as they are, until at most half of an architecture's still train: these are then put
-    together, and compiled again. The ensemble is changed, even where training ends by an error or
-    by Ctrl-C: it has what was reached, all members after the same step. Only where an interruption
+    together, and compiled again. Members are trained in train mode, and are in evaluation mode
+    afterwards; some layers of members in train mode that are in evaluation mode stay so, as long as
+    it is trained. The ensemble is changed, even where training ends by an error or by Ctrl-C: it
+    has what was reached, all members after the same step. Only where an interruption
     falls into a step itself, which has taken the arrays, is it left as it was before the training;
     checkpoints are whole in any case.
 
@@ -124,7 +132,8 @@ def fit(
         early_stopping: an ``EarlyStopping``, or its patience.
         on_divergence: a member whose loss, gradients or next parameters are not finite stays as it
             was before that step; then ``"raise"`` a ``DivergenceError``, or warn and ``"freeze"``
-            it, or ``"drop"`` it from the ensemble in the end. ``"ignore"`` checks nothing.
+            it, or ``"drop"`` it from the ensemble in the end. ``"ignore"`` checks nothing. Before
+            the first step data and validation are looked at once, of an iterable the first batch.
         checkpoint: ``Checkpoints``, or a directory for one after every epoch.
         resume: go on from the last checkpoint of the directory: ``"auto"`` if there is one,
             ``True`` if there must be one; ``False`` if there must be none. A damaged one is
@@ -150,8 +159,10 @@ def fit(
             state to go on from.
 
     Raises:
-        ValueError: data do not match, a batch is larger than the data, the loss is not a scalar, an
-            argument is out of range, or a checkpoint is of another configuration.
+        ValueError: data do not match, or are not finite where the loss uses them, or have labels
+            that are not among the classes of a loss of ``stretto.nn``; a batch is larger than the
+            data, the loss is not a scalar, an argument is out of range, or a checkpoint is of
+            another configuration.
         TypeError: an argument is unknown, ``optimiser`` is not an optimiser, or ``data`` is of none
             of the kinds named.
         DivergenceError: see ``on_divergence``.
@@ -182,8 +193,7 @@ def fit(
         checkpoint = Checkpoints(checkpoint)
     over = _put_on(mesh, ensemble)
     on = None if over is None else over.mesh
-    together = on is not None and on.is_multi_process
-    _refuse_clock(checkpoint, together)
+    _refuse_clock(checkpoint, together := on is not None and on.is_multi_process)
     calls = Calls(callbacks, together)
     trainer = Trainer(
         loss,
@@ -197,16 +207,19 @@ def fit(
     plan, first, data = planned(
         loss, data, order, batch_size, len(ensemble), fraction, drop_last, each, over
     )
-    if validation is not None and each:
-        validation = own_examples_of(validation, len(ensemble), "validation")
-    elif validation is not None:
-        validation, _ = examples_of(validation, "validation")
+    if validation is not None:
+        own = each and own_examples_of(validation, len(ensemble), "validation")
+        validation = own or examples_of(validation, "validation")[0]
     each = order == "own" if plan is None else plan.each
     part = validation_batch_size or _USUAL_PART
-    state = trainer.start(ensemble, key)
+    state = trainer.start(_in_train_mode(ensemble), key)
     examples = [types_of(first, p.group.size if each else None) for p in state.packs]
-    sums = [trainer.no_sums(p, x, each) for p, x in zip(state.packs, examples, strict=True)]
+    with watching() as watched:
+        sums = [trainer.no_sums(p, x, each) for p, x in zip(state.packs, examples, strict=True)]
     state = state.replace(sums=tuple(sums))
+    if on_divergence != "ignore" and not together:
+        looks = Looks(loss, state, watched.has_classes)
+        _look(looks, first, data, plan, validation, part, on_divergence)
     evaluator = None if validation is None else Evaluator(loss, metrics)
     if evaluator is not None:
         names = evaluator.names(state, validation, part)
@@ -232,8 +245,9 @@ def fit(
     total = steps
     if plan is not None and epochs is not None:
         total = min(epochs * plan.steps, steps or epochs * plan.steps)
-    show = progress if not together or process_index() == 0 else False
-    with Reporter(show, total, together=together) as reporter:
+    if together and process_index() != 0:
+        progress = False
+    with Reporter(progress, total, together=together) as reporter:
         loop = Loop(
             trainer,
             data,
@@ -251,6 +265,8 @@ def fit(
             reporter=reporter,
             calls=calls,
         )
+        if state.step:
+            reporter.resumed(state, checkpoint)
         with calls.ending(ensemble, lambda: loop.state):
             _run(loop, state, ensemble)
             return _finished(ensemble, loop.state, stopping, on_divergence)
@@ -263,8 +279,59 @@ def _run(loop: Loop, state: TrainState, ensemble: Ensemble) -> None:
     except BaseException:
         # An interruption can fall where a step has taken the arrays and not yet given others.
         with contextlib.suppress(DonatedArrayError):
-            ensemble._arrays = copied(loop.state.ensemble._arrays)
+            _reached(ensemble, loop.state.ensemble)
         raise
+
+
+def _look(
+    looks: Looks,
+    first: Tree,
+    data: Tree,
+    plan: DataOrder | None,
+    validation: Tree,
+    part: int,
+    on_divergence: str,
+) -> None:
+    """Refuse data that would make losses NaN."""
+    if plan is None:  # of batches the first alone, which is at hand
+        looks.refuse_unsound(first, "batch", None)
+    elif on_divergence == "raise" or not isinstance(data, Own):  # else they end one member alone
+        looks.refuse_unsound(data, "data", plan.batch_size)
+    if validation is not None:
+        looks.refuse_unsound(validation, "validation", part)
+
+
+def _in_train_mode(ensemble: Ensemble[M]) -> Ensemble[M]:
+    """The ensemble as it is trained: in train mode, where all its layers are in the other.
+
+    Raises ``ValueError`` for members that have no such mode.
+    """
+    modes = [mode for group in ensemble._layout.groups for mode in modes_of(group)]
+    training = ensemble._of(ensemble._layout, ensemble._arrays)
+    if any(modes) or not modes:
+        return training
+    training.train()
+    for group in training._layout.groups:
+        if not trains(group):
+            raise ValueError(
+                f"fit: member {group.places[0]} is in evaluation mode, and has no other: members "
+                f"that come from PyTorch need from_torch(..., train=True) to be trained"
+            )
+    return training
+
+
+def _reached(ensemble: Ensemble, result: Ensemble) -> None:
+    """Give the ensemble the members that training has reached, in evaluation mode."""
+    if ensemble._captured:
+        object.__setattr__(ensemble, "_captured", False)
+        warnings.warn(
+            "fit: a compiled function has the weights that this ensemble had before as constants, "
+            "and goes on with them: it used the ensemble from outside. Hand it over instead: "
+            "f = st.jit(lambda ensemble, x: ensemble(x)), f(ensemble, x)",
+            stacklevel=user_stack_level(),
+        )
+    ensemble._layout, ensemble._arrays = result._layout, copied(result._arrays)
+    ensemble.eval()
 
 
 def _stopping(early_stopping: EarlyStopping | int | None) -> EarlyStopping | None:
@@ -320,9 +387,9 @@ def _finished(
     result = state.best if best else state.ensemble
     diverged = divergences(state)
     stopped = {m: int(s) for m, s in enumerate(state.each("stopped")) if s >= 0}
-    ensemble._arrays = copied(result._arrays)
+    _reached(ensemble, result)
     if state.layout.over is not None:
-        ensemble._arrays = state.layout.over.put_groups(state.layout.groups, ensemble._arrays)
+        ensemble._arrays = state.layout.over.put_groups(ensemble._layout.groups, ensemble._arrays)
     if on_divergence == "drop" and diverged:
         ensemble.drop(sorted(diverged))
     return Fitted(ensemble, dict(state.history), stopped, diverged, state)

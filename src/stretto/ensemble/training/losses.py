@@ -19,7 +19,16 @@ from stretto.nn.module import Module
 from stretto.nn.updating import updates_of
 from stretto.random.streams import keys
 
-__all__ = ["COUNT", "arguments_of", "in_mode", "loss_of", "modes_of", "named_of", "scalar"]
+__all__ = [
+    "COUNT",
+    "arguments_of",
+    "in_mode",
+    "loss_of",
+    "modes_of",
+    "named_of",
+    "scalar",
+    "trains",
+]
 
 COUNT = "number of steps"
 """What sums of metrics call their number."""
@@ -117,6 +126,12 @@ def in_mode(group: Group, training: bool) -> Tree:
     for module in _modules(member):
         module.training = training
     return tree.structure(member)
+
+
+def trains(group: Group) -> bool:
+    """Whether all modules of a member can be in train mode; some that were imported cannot."""
+    modules = _modules(tree.unflatten(group.structure, group.names))
+    return not [0 for m in modules if getattr(m, "training_program", m) is None]
 
 
 def modes_of(group: Group) -> list[bool]:

@@ -21,6 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.losses import COUNT
 from stretto.ensemble.training.notebook import NotebookBar, in_notebook
 from stretto.ensemble.training.reading import read
@@ -54,6 +55,7 @@ class Reporter(AbstractContextManager["Reporter"]):
             self._bar = NotebookBar(total)
         elif show is not False and self._console.is_terminal:
             self._bar = TerminalBar(total, self._console)
+        self._shows = show is not False
         self._lines = bool(show) and self._bar is None
         self._shown = time.monotonic()
 
@@ -74,14 +76,21 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._shown = now
         losses = None
         if not self._together:
-            losses = described(means(state).get("loss", np.empty(0)))
+            losses = named(means(state).get("loss", np.empty(0)))
         self._bar.update(state.step, losses=losses)
+
+    def resumed(self, state: TrainState, checkpoints: Checkpoints | None) -> None:
+        """Say from where a training goes on."""
+        if self._shows:
+            path = "" if checkpoints is None else f" from {checkpoints.path(state.step)}"
+            words = f"fit: goes on{path}: step {state.step}, epoch {state.epoch}"
+            self._console.print(words, soft_wrap=True)
 
     def entry(self, state: TrainState) -> None:
         """An entry of the history was made."""
         last = {n: x[-1] for n, x in state.history.items()}
         if self._bar is not None:
-            self._bar.update(state.step, f"epoch {int(last['epoch'])}", described(last["loss"]))
+            self._bar.update(state.step, f"epoch {int(last['epoch'])}", named(last["loss"]))
         elif self._lines:
             self._console.print(entry_text(last), soft_wrap=True)
 
@@ -122,6 +131,18 @@ def entry_text(last: Mapping[str, Any]) -> str:
     parts = [f"step {int(last['step'])}, epoch {int(last['epoch'])}"]
     parts += [f"{n} {described(x)}" for n, x in last.items() if n not in ("step", "epoch")]
     return " · ".join(parts)
+
+
+def named(losses: np.ndarray) -> str:
+    """The losses of the members, and what they are.
+
+    >>> named(np.array([0.5, 0.25])), named(np.arange(9.0))
+    ('loss 0.5 0.25', 'loss (least … median … most) 0 … 4 … 8 (9 members)')
+    """
+    if not len(losses):
+        return ""
+    order = "" if len(losses) <= _FEW else " (least … median … most)"
+    return f"loss{order} {described(losses)}"
 
 
 def described(values: np.ndarray) -> str:

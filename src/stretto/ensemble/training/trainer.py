@@ -17,6 +17,7 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape
 from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
+from stretto._engine.core.boundary import bounded
 from stretto._engine.core.config import settings
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import as_value
@@ -154,6 +155,7 @@ class Trainer:
 
     # Beginning
 
+    @bounded
     def start(self, ensemble: Ensemble[M], key: Key | None = None) -> TrainState[M]:
         """Return the state before the first step; the ensemble's arrays are copied, and stay.
 
@@ -268,6 +270,7 @@ class Trainer:
 
     # Steps
 
+    @bounded
     def step(
         self, state: TrainState[M], batch: Tree, *, each: bool = False
     ) -> tuple[TrainState[M], dict[str, Array]]:

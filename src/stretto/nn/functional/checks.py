@@ -5,10 +5,15 @@ Next, read ``piecewise_activations``.
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.types import is_complex, kind_of
 from stretto._engine.core.typing import ArrayLike, Key
 from stretto._engine.runtime.array import Array
@@ -16,7 +21,10 @@ from stretto.nn.functional.arguments import as_float
 from stretto.random.streams import next_key
 
 __all__ = [
+    "Classes",
+    "Watched",
     "check_known",
+    "check_range",
     "classes_of",
     "key_or_next",
     "pair",
@@ -24,6 +32,7 @@ __all__ = [
     "probability",
     "reduced",
     "same_shape",
+    "watching",
 ]
 
 
@@ -54,6 +63,60 @@ def classes_of(caller: str, x: Array, target: ArrayLike, axis: int) -> Array:
             f"with its classes along axis {axis}, got {t.type}"
         )
     return t
+
+
+class Classes(NamedTuple):
+    """What a loss was given as classes."""
+
+    caller: str
+    target: Array
+    """Traced, by the interpreter that the watch began under."""
+    count: int
+    ignore_index: int
+
+
+class Watched:
+    """What losses were given within a block."""
+
+    def __init__(self, interpreter: object) -> None:
+        self.interpreter = interpreter
+        self.classes: list[Classes] = []
+        self.has_classes = False
+        """Whether there were any, also in a transformation within the block."""
+
+
+class _Watch(threading.local):
+    watched: Watched | None = None
+
+
+_watch = _Watch()
+
+
+@contextmanager
+def watching() -> Iterator[Watched]:
+    """Collect the targets that losses take as classes, while they are traced inside the block."""
+    outer = _watch.watched
+    _watch.watched = watched = Watched(state.interpreter)
+    try:
+        yield watched
+    finally:
+        _watch.watched = outer
+
+
+def check_range(caller: str, target: Array, count: int, ignore_index: int) -> None:
+    """Raise ``IndexError`` for a class that is out of range; what is traced is watched instead."""
+    if target.__class__ is Array:
+        host = target.to_host()
+        wrong = (host != ignore_index) & ((host < 0) | (host >= count))
+        if wrong.any():
+            raise IndexError(
+                f"{caller}: target has class {host[wrong][0]} at {np.argwhere(wrong)[0].tolist()}, "
+                f"but the input has {count} classes, numbered from 0"
+            )
+    elif (watched := _watch.watched) is not None:
+        watched.has_classes = True
+        if watched.interpreter is state.interpreter:
+            watched.classes.append(Classes(caller, target, count, ignore_index))
 
 
 def check_known(condition: Array, message: str) -> None:

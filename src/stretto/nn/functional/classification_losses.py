@@ -27,7 +27,7 @@ from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.runtime.array import Array
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import check_known, classes_of, pair, reduced
+from stretto.nn.functional.checks import check_known, check_range, classes_of, pair, reduced
 
 __all__ = [
     "binary_cross_entropy",
@@ -36,17 +36,6 @@ __all__ = [
     "kl_div",
     "nll_loss",
 ]
-
-
-def _check_range(caller: str, target: Array, count: int, ignore_index: int) -> None:
-    if target.__class__ is Array:
-        host = target.to_host()
-        wrong = (host != ignore_index) & ((host < 0) | (host >= count))
-        if wrong.any():
-            raise IndexError(
-                f"{caller}: target has class {host[wrong][0]} at {np.argwhere(wrong)[0].tolist()}, "
-                f"but the input has {count} classes, numbered from 0"
-            )
 
 
 def _class_axis(caller: str, x: Array) -> int:
@@ -120,7 +109,7 @@ def _index_loss(
     count = x.shape[axis]
     t = classes_of(caller, x, target, axis)
     weights = _weights(caller, x, weight, axis)
-    _check_range(caller, t, count, ignore_index)
+    check_range(caller, t, count, ignore_index)
     if t.dtype.itemsize < 4 or kind_of(t.dtype) == "uint":  # so that all numbers below fit
         t = convert(t, np.dtype(np.int32))
     counted = snp.not_equal(t, ignore_index)
