@@ -16,7 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.primitive import Primitive
-from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
@@ -28,6 +28,7 @@ __all__ = [
     "captured_first",
     "check_carry",
     "cut",
+    "has_open_loop",
     "or_zeros",
     "parting",
     "record_tree",
@@ -113,6 +114,15 @@ class ControlFlow(Primitive, abstract=True):
         """The program that may be written in place of the operation, if there is one."""
         return None
 
+    @property
+    def open_loop(self) -> bool:
+        """Whether it holds a loop of which data decide how many steps it takes."""
+        return any([has_open_loop(program) for program in self.programs()])
+
+    def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation | None:
+        """The equation, which applies this operation, for ``only_where``; None: it knows no way."""
+        return None
+
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
         """The program, in place: derivatives have been taken already."""
         program = self.inlined()
@@ -134,6 +144,15 @@ def cut(
         [v for v, kept in zip(equation.outputs, outputs, strict=True) if kept],
         equation.place,
     )
+
+
+def has_open_loop(program: Program) -> bool:
+    """Whether the program holds a loop of which data decide how many steps it takes."""
+    known = program.cache.get("open loop")
+    if known is None:
+        held = [e.primitive for e in program.equations if isinstance(e.primitive, ControlFlow)]
+        known = program.cache["open loop"] = any([operation.open_loop for operation in held])
+    return known
 
 
 def or_zeros(value: Any, type: ArrayType) -> Any:
