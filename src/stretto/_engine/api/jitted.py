@@ -51,6 +51,7 @@ from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.holder import Absent
 from stretto._engine.runtime.on_device import OnDevice
 from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.patience import watch
 from stretto._engine.transforms.evaluate import evaluate
 
 if TYPE_CHECKING:  # loaded when sizes vary
@@ -477,12 +478,13 @@ _ALL: WeakTable[Jitted[..., Any]] = WeakTable()
 
 
 def _forget_records() -> None:
-    """In a forked child: the records lead to executables that cannot run there."""
+    """In a forked child the records lead to executables that cannot run; elsewhere, to be asked."""
     for jitted in _ALL.values():
         jitted._forget()
 
 
 in_child(_forget_records)
+watch.append(_forget_records)
 
 
 def clear_caches() -> None:

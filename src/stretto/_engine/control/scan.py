@@ -33,7 +33,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, constant
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType, array_type
@@ -108,6 +108,10 @@ class Scan(ControlFlow):
         return self.length * len(self.body.equations) > _INTERPRET_UP_TO
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """The work of all steps."""
+        return at_least(self.length) * self.body.work
+
+    def most_work(self, inputs: Sequence[Atom]) -> float:
         """The work of all steps."""
         return at_least(self.length) * self.body.work
 

@@ -8,6 +8,7 @@ needs to settle the types of a carry is here, too. Next, read ``scan``.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,7 @@ from stretto._engine.control.family import (
 )
 from stretto._engine.control.only_where import holding_where, only_where
 from stretto._engine.control.ref_loops import while_writing
+from stretto._engine.control.steps import most_steps
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import collecting
@@ -33,7 +35,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import NamedAxis, observable
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Refused
-from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
@@ -107,6 +109,12 @@ class While(ControlFlow):
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """The work of the number of steps that a loop is assumed to take."""
         return _SUPPOSED_STEPS * super().work(types, outs)
+
+    def most_work(self, inputs: Sequence[Atom]) -> float:
+        """The work of as many steps as it takes at most; infinite if nobody knows."""
+        cond_consts, body_consts, carry = self._parts(inputs)
+        steps = most_steps(self.cond, len(cond_consts), self.body, len(body_consts), carry)
+        return math.inf if steps is None else steps * (self.cond.work + self.body.work)
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """The loop without carries that neither an output nor the condition depends on."""

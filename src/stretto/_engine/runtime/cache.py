@@ -24,7 +24,7 @@ from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
-from stretto._engine.plan.prepare import prepare
+from stretto._engine.plan.prepare import for_platform, prepare
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.callbacks import CallingExecutable
 from stretto._engine.runtime.options import Options
@@ -59,7 +59,7 @@ def executable(program: Program) -> Executable:
     result = program.cache.get("executable")
     if result is None:
         start = time.perf_counter()
-        text = lower(prepare(program))
+        text = lower(for_platform(prepare(program), None))
         lowered = time.perf_counter()
         result = program.cache["executable"] = compiled(text, program.out_types)
         log(
