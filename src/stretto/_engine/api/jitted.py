@@ -32,10 +32,11 @@ from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, on_device
 from stretto._engine.api.static import Places, rejoined
 from stretto._engine.control.call import Call
-from stretto._engine.control.refs import lent
+from stretto._engine.control.refs import at_once, lent
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
+from stretto._engine.core.effects import observable
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.forks import in_child
 from stretto._engine.core.functions import likeness_of, name_of
@@ -219,7 +220,25 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         return tree.unflatten(entry.out_structure, outs)
 
     def _lending(self, entry: Entry, own: Any, refs: Any) -> Any:
-        """The results of a call that uses references, to which it writes the new values."""
+        """The results of a call that uses references, to which it writes the new values.
+
+        Other threads that use them wait meanwhile; but not where it calls Python, which may wait
+        for such a thread.
+        """
+        do = lambda: self._lent(entry, own, refs)
+        if state.interpreter is not EAGER or observable(entry.program.effects):
+            return do()
+        if not (entry.has_tracers or SHARDED):
+            self._settle(entry)  # which may take long, and may trace
+
+        def updated() -> Any:
+            for i, ref in refs.items():  # another thread may have written since they were read
+                own[i] = on_device(ref.read())
+            return do()
+
+        return at_once([*refs.values(), *entry.uses.outside], updated)  # type: ignore[union-attr]
+
+    def _lent(self, entry: Entry, own: Any, refs: Any) -> Any:
         uses: Any = entry.uses
         leaves = uses.leaves(own, refs, self._name)
         traced = any([isinstance(x, Tracer) for x in leaves])

@@ -1,4 +1,4 @@
-"""The end of the process, which waits until XLA's threads rest, and those that compile.
+"""The end of the process, which waits until XLA's threads rest, and those that use it.
 
 Layer 6 (runtime). A result that nobody waited for, or what an interrupted call had begun, is
 computed on threads of XLA's. When the process ends meanwhile, the data of libraries are destroyed
@@ -62,20 +62,34 @@ def wait_until_idle(patience: float = _PATIENCE) -> None:
         time.sleep(0.001)
 
 
+_waits: list[Callable[[], None]] = []
+"""What waits for threads of this package's; once they have ended, no other begins anything."""
+
+
 def wait_at_end() -> None:
-    """Wait so when the process ends, asked once or more often; first have all threads leave XLA."""
-    atexit.unregister(_end)
-    atexit.register(_end)
+    """Have the process wait so when it ends, and first have all threads leave XLA.
+
+    It may be asked for more than once. What was registered to be done at the end before is done
+    after that, when the main thread alone uses XLA.
+    """
+    if not _Asked.once:
+        _Asked.once = True
+        atexit.register(_end)
+
+
+class _Asked:
+    once = False
 
 
 def _end() -> None:
     with _ended_by_interrupts():
+        for wait in _waits:
+            wait()
         close()
         _wait_for_threads()
-        going_on = abandoned() + unfinished()
         # What goes on in vain is not waited for, as it may go on for ever.
-        wait_until_idle(_PATIENCE if not abandoned() else _SHORT)
-        if going_on and abandoned() + unfinished():
+        wait_until_idle(_SHORT if abandoned() else _PATIENCE)
+        if abandoned() + unfinished():
             print(_GOES_ON, file=sys.stderr, flush=True)
 
 
@@ -130,9 +144,5 @@ def wait_for(threads: Callable[[], None]) -> None:
 
     An interrupt meanwhile ends the process at once: XLA cannot be interrupted.
     """
-
-    def wait() -> None:
-        with _ended_by_interrupts():
-            threads()
-
-    atexit.register(wait)
+    _waits.append(threads)
+    wait_at_end()

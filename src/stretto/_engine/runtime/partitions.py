@@ -76,7 +76,10 @@ def parts_of(buffer: Any) -> list[Any]:
     # The runtime makes the list when it is first asked, and without the lock adds the parts once
     # for each thread that asks meanwhile, for good.
     with _parting:
-        return buffer._arrays
+        return _arrays_of(buffer)
+
+
+_arrays_of = pjrt.without_jax(lambda buffer: buffer._arrays)
 
 
 _COLLECTIVE = re.compile(

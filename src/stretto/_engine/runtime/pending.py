@@ -8,6 +8,7 @@ waits first until the others have read theirs (``wait_for_all``). Next, read ``a
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from stretto._engine.runtime import ending
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.clients import left_behind, refuse_fork
 from stretto._engine.runtime.holder import Absent
+from stretto._engine.runtime.patience import unusual
 from stretto._engine.runtime.pjrt import Executable
 
 __all__ = ["Pending", "begun", "wait_for_all"]
@@ -76,7 +78,7 @@ class _Call:
             refuse_fork()
         self.end()
         if self._error is not None:
-            raise self._error
+            raise _again(self._error)
 
     def end(self) -> None:
         """Wait until it has been run, or has failed."""
@@ -106,6 +108,22 @@ class _Call:
             self._ended.set()
 
 
+def _again(error: BaseException) -> BaseException:
+    """A copy of the error: what raises one adds to its traceback, and other threads may, too."""
+    try:
+        copied = copy.copy(error)
+    except Exception:  # its class takes other arguments than it keeps
+        copied = error
+    if copied is error or type(copied) is not type(error):
+        return error.with_traceback(error.__traceback__)
+    copied.__dict__.update(error.__dict__)
+    if hasattr(error, "__notes__"):
+        copied.__notes__ = [*error.__notes__]
+    copied.__cause__, copied.__context__ = error.__cause__, error.__context__
+    copied.__suppress_context__ = error.__suppress_context__
+    return copied.with_traceback(error.__traceback__)
+
+
 def begun(
     name: str,
     compiled: Callable[[], Executable],
@@ -129,6 +147,8 @@ def begun(
     """
     if left_behind:
         refuse_fork()
+    if unusual:
+        return None
     call = _Call(_about(name, user_position()))
     arguments = [(x.type, _buffer_of(x)) for x in arrays]
     results = [Pending(call) for _ in out_types]

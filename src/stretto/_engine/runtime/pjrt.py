@@ -6,11 +6,13 @@ is set, so that other users of jaxlib in the process are not disturbed. Next, re
 
 from __future__ import annotations
 
+import builtins
 import functools
 import importlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -56,7 +58,11 @@ __all__ = [
     "to_host",
     "wait",
     "wait_for_all",
+    "without_jax",
 ]
+
+
+T = TypeVar("T")
 
 
 class _Aval:
@@ -106,14 +112,36 @@ def to_device(array: np.ndarray, type: ArrayType, own: bool, at: Runtime | None 
 def to_host(buffer: Any) -> np.ndarray:
     """A read-only NumPy view of a buffer, once it is computed.
 
-    It uses Python's buffer protocol: jaxlib's own method tries to import jax at each call, which
-    takes some 50 µs if that is not installed.
+    It uses Python's buffer protocol; jaxlib's own method tries to import jax at each call.
     """
     wait(buffer)  # the protocol ends the process where the computation has failed
     try:
         return np.asarray(memoryview(buffer))
-    except BufferError:  # the protocol has no code for bfloat16 and the like
-        return buffer._single_device_array_to_np_array_did_copy()[0]
+    except BufferError:  # the protocol has no code for bfloat16 and the like, nor for GPUs
+        return _read_without_jax(buffer)
+
+
+def _import_but_jax(name: str, *args: Any) -> Any:
+    """``__import__``, for which there is no ``jax``: reading an array must not load it."""
+    if name.partition(".")[0] == "jax":
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    return builtins.__import__(name, *args)
+
+
+def without_jax(function: Callable[[Any], T]) -> Callable[[Any], T]:
+    """A function of an argument alone, where jaxlib cannot import jax, which it tries in some calls.
+
+    What C code imports goes by the builtins of the function that calls it, so that other threads,
+    which may import jax, see nothing of this.
+    """
+    code: Any = function.__code__
+    return FunctionType(code, {"__builtins__": {"__import__": _import_but_jax}})
+
+
+_read_without_jax = without_jax(
+    lambda buffer: buffer._single_device_array_to_np_array_did_copy()[0]
+)
+"""jaxlib's own way to NumPy."""
 
 
 def buffer_of(host: np.ndarray, at: Runtime) -> Any | None:
