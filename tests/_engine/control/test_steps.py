@@ -24,8 +24,8 @@ def halved(s):
     [
         (lambda s: (s[0] > 1) & (s[1] < 100), halved, 0, 101),
         (lambda s: (s[1] <= 100) & (s[0] > 1), halved, 90, 11),
-        (lambda s: (100 > s[1]) & (s[0] > 1), lambda s: (s[0], 1 + s[1]), 0, 101),
-        (lambda s: 100 >= s[1], lambda s: (s[0], s[1] + 4), 0, 26),
+        (lambda s: (s[1] < 100) & (s[0] > 1), lambda s: (s[0], 1 + s[1]), 0, 101),
+        (lambda s: s[1] <= 100, lambda s: (s[0], s[1] + 4), 0, 26),
         (lambda s: (s[0] > 1) & (s[1] < 3) & (s[1] < 9), halved, 0, 4),
         (lambda s: s[1] < 3, halved, 7, 1),
         (lambda s: (s[0] > 1) | (s[1] < 100), halved, 0, None),

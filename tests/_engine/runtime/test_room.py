@@ -78,7 +78,7 @@ def test_free_memory_is_asked_for_twice(looked_at, monkeypatch):
     monkeypatch.setattr(room, "available", lambda: next(answers))
     f, x = outer(100)
     assert f(x).shape == (100, 100)
-    with pytest.raises(MemoryError, match="it needs 40,000 bytes .* and 10 bytes are free"):
+    with pytest.raises(MemoryError, match=r"it needs 40,000 bytes .* and 10 bytes are free"):
         f(x).block_until_ready()
 
 
@@ -102,7 +102,8 @@ def test_what_the_system_says():
 
 def test_control_groups(monkeypatch):
     files = {
-        "/proc/meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\nSwapTotal: 50 kB\nSwapFree: 5 kB",
+        "/proc/meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n"
+        "SwapTotal: 50 kB\nSwapFree: 5 kB",
         "/proc/self/cgroup": "0::/mine\n",
         "/sys/fs/cgroup/mine/memory.max": "600000\n",
         "/sys/fs/cgroup/mine/memory.current": "500000\n",
@@ -116,7 +117,9 @@ def test_control_groups(monkeypatch):
 
 
 def test_errors_of_the_runtime_in_words():
-    error = RuntimeError("INTERNAL: Error dispatching: Out of memory allocating 460800000000 bytes.")
+    error = RuntimeError(
+        "INTERNAL: Error dispatching: Out of memory allocating 460800000000 bytes."
+    )
     explained = room.explained(error)
     assert isinstance(explained, MemoryError)
     assert "it asked for 460,800,000,000 bytes (461 GB)" in str(explained)

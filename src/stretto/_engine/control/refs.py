@@ -118,7 +118,7 @@ class Ref(Cell):
         super().write(value)
         if state.interpreter.at_rest:
             self._writes += 1
-            self._seen[_thread.me] = self._writes
+            self._seen.pop(_thread.me, None)
 
     def _refuse_lost(self) -> None:
         """Raise ``RefError`` if another thread has written since this one read; the next may."""

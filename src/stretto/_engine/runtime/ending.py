@@ -113,7 +113,8 @@ def _ended_by_interrupts() -> Iterator[None]:
 
 
 _IN_XLA = tuple(
-    os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("pjrt", "clients", "partitions")
+    os.path.join(os.path.dirname(__file__), f"{name}.py")
+    for name in ("pjrt", "clients", "partitions")
 )
 """The files of functions that are in XLA whenever they are the innermost of a thread."""
 

@@ -12,6 +12,7 @@ import copy
 import os
 import threading
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any
 
 from stretto._engine.core.config import settings, under
@@ -70,6 +71,7 @@ class _Call:
         self._about = about
         self._ended = threading.Event()
         self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
         self._process = os.getpid()
 
     def wait(self) -> None:
@@ -78,7 +80,7 @@ class _Call:
             refuse_fork()
         self.end()
         if self._error is not None:
-            raise _again(self._error)
+            raise _again(self._error, self._traceback)
 
     def end(self) -> None:
         """Wait until it has been run, or has failed."""
@@ -103,25 +105,25 @@ class _Call:
         except BaseException as error:  # raised where a result is read
             if not hasattr(error, "__notes__"):  # or it is that of a call that this one waited for
                 error.add_note(self._about)
-            self._error = error
+            self._error, self._traceback = error, error.__traceback__
         finally:
             self._ended.set()
 
 
-def _again(error: BaseException) -> BaseException:
-    """A copy of the error: what raises one adds to its traceback, and other threads may, too."""
+def _again(error: BaseException, traceback: TracebackType | None) -> BaseException:
+    """A copy of the error: raising one adds to its traceback, and other threads may raise it."""
     try:
         copied = copy.copy(error)
     except Exception:  # its class takes other arguments than it keeps
         copied = error
     if copied is error or type(copied) is not type(error):
-        return error.with_traceback(error.__traceback__)
+        return error.with_traceback(traceback)
     copied.__dict__.update(error.__dict__)
     if hasattr(error, "__notes__"):
         copied.__notes__ = [*error.__notes__]
     copied.__cause__, copied.__context__ = error.__cause__, error.__context__
     copied.__suppress_context__ = error.__suppress_context__
-    return copied.with_traceback(error.__traceback__)
+    return copied.with_traceback(traceback)
 
 
 def begun(

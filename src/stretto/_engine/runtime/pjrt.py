@@ -129,7 +129,7 @@ def _import_but_jax(name: str, *args: Any) -> Any:
 
 
 def without_jax(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """A function of an argument alone, where jaxlib cannot import jax, which it tries in some calls.
+    """A function of an argument alone, where jaxlib cannot import jax, as it tries in some calls.
 
     What C code imports goes by the builtins of the function that calls it, so that other threads,
     which may import jax, see nothing of this.
@@ -238,7 +238,7 @@ def runner(
 class Executable:
     """A compiled program: ``run(buffers).consume_with_handlers(handlers)`` is the call."""
 
-    __slots__ = ("from_disk", "handlers", "loaded", "run", "text")
+    __slots__ = ("__weakref__", "from_disk", "handlers", "loaded", "run", "text")
 
     on_arrays: Callable[[Sequence[Any]], list[Any]] | None = None
     """What runs it on arrays, and gives arrays, where that is better than buffers for buffers."""

@@ -81,7 +81,12 @@ def _of_system(name: str) -> int | None:
 
 _GROUPS = (
     ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    (
+        "/sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
 )
 """Where Linux says what containers may use: in its second version of control groups, and first."""
 
@@ -141,8 +146,8 @@ class RunIfRoom:
         raise MemoryError(
             f"{self._name} was not run: it needs {_shown(need)} of memory beside its arguments, "
             f"{_shown(self._parts * sizes.output_size_in_bytes)} for results and "
-            f"{_shown(self._parts * sizes.temp_size_in_bytes)} for what is computed on the way, and {there}. "
-            f"{_WAYS}"
+            f"{_shown(self._parts * sizes.temp_size_in_bytes)} for what is computed on the way, "
+            f"and {there}. {_WAYS}"
         )
 
 
