@@ -97,38 +97,6 @@ def test_daemon_threads_end_quietly(native):
         assert (done.returncode, done.stdout, done.stderr) == (3, "end\n", "")
 
 
-HANDLER = """
-import atexit, sys
-
-def last():
-    import numpy as np
-    tree = st.tree.map(lambda x: 2 * x, params)
-    st.save(sys.argv[1], tree)
-    print(sorted(st.load(sys.argv[1])), [float(x.sum()) for x in st.tree.leaves(tree)])
-    print(float(st.jit(st.grad(lambda p: (p["a"] ** 3).sum() + p["b"][0].sum()))(tree)["a"][0]))
-    print(float(f(snp.ones((40, 40)))[0, 0]))
-
-atexit.register(last)
-import stretto as st, stretto.numpy as snp
-params = {"a": snp.ones(3), "b": [snp.zeros(2)]}
-f = st.jit(lambda x: x @ x)
-if sys.argv[2] == "used":
-    f(snp.ones((30, 30)))
-"""
-
-
-@pytest.mark.parametrize("used", ["used", "not used"])
-def test_handlers_registered_before_the_package_was_imported(used, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", HANDLER, str(tmp_path / "last"), used],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    wanted = "['a', 'b'] [6.0, 0.0]\n12.0\n40.0\n"
-    assert (done.returncode, done.stdout, done.stderr) == (0, wanted, "")
-
-
 def test_a_result_on_its_way_is_there_for_handlers():
     """First calls run to their end before other threads may begin nothing more."""
     code = """

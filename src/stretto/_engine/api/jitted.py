@@ -36,7 +36,6 @@ from stretto._engine.control.refs import at_once, lent
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
-from stretto._engine.core.effects import observable
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.forks import in_child
 from stretto._engine.core.functions import likeness_of, name_of
@@ -225,18 +224,18 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         Other threads that use them wait meanwhile; but not where it calls Python, which may wait
         for such a thread.
         """
-        do = lambda: self._lent(entry, own, refs)
-        if state.interpreter is not EAGER or observable(entry.program.effects):
-            return do()
-        if not (entry.has_tracers or SHARDED):
+        if state.interpreter is not EAGER or entry.seen_from_outside:
+            return self._lent(entry, own, refs)
+        if not (entry.settled or entry.has_tracers or SHARDED):
             self._settle(entry)  # which may take long, and may trace
 
         def updated() -> Any:
             for i, ref in refs.items():  # another thread may have written since they were read
                 own[i] = on_device(ref.read())
-            return do()
+            return self._lent(entry, own, refs)
 
-        return at_once([*refs.values(), *entry.uses.outside], updated)  # type: ignore[union-attr]
+        uses: Any = entry.uses
+        return at_once([*refs.values(), *uses.outside] if refs else uses.outside, updated)
 
     def _lent(self, entry: Entry, own: Any, refs: Any) -> Any:
         uses: Any = entry.uses

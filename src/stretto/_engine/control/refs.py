@@ -8,7 +8,7 @@ which says what a traced body sees of it, and decision 59.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
@@ -55,9 +55,11 @@ _THREADS = 256
 """The most threads whose reading one reference remembers."""
 
 
-def at_once(refs: Iterable[Ref], do: Callable[[], T]) -> T:
+def at_once(refs: Sequence[Ref], do: Callable[[], T]) -> T:
     """Return ``do()``, while no other thread updates any of these references."""
-    return _holding(sorted({id(r): r for r in refs}.values(), key=id), do)
+    if len(refs) > 1:  # in one order, lest two threads wait for each other
+        refs = sorted({id(r): r for r in refs}.values(), key=id)
+    return _holding(refs, do)
 
 
 def _holding(refs: Sequence[Ref], do: Callable[[], T]) -> T:

@@ -8,9 +8,8 @@ whatever the data, and so may run in the thread of its caller (``plan/apart``). 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from stretto._engine.core.program import Atom, Literal, Program
+from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.bitwise import And
 from stretto._engine.ops.comparison import Ge, Gt, Le, Lt
@@ -40,17 +39,20 @@ def most_steps(
 
 def _limits(cond: Program, consts: int) -> list[tuple[int, float]]:
     """Which numbers of the carry are below which constants where the condition holds."""
-    made = {v: e for e in cond.equations for v in e.outputs}
+    made: dict[Atom, Equation] = {v: e for e in cond.equations for v in e.outputs}
     carry = cond.inputs[consts:]
-    asked, limits = [cond.outputs[0]], []
+    asked: list[Atom] = [cond.outputs[0]]
+    limits = []
     while asked:
-        e: Any = made.get(asked.pop())
-        operation = None if e is None else e.primitive
+        e = made.get(asked.pop())
+        if e is None:
+            continue
+        operation = e.primitive
         if isinstance(operation, And):
             asked += e.inputs
         elif isinstance(operation, (Lt, Le, Gt, Ge)):
             low, high = e.inputs if isinstance(operation, (Lt, Le)) else e.inputs[::-1]
-            if low in carry and isinstance(high, Literal) and not low.type.shape:
+            if isinstance(low, Var) and low in carry and isinstance(high, Literal):
                 limits.append((carry.index(low), float(high.value)))
     return limits
 

@@ -81,7 +81,6 @@ class While(ControlFlow):
     cond_consts: int
     body_consts: int
     transpose = Refused(_NO_REVERSE)
-    open_loop = True
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The types of the carry."""
@@ -109,6 +108,11 @@ class While(ControlFlow):
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """The work of the number of steps that a loop is assumed to take."""
         return _SUPPOSED_STEPS * super().work(types, outs)
+
+    @property
+    def open_loop(self) -> bool:
+        """It is one."""
+        return True
 
     def most_work(self, inputs: Sequence[Atom]) -> float:
         """The work of as many steps as it takes at most; infinite if nobody knows."""
