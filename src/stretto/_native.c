@@ -15,7 +15,7 @@
 #include <structmember.h>
 #include <string.h>
 
-#define REVISION 7 /* of what Python calls here: `core/native.py` takes no other */
+#define REVISION 8 /* of what Python calls here: `core/native.py` takes no other */
 
 static PyObject *str_interpreter, *str_key, *str_run, *str_to_host, *str_to_buffer, *str_general,
     *str_consume, *str_dtype, *str_astype, *str_sharding, *str_fields;
@@ -1158,6 +1158,9 @@ tidy(PyObject *record)
     return none == NULL ? -1 : 0;
 }
 
+/* How many threads are in the runtime by way of a record; changed while the thread has the GIL. */
+static int in_runtime = 0;
+
 /* The results as a list of arrays: 1, 0 for the general way, -1 with an error. */
 static int
 results_of(Dispatcher *self, Walk *w, PyObject *record, PyObject **outs)
@@ -1175,7 +1178,9 @@ results_of(Dispatcher *self, Walk *w, PyObject *record, PyObject **outs)
         *outs = PyObject_CallOneArg(interpret, list);
     }
     else if (tidy(record) == 0) {
+        in_runtime++;
         PyObject *ran = PyObject_CallOneArg(PyTuple_GET_ITEM(record, RUN), list);
+        in_runtime--;
         if (ran != NULL) {
             *outs = PyObject_CallMethodOneArg(ran, str_consume, PyTuple_GET_ITEM(record, HANDLERS));
             Py_DECREF(ran);
@@ -1563,7 +1568,16 @@ unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     return list;
 }
 
+/* `running()`: how many threads have called a compiled program, which has not returned yet. */
+static PyObject *
+running(PyObject *module, PyObject *nothing)
+{
+    return PyLong_FromLong(in_runtime);
+}
+
 static PyMethodDef functions[] = {
+    {"running", running, METH_NOARGS,
+     "How many threads are in a compiled program that a record led to."},
     {"unfinished", (PyCFunction)(void (*)(void))unfinished, METH_FASTCALL,
      "The device faces that must be waited for in a plain tree of arrays, or None."},
     {NULL},

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -159,3 +161,91 @@ def test_a_backward_rule_may_write():
         slope = wrap(st.grad(f))(1.0, ref)
         np.testing.assert_allclose(slope, np.cos(np.sin(1.0)) * np.cos(1.0), rtol=1e-6)
         np.testing.assert_allclose(ref[...], np.cos(np.sin(1.0)), rtol=1e-6)
+
+
+def in_threads(work, times=100):
+    """How many of the calls in four threads were refused."""
+    refused, before = [], sys.getswitchinterval()
+
+    def each():
+        for _ in range(times):
+            try:
+                work()
+            except st.errors.RefError as error:
+                refused.append(str(error))
+
+    threads = [threading.Thread(target=each) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    return refused
+
+
+@pytest.mark.parametrize("small", [True, False], ids=["interpreted", "compiled"])
+def test_jitted_updates_by_threads_are_none_lost(small):
+    with st.config(interpret_small=small):
+        ref, other = st.new_ref(0.0), st.new_ref(snp.zeros(3))
+
+        @st.jit
+        def outside():
+            ref[...] += 1.0
+            other[1] += ref[...] * 0 + 1
+
+        @st.jit
+        def passed(ref, other):
+            ref[...] += 1.0
+            other[2] += 1.0
+
+        outside(), passed(ref, other)
+        assert in_threads(outside) == [] and in_threads(lambda: passed(ref, other)) == []
+    assert float(ref[...]) == 802
+    np.testing.assert_array_equal(other[...], [0, 401, 401])
+
+
+def test_updates_by_methods_are_none_lost():
+    ref = st.new_ref(snp.zeros(2))
+    assert in_threads(lambda: (ref.addupdate(1.0), ref.addupdate(1.0, 1))) == []
+    np.testing.assert_array_equal(ref[...], [400, 800])
+    taken, ref = [], st.new_ref(-1.0)
+    counts = iter(range(400))
+    assert in_threads(lambda: taken.append(float(ref.swap(float(next(counts)))))) == []
+    assert len(set(taken)) == 400  # each value was taken once
+
+
+@pytest.mark.parametrize("index", [..., 1])
+def test_what_would_be_lost_is_refused(index):
+    ref = st.new_ref(snp.zeros(3))
+
+    def add():
+        ref[index] += 1.0
+
+    refused = in_threads(add)
+    assert float(ref[1]) + len(refused) == 400
+    assert all("another thread has written" in message for message in refused)
+
+
+def test_a_write_between_reading_and_writing():
+    ref = st.new_ref(1.0)
+    value = ref[...] + 1
+    thread = threading.Thread(target=lambda: ref.set(5.0))
+    thread.start(), thread.join()
+    with pytest.raises(st.errors.RefError, match=r"addupdate.*write again"):
+        ref[...] = value
+    assert float(ref[...]) == 5
+    thread = threading.Thread(target=lambda: ref.addupdate(5.0))
+    thread.start(), thread.join()
+    with pytest.raises(st.errors.RefError):
+        ref[...] = value
+    ref[...] = value  # knowingly
+    assert float(ref[...]) == 2
+
+
+def test_writes_without_reading_are_not_refused():
+    ref = st.new_ref(0.0)
+    assert in_threads(lambda: ref.set(3.0)) == []
+    assert float(ref[...]) == 3

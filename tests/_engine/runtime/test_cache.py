@@ -11,7 +11,7 @@ import stretto.numpy as snp
 from stretto._engine.core.types import array_type
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.ops.arithmetic import ADD
-from stretto._engine.runtime import cache, pjrt
+from stretto._engine.runtime import cache, pjrt, recent
 
 
 @pytest.fixture
@@ -107,9 +107,10 @@ def test_threads_compile_one_text_once(compiles):
 
 
 def test_as_many_as_fit_are_kept(compiles, monkeypatch):
-    monkeypatch.setattr(cache, "_CAPACITY", 2)
+    monkeypatch.setattr(recent, "MOST", 800_000)  # some 350,000 for each
     for n in (1, 2, 1, 3, 1, 2):
         st.jit(lambda x, n=n: x + n)(1.0)
+        gc.collect()
     assert len(compiles) == 4  # 1, 2, 3, and 2 again: the least lately used goes first
 
 

@@ -441,3 +441,53 @@ def test_many_threads_call_at_once():
         thread.join(60)
     for i, result in enumerate(results):
         np.testing.assert_array_equal(result, X + i + 1)
+
+
+class Strange(Exception):
+    """One that cannot be copied: it takes other arguments than it keeps."""
+
+    def __init__(self, a, b):
+        super().__init__(a)
+        self.b = b
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), Strange("no", 1), MemoryError("no")])
+def test_an_error_is_raised_anew_each_time(error, monkeypatch):
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(cache, "compiled", fail)
+    y = st.jit(snp.sin)(X)
+    raised, lengths = [], []
+    for _ in range(5):
+        with pytest.raises(type(error), match="no") as caught:
+            np.asarray(y)
+        lengths.append(len(caught.traceback))
+        raised.append(caught.value)
+    assert len(set(lengths[1:])) == 1
+    assert all(len(each.__notes__) == 1 for each in raised)
+    if not isinstance(error, Strange):
+        assert len({id(each) for each in raised}) == 5
+
+
+def test_threads_do_not_share_an_error(monkeypatch):
+    def fail(*args):
+        raise ValueError("no")
+
+    monkeypatch.setattr(cache, "compiled", fail)
+    y, caught = st.jit(snp.sin)(X), []
+
+    def read():
+        try:
+            np.asarray(y)
+        except ValueError as error:
+            error.add_note(f"mine {threading.get_ident()}")
+            caught.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(error) for error in caught}) == 4
+    assert all(len(error.__notes__) == 2 for error in caught)

@@ -31,6 +31,7 @@ from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.holder import Absent
+from stretto._engine.runtime.patience import unusual
 
 if TYPE_CHECKING:  # loaded when a program is run on several devices
     from stretto._engine.runtime import sharded
@@ -132,6 +133,8 @@ def as_array(leaf: np.ndarray) -> Any:
 
 def recordable(entry: Entry) -> bool:
     """Whether there can be a record for calls of an entry that is settled."""
+    if unusual:
+        return False
     if entry.small is None and entry.executable is None:  # a thread is about it
         return False
     return not (entry.taken or entry.has_tracers or entry.quick) and bool(entry.out_types)

@@ -19,7 +19,7 @@ from stretto._engine.api.arguments import LEAF
 from stretto._engine.api.beforehand import beforehand, with_equal_ones_merged
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import meshes
+from stretto._engine.core.effects import meshes, observable
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.lazy import LazyModule
@@ -84,6 +84,8 @@ class Entry:
     out_types: tuple[ArrayType, ...] = field(init=False)
     single: bool = field(init=False)
     has_tracers: bool = field(init=False)
+    seen_from_outside: bool = field(init=False)
+    """Whether it does more than to give results, such as to call Python."""
     settled: bool = False
     """Whether it is decided how calls are run."""
     executable: Any = None
@@ -116,6 +118,7 @@ class Entry:
     def __post_init__(self) -> None:
         self.out_types = self.program.out_types
         self.single = self.out_structure == LEAF
+        self.seen_from_outside = observable(self.program.effects)
         self.has_tracers = any(isinstance(c, Tracer) for c in self.captured)
         if self.uses is not None:
             self.has_tracers |= any(not cell.lasts for cell in self.uses.outside)

@@ -32,7 +32,7 @@ from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, on_device
 from stretto._engine.api.static import Places, rejoined
 from stretto._engine.control.call import Call
-from stretto._engine.control.refs import lent
+from stretto._engine.control.refs import at_once, lent
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
@@ -51,6 +51,7 @@ from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.holder import Absent
 from stretto._engine.runtime.on_device import OnDevice
 from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.patience import watch
 from stretto._engine.transforms.evaluate import evaluate
 
 if TYPE_CHECKING:  # loaded when sizes vary
@@ -218,7 +219,25 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         return tree.unflatten(entry.out_structure, outs)
 
     def _lending(self, entry: Entry, own: Any, refs: Any) -> Any:
-        """The results of a call that uses references, to which it writes the new values."""
+        """The results of a call that uses references, to which it writes the new values.
+
+        Other threads that use them wait meanwhile; but not where it calls Python, which may wait
+        for such a thread.
+        """
+        if state.interpreter is not EAGER or entry.seen_from_outside:
+            return self._lent(entry, own, refs)
+        if not (entry.settled or entry.has_tracers or SHARDED):
+            self._settle(entry)  # which may take long, and may trace
+
+        def updated() -> Any:
+            for i, ref in refs.items():  # another thread may have written since they were read
+                own[i] = on_device(ref.read())
+            return self._lent(entry, own, refs)
+
+        uses: Any = entry.uses
+        return at_once([*refs.values(), *uses.outside] if refs else uses.outside, updated)
+
+    def _lent(self, entry: Entry, own: Any, refs: Any) -> Any:
         uses: Any = entry.uses
         leaves = uses.leaves(own, refs, self._name)
         traced = any([isinstance(x, Tracer) for x in leaves])
@@ -477,12 +496,13 @@ _ALL: WeakTable[Jitted[..., Any]] = WeakTable()
 
 
 def _forget_records() -> None:
-    """In a forked child: the records lead to executables that cannot run there."""
+    """In a forked child the records lead to executables that cannot run; elsewhere, to be asked."""
     for jitted in _ALL.values():
         jitted._forget()
 
 
 in_child(_forget_records)
+watch.append(_forget_records)
 
 
 def clear_caches() -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.control.family import ControlFlow, cut, parting, record_tree, values_of
+from stretto._engine.control.only_where import only_where
 from stretto._engine.control.refs import Apart
 from stretto._engine.control.route import run_mapped, selected
 from stretto._engine.core import tree
@@ -62,6 +63,8 @@ class Cond(ControlFlow):
     branches: tuple[Program, ...]
     size: int | None = None
     mapped: tuple[bool, ...] = ()
+    routed: bool = True
+    """Whether examples may be brought to their branch."""
 
     def infer(self, index: ArrayType, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The branches' common output types."""
@@ -78,7 +81,8 @@ class Cond(ControlFlow):
 
     def _run_mapped(self, index: Any, *args: Any) -> list[Any]:
         assert self.size is not None
-        return run_mapped(self.branches, self.size, self.mapped, index, args)
+        way = run_mapped if self.routed else selected
+        return way(self.branches, self.size, self.mapped, index, args)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Interpreted: one branch runs once."""
@@ -94,6 +98,13 @@ class Cond(ControlFlow):
         branches = [with_inputs(branch, used) for branch in branches]
         return cut(equation, self._with(branches, mapped), [True, *used], needed)
 
+    def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
+        """The branches, which are told."""
+        branches = [only_where(branch, keep_rules) for branch in self.branches]
+        index, *operands = equation.inputs
+        told = self._with(branches, (False, *self._mapped(len(operands))))
+        return Equation(told, [index, live, *operands], equation.outputs, equation.place)
+
     def lower(self, b: Any, index: Any, *operands: Any) -> Any:
         """StableHLO ``case``; for many examples, the way that ``route`` chooses."""
         if self.size is not None:
@@ -101,7 +112,8 @@ class Cond(ControlFlow):
         return b.case(index, [lambda p=p: b.program(p, operands) for p in self.branches])
 
     def _with(self, branches: Sequence[Program], mapped: Sequence[bool]) -> Cond:
-        return Cond(tuple(branches), self.size, tuple(mapped) if self.size is not None else ())
+        over = tuple(mapped) if self.size is not None else ()
+        return Cond(tuple(branches), self.size, over, self.routed)
 
     def _mapped(self, count: int) -> tuple[bool, ...]:
         return self.mapped if self.size is not None else (False,) * count
@@ -180,7 +192,7 @@ class Cond(ControlFlow):
             return self._vmap_again(size, index, rest, [a is not None for a in axes])
         if axes[0] is not None:
             if any(isinstance(effect, NamedAxis) for effect in self.effects):
-                outs: Any = selected(self.branches, size, tuple(over), index, rest)
+                outs: Any = selected(self.branches, size, tuple(over), index, rest, True)
             else:
                 outs = Cond(self.branches, unnamed(size), tuple(over))(index, *rest)
             return outs, (0,) * len(outs)
@@ -205,7 +217,7 @@ class Cond(ControlFlow):
             merge(x, o, m) if e else x
             for x, o, m, e in zip(rest, over[1:], self.mapped, either, strict=True)
         ]
-        new = Cond(self.branches, size * inside, tuple(either))
+        new = Cond(self.branches, size * inside, tuple(either), self.routed)
         outs = new(merge(index, over[0], True), *merged)
         return [reshape(o, (size, inside, *o.shape[1:])) for o in outs], (0,) * len(outs)
 
@@ -218,7 +230,7 @@ class Cond(ControlFlow):
             branches.append(fixed)
         mapped = (*[False] * len(sizes), *self.mapped) if self.size is not None else ()
         size = None if self.size is None else at.bound(self.size)
-        return Cond(tuple(branches), size, mapped)(index, *sizes, *args)
+        return Cond(tuple(branches), size, mapped, self.routed)(index, *sizes, *args)
 
 
 def _with_others(

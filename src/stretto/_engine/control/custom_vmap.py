@@ -16,7 +16,7 @@ from stretto._engine.control.family import parting
 from stretto._engine.control.loops import map_
 from stretto._engine.control.user_rule import fitted, user_rule
 from stretto._engine.core import tree
-from stretto._engine.core.program import Program
+from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.layout import move_to_front
@@ -35,6 +35,10 @@ class CustomVmap(WithRule):
     def inlined(self) -> None:
         """None: under ``vmap`` the rule must take its place, not the program."""
         return
+
+    def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
+        """The equation as it is: what examples are computed is the rule's affair."""
+        return equation
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The user's rule."""

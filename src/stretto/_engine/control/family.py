@@ -16,7 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.primitive import Primitive
-from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
@@ -28,6 +28,9 @@ __all__ = [
     "captured_first",
     "check_carry",
     "cut",
+    "has_long_loop",
+    "has_open_loop",
+    "may_take_long",
     "or_zeros",
     "parting",
     "record_tree",
@@ -113,6 +116,19 @@ class ControlFlow(Primitive, abstract=True):
         """The program that may be written in place of the operation, if there is one."""
         return None
 
+    def most_work(self, inputs: Sequence[Atom]) -> float:
+        """If it is a loop, the most work that it may do for these operands; else none."""
+        return 0.0
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether it holds a loop of which data decide how many steps it takes."""
+        return any([has_open_loop(program) for program in self.programs()])
+
+    def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation | None:
+        """The equation, which applies this operation, for ``only_where``; None: it knows no way."""
+        return None
+
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
         """The program, in place: derivatives have been taken already."""
         program = self.inlined()
@@ -134,6 +150,46 @@ def cut(
         [v for v, kept in zip(equation.outputs, outputs, strict=True) if kept],
         equation.place,
     )
+
+
+def has_open_loop(program: Program) -> bool:
+    """Whether the program holds a loop of which data decide how many steps it takes."""
+    known = program.cache.get("open loop")
+    if known is None:
+        held = [e.primitive for e in program.equations if isinstance(e.primitive, ControlFlow)]
+        known = program.cache["open loop"] = any([operation.open_loop for operation in held])
+    return known
+
+
+def may_take_long(program: Program) -> bool:
+    """Whether the program may run for a second or longer."""
+    return program.work > _SECOND or has_long_loop(program)
+
+
+def has_long_loop(program: Program) -> bool:
+    """Whether the program holds a loop that is long, or of which nobody knows how long it is.
+
+    What counts is the work, but loops take more than by estimate, since to begin a step takes some
+    0.1 to 1 µs.
+    """
+    known = program.cache.get("long loop")
+    if known is None:
+        held = [e for e in program.equations if isinstance(e.primitive, ControlFlow)]
+        known = program.cache["long loop"] = any([_is_long(e) for e in held])
+    return known
+
+
+_SECOND = 2e10
+"""The work, in units of ``Primitive.work``, that takes a second on one core."""
+_STEPS = 4e6
+"""The work of a loop of a million steps of one small operation."""
+
+
+def _is_long(equation: Equation) -> bool:
+    operation: Any = equation.primitive
+    if operation.most_work(equation.inputs) > _STEPS:
+        return True
+    return any([has_long_loop(program) for program in operation.programs()])
 
 
 def or_zeros(value: Any, type: ArrayType) -> Any:

@@ -7,12 +7,14 @@ which says what a traced body sees of it, and decision 59.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.bounded import room
 from stretto._engine.core.cells import Cell
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.interpreter import as_value, state
@@ -24,7 +26,47 @@ from stretto._engine.ops.convert import convert
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
-__all__ = ["Ref", "View", "freeze", "new_ref", "Apart", "Parts", "lent", "passed", "refs_among"]
+__all__ = [
+    "Apart",
+    "Parts",
+    "Ref",
+    "View",
+    "at_once",
+    "freeze",
+    "lent",
+    "new_ref",
+    "passed",
+    "refs_among",
+]
+
+T = TypeVar("T")
+
+
+class _Thread(threading.local):
+    """What stands for this thread; numbers of threads are used again."""
+
+    def __init__(self) -> None:
+        self.me = object()
+
+
+_thread = _Thread()
+
+_THREADS = 256
+"""The most threads whose reading one reference remembers."""
+
+
+def at_once(refs: Sequence[Ref], do: Callable[[], T]) -> T:
+    """Return ``do()``, while no other thread updates any of these references."""
+    if len(refs) > 1:  # in one order, lest two threads wait for each other
+        refs = sorted({id(r): r for r in refs}.values(), key=id)
+    return _holding(refs, do)
+
+
+def _holding(refs: Sequence[Ref], do: Callable[[], T]) -> T:
+    if not refs:
+        return do()
+    with refs[0]._lock:  # which, unlike other context managers, is let go whatever comes
+        return _holding(refs[1:], do)
 
 
 class Ref(Cell):
@@ -50,7 +92,7 @@ class Ref(Cell):
     Ref([3., 3.], dtype=float32)
     """
 
-    __slots__ = ("_frozen", "structure")
+    __slots__ = ("_frozen", "_lock", "_seen", "_writes", "structure")
 
     structure: Any
     """That of the keys that it refers to, as a tree; None for an array."""
@@ -59,16 +101,38 @@ class Ref(Cell):
         super().__init__(value)
         self.structure = structure
         self._frozen = False
+        self._lock = threading.RLock()
+        self._writes = 0
+        """How often it was written at rest."""
+        self._seen: dict[object, int] = {}
+        """The same as of when each thread last read it, by what stands for the thread."""
 
     def read(self) -> Any:
         """The words of keys, or the array, as the current interpreter sees it."""
         self._check()
+        if state.interpreter.at_rest:
+            room(self._seen, _THREADS)[_thread.me] = self._writes
         return super().read()
 
     def write(self, value: Any) -> None:
         """Replace them."""
         self._check()
         super().write(value)
+        if state.interpreter.at_rest:
+            self._writes += 1
+            self._seen.pop(_thread.me, None)
+
+    def _refuse_lost(self) -> None:
+        """Raise ``RefError`` if another thread has written since this one read; the next may."""
+        seen = self._seen.get(_thread.me) if state.interpreter.at_rest else None
+        if seen is not None and seen != self._writes:
+            del self._seen[_thread.me]
+            raise RefError(
+                f"Ref.set: another thread has written this reference of type {self.type} since "
+                f"this one read it, and that would be lost; nothing was written. To add, use "
+                f"ref.addupdate(x), which is one operation, as a call of a jitted function is, in "
+                f"place of ref[...] += x; to write all the same, write again"
+            )
 
     def _check(self) -> None:
         if self._frozen:
@@ -108,6 +172,11 @@ class Ref(Cell):
         return held if index is Ellipsis else held[index]
 
     def __setitem__(self, index: Index, value: Any) -> None:
+        with self._lock:
+            self._refuse_lost()
+            self._set(index, value)
+
+    def _set(self, index: Index, value: Any) -> None:
         if self.structure is not None:
             self._set_keys(value, index)
             return
@@ -163,8 +232,9 @@ class Ref(Cell):
         >>> ref.swap(2.0)
         Array(1., dtype=float32)
         """
-        before = self[index]
-        self[index] = value
+        with self._lock:
+            before = self[index]
+            self[index] = value
         return before
 
     def addupdate(self, value: ArrayLike, index: Index = ...) -> None:
@@ -179,8 +249,9 @@ class Ref(Cell):
             ValueError: its shape does not fit.
         """
         new = self._fitting(value)
-        held = self._held()
-        self.write(self._fitting(held + new if index is Ellipsis else held.at[index].add(new)))
+        with self._lock:
+            held = self._held()
+            self.write(self._fitting(held + new if index is Ellipsis else held.at[index].add(new)))
 
     @property
     def at(self) -> Any:

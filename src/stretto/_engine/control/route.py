@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.control.family import has_open_loop
+from stretto._engine.control.only_where import only_where
 from stretto._engine.control.while_loop import loop_while
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Program
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
-from stretto._engine.ops.comparison import eq, full, le, select
+from stretto._engine.ops.comparison import eq, full, le, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from stretto._engine.ops.index.gather_scatter import gather
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
+from stretto._engine.ops.iota import iota
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import slice_in_dim
@@ -61,17 +64,24 @@ def worth_routing(branches: Sequence[Program], size: int) -> bool:
 
 
 def selected(
-    branches: Sequence[Program], size: int, mapped: tuple[bool, ...], index: Any, args: Any
+    branches: Sequence[Program],
+    size: int,
+    mapped: tuple[bool, ...],
+    index: Any,
+    args: Any,
+    keep_rules: bool = False,
 ) -> list[Any]:
-    """Run all branches on all examples; parameters and outputs are those of ``run_mapped``."""
+    """Run all branches on all examples; parameters and outputs are those of ``run_mapped``.
+
+    With ``keep_rules`` derivatives of this are still to be taken.
+    """
     outs: list[Any] = []
     for i, branch in enumerate(branches):
-        program, _ = vmap_program(branch, size, mapped, (True,) * len(branch.outputs))
-        results = evaluate(program, args)
+        here = eq(index, i)
+        results = _results(branch, size, mapped, here, args, keep_rules)
         if not i:
             outs = results
             continue
-        here = eq(index, i)
         for k, (old, new) in enumerate(zip(outs, results, strict=True)):
             lead = new.shape[:1] + (1,) * (new.ndim - 1)
             outs[k] = select(broadcast_to(reshape(here, lead), new.shape), new, old)
@@ -93,15 +103,14 @@ def _routed(
     start = full((), 0, _COUNT)
     outs = [full((size + part, *t.shape), 0, t.dtype) for t in branches[0].out_types]
     for i, branch in enumerate(branches):
-        program, _ = vmap_program(branch, part, mapped, (True,) * len(branch.outputs))
         end = reduce_sum(convert(le(index, i), _COUNT), (0,))
 
-        def step(state: Any, program: Program = program) -> Any:
+        def step(state: Any, branch: Program = branch) -> Any:
             at, end, outs = state
             members = dynamic_slice_in_dim(padded, at, part)
-            results = evaluate(
-                program, [_rows(x, members) if m else x for x, m in zip(args, mapped, strict=True)]
-            )
+            own = lt(iota(_COUNT, part), broadcast_to(end - at, (part,)))
+            operands = [_rows(x, members) if m else x for x, m in zip(args, mapped, strict=True)]
+            results = _results(branch, part, mapped, own, operands)
             written = [
                 dynamic_update_slice_in_dim(old, convert(new, old.dtype), at, 0)
                 for old, new in zip(outs, results, strict=True)
@@ -112,6 +121,23 @@ def _routed(
         start = end
     places = argsort(order)
     return [_rows(slice_in_dim(o, 0, size), places) for o in outs]
+
+
+def _results(
+    branch: Program,
+    size: int,
+    mapped: tuple[bool, ...],
+    here: Any,
+    args: Any,
+    keep_rules: bool = False,
+) -> list[Any]:
+    """The outputs of a branch run on so many examples, of which ``here`` says which take it.
+
+    A loop in it that ends for these alone must not wait for the others.
+    """
+    if has_open_loop(branch):
+        branch, mapped, args = only_where(branch, keep_rules), (True, *mapped), [here, *args]
+    return evaluate(vmap_program(branch, size, mapped, (True,) * len(branch.outputs))[0], args)
 
 
 def _rows(x: Any, places: Any) -> Any:

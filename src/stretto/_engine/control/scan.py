@@ -23,6 +23,7 @@ from stretto._engine.control.family import (
     values_of,
 )
 from stretto._engine.control.hoist import hoisted, no_larger
+from stretto._engine.control.only_where import only_where
 from stretto._engine.control.ref_loops import holds_refs, scan_over_refs, scan_writing
 from stretto._engine.control.while_loop import settle_carry, settle_types, with_out_types
 from stretto._engine.core import tree
@@ -32,7 +33,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, constant
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType, array_type
@@ -110,6 +111,10 @@ class Scan(ControlFlow):
         """The work of all steps."""
         return at_least(self.length) * self.body.work
 
+    def most_work(self, inputs: Sequence[Atom]) -> float:
+        """The work of all steps."""
+        return at_least(self.length) * self.body.work
+
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """The loop without the other stacks, and without carries that no output depends on."""
         stacks = tuple(needed[self.carry :])
@@ -125,6 +130,11 @@ class Scan(ControlFlow):
             return equation
         loop = self.over(with_inputs(body, kept), sum(consts), sum(carry))
         return cut(equation, loop, kept, (*carry, *stacks))
+
+    def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
+        """The loop over the body, which is told."""
+        loop = self.over(only_where(self.body, keep_rules), self.consts + 1, self.carry)
+        return Equation(loop, [live, *equation.inputs], equation.outputs, equation.place)
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs.

@@ -8,6 +8,7 @@ needs to settle the types of a carry is here, too. Next, read ``scan``.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,22 +20,25 @@ from stretto._engine.control.family import (
     captured_first,
     check_carry,
     cut,
+    has_open_loop,
     record_tree,
     split,
     values_of,
 )
+from stretto._engine.control.only_where import holding_where, only_where
 from stretto._engine.control.ref_loops import while_writing
+from stretto._engine.control.steps import most_steps
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import collecting
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import observable
+from stretto._engine.core.effects import NamedAxis, observable
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Refused
-from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import unnamed
-from stretto._engine.core.types import ArrayType, kind_of, promote
+from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, select, zeros_like
 from stretto._engine.ops.convert import ConvertElementType, convert
@@ -47,9 +51,11 @@ from stretto._engine.transforms.linearize import apply_linear
 from stretto._engine.transforms.simplify import live, restricted, silenced, used_inputs, with_inputs
 from stretto._engine.transforms.vmap import to_axis, vmap_program
 
-if TYPE_CHECKING:  # loaded where disable_jit is set
+if TYPE_CHECKING:  # loaded where disable_jit is set, and later than this module, which it uses
+    from stretto._engine.control import cond as branching
     from stretto._engine.control import in_python
 else:
+    branching = LazyModule("stretto._engine.control.cond")
     in_python = LazyModule("stretto._engine.control.in_python")
 
 __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
@@ -103,6 +109,17 @@ class While(ControlFlow):
         """The work of the number of steps that a loop is assumed to take."""
         return _SUPPOSED_STEPS * super().work(types, outs)
 
+    @property
+    def open_loop(self) -> bool:
+        """It is one."""
+        return True
+
+    def most_work(self, inputs: Sequence[Atom]) -> float:
+        """The work of as many steps as it takes at most; infinite if nobody knows."""
+        cond_consts, body_consts, carry = self._parts(inputs)
+        steps = most_steps(self.cond, len(cond_consts), self.body, len(body_consts), carry)
+        return math.inf if steps is None else steps * (self.cond.work + self.body.work)
+
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """The loop without carries that neither an output nor the condition depends on."""
         cond = live(self.cond)
@@ -126,6 +143,12 @@ class While(ControlFlow):
             sum(body_consts),
         )
         return cut(equation, loop, kept, carry)
+
+    def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
+        """The loop, which takes no step where the flag is false."""
+        cond = holding_where(self.cond, keep_rules)
+        loop = While(cond, self.body, self.cond_consts + 1, self.body_consts)
+        return Equation(loop, [live, *equation.inputs], equation.outputs, equation.place)
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """StableHLO ``while`` over constants and carry."""
@@ -222,7 +245,7 @@ class While(ControlFlow):
             for c, o, m in zip(carry, carry_over, mask, strict=True)
         ]
         if cond_varies:
-            cond, body = self._until_all_stop(cond, body, size)
+            cond, body = self._until_all_stop(cond, self._stepping(body, size, body_over), size)
             body_consts = [*cond_consts, *body_consts]
         outs = While(cond, body, len(cond_consts), len(body_consts))(
             *cond_consts, *body_consts, *carry
@@ -246,6 +269,28 @@ class While(ControlFlow):
             1
         ]
 
+    def _stepping(self, body: Program, size: int, body_over: Sequence[bool]) -> Program:
+        """The vectorised body with one more input in front: which examples are still running.
+
+        Its outputs matter for these alone. The body is run for all, so that where it holds a loop
+        of its own, that must not wait for an example that has stopped.
+        """
+        running = Var(array_type((unnamed(size),), np.dtype(bool)))
+        if not has_open_loop(self.body):
+            return Program([running, *body.inputs], body.equations, body.outputs, body.name)
+        mapped = (*body_over, *(True,) * len(self.body.outputs))
+        if any(isinstance(effect, NamedAxis) for effect in self.effects):
+            program = only_where(self.body, keep_rules=True)
+            return vmap_program(program, size, (True, *mapped), (True,) * len(program.outputs))[0]
+        # A branch of its own, so that derivatives of operations with rules are theirs.
+        stopped = Program(self.body.inputs, (), self.body.inputs[self.body_consts :])
+
+        def step(running: Any, *args: Any) -> Any:
+            branches = branching.Cond((stopped, self.body), unnamed(size), mapped, False)
+            return branches(convert(running, np.dtype(np.int32)), *args), None
+
+        return record(step, [running.type, *body.in_types], name=body.name)[0]
+
     def _until_all_stop(self, cond: Program, body: Program, size: int) -> tuple[Program, Program]:
         """A condition that holds while any example runs, and a body that steps only those."""
         n = self.cond_consts
@@ -257,7 +302,7 @@ class While(ControlFlow):
         def step(*args: Any) -> Any:
             cond_consts, body_consts, carry = split(args, n, self.body_consts)
             running = evaluate(cond, [*cond_consts, *carry])[0]
-            new = evaluate(body, [*body_consts, *carry])
+            new = evaluate(body, [running, *body_consts, *carry])
             outs = []
             for c, x in zip(carry, new, strict=True):
                 wide = reshape(running, (unnamed(size),) + (1,) * (x.ndim - 1))
@@ -265,7 +310,7 @@ class While(ControlFlow):
             return outs, None
 
         state = cond.in_types[n:]
-        consts = [*cond.in_types[:n], *body.in_types[: self.body_consts]]
+        consts = [*cond.in_types[:n], *body.in_types[1 : 1 + self.body_consts]]
         return record(any_runs, cond.in_types)[0], record(step, [*consts, *state])[0]
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:

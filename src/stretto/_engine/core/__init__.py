@@ -4,3 +4,5 @@ Read ``types`` (shapes and dtypes), ``program`` (what tracing gives), ``primitiv
 operation is), ``interpreter`` (who decides what an operation does), then ``recorder`` (how a Python
 function becomes a program).
 """
+
+from stretto._engine.core import trees_at_exit  # noqa: F401 (before optree is imported)

@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["WITHOUT", "native"]
 
 
-_REVISION = 7
+_REVISION = 8
 """The revision that this package calls; an extension built from another source is not used."""
 
 _REMEDY = (

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from stretto._engine.core.forks import in_child
 
 __all__ = ["Turn", "in_turn", "once"]
 
 K = TypeVar("K")
+K_contra = TypeVar("K_contra", contravariant=True)
 T = TypeVar("T")
 
 
@@ -93,8 +94,16 @@ def _leads_to(turn: Turn, thread: int) -> bool:
     return False
 
 
+class Table(Protocol[K_contra, T]):
+    """Where things are kept by key: a dictionary, or what has these two methods of one."""
+
+    def get(self, key: K_contra, /) -> T | None: ...
+
+    def setdefault(self, key: K_contra, thing: T, /) -> T: ...
+
+
 def once(
-    things: dict[K, T],
+    things: Table[K, T],
     making: dict[K, Turn],
     key: K,
     make: Callable[[], T],

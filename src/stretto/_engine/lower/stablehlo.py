@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from stretto._engine.control.family import may_take_long
 from stretto._engine.core.canonical import form, literal_key
 from stretto._engine.core.effects import ORDERED
 from stretto._engine.core.position import Place, line_at, lines_of
@@ -231,6 +232,7 @@ class Builder(Collectives):
         parts = [f"{head} {{", *declared, main, *self._bodies, "}"]
         text = Text("\n".join([*parts, *places, *names]) + "\n")
         text.calls = tuple(self._calls)
+        text.long = may_take_long(program)
         text.arrays = tuple([self._arrays[number] for number in self._passed])
         return text
 

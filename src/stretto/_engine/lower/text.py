@@ -85,10 +85,12 @@ class HostCall(NamedTuple):
 class Text(str):
     """StableHLO, with the functions it calls by number, and arrays passed after the arguments."""
 
-    __slots__ = ("arrays", "calls")
+    __slots__ = ("arrays", "calls", "long")
 
     calls: tuple[HostCall, ...]
     arrays: tuple[np.ndarray, ...]
+    long: bool
+    """Whether it may run for a second or longer."""
 
 
 TOKEN = array_type((), np.dtype(np.int32))

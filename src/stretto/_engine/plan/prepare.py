@@ -22,6 +22,7 @@ from stretto._engine.transforms.simplify import holds_programs, live
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.core.shardings import Placement
     from stretto._engine.plan import (
+        apart,
         contracted,
         expanded,
         gathered,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
         together,
     )
 else:
+    apart = LazyModule("stretto._engine.plan.apart")
     contracted = LazyModule("stretto._engine.plan.contracted")
     expanded = LazyModule("stretto._engine.plan.expanded")
     gathered = LazyModule("stretto._engine.plan.gathered")
@@ -64,5 +66,5 @@ def prepare(program: Program) -> Program:
 def for_platform(program: Program, placement: Placement | None) -> Program:
     """A prepared program as it is lowered for these devices; without any, for the CPU."""
     if placement is None or placement.devices[0].platform == "cpu":
-        return program
+        return apart.apart(program)
     return settled.settled(program)

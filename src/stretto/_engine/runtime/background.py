@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import collections
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from stretto._engine.core.config import settings, under
 from stretto._engine.core.forks import in_child, lock
+from stretto._engine.runtime import ending
 
 __all__ = ["in_background"]
 
@@ -22,9 +24,10 @@ _lock = lock()
 
 
 class _Worker:
-    """Whether the thread is running; read and set with the lock."""
+    """Whether the thread is running, and whether it is to end; read and set with the lock."""
 
     running = False
+    ended = False
 
 
 def in_background(work: Callable[[], Any]) -> None:
@@ -32,19 +35,27 @@ def in_background(work: Callable[[], Any]) -> None:
     values = dict(settings.values)
     with _lock:
         _waiting.append(lambda: under(values, work))
-        if not _Worker.running:
+        if not _Worker.running and not _Worker.ended:
+            # The end of the process waits for it otherwise, so that an interrupt is heard.
+            thread = threading.Thread(target=_run, name="stretto-background", daemon=True)
             try:
-                threading.Thread(target=_run, name="stretto-background").start()
+                thread.start()
                 _Worker.running = True
             except RuntimeError:  # the interpreter is ending, and starts no more threads
                 _waiting.clear()
 
 
+def _end() -> None:
+    """Drop what waits, and wait for the piece at hand."""
+    _Worker.ended = True
+    while _Worker.running:
+        time.sleep(0.001)
+
+
 def _run() -> None:
     while True:
         with _lock:
-            # The main thread counts as ended while the interpreter waits for other threads.
-            if not _waiting or not threading.main_thread().is_alive():
+            if not _waiting or _Worker.ended:
                 _waiting.clear()
                 _Worker.running = False
                 return
@@ -64,3 +75,4 @@ def _forked() -> None:
 
 
 in_child(_forked)
+ending.wait_for(_end)

@@ -7,8 +7,6 @@ processes.
 
 from __future__ import annotations
 
-import collections
-import contextlib
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -24,11 +22,12 @@ from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
-from stretto._engine.plan.prepare import prepare
+from stretto._engine.plan.prepare import for_platform, prepare
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.callbacks import CallingExecutable
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable, compile_text, quick
+from stretto._engine.runtime.recent import Recent, digest
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.runtime import disk, sharded
@@ -46,10 +45,8 @@ __all__ = [
     "run_program",
 ]
 
-_CAPACITY = 1024
 _logging = LazyModule("logging")
-_by_text: collections.OrderedDict[str, Executable] = collections.OrderedDict()
-"""The least recently used first."""
+_by_text: Recent[Executable] = Recent()
 
 _compiling: dict[Any, Turn] = {}
 
@@ -59,7 +56,7 @@ def executable(program: Program) -> Executable:
     result = program.cache.get("executable")
     if result is None:
         start = time.perf_counter()
-        text = lower(prepare(program))
+        text = lower(for_platform(prepare(program), None))
         lowered = time.perf_counter()
         result = program.cache["executable"] = compiled(text, program.out_types)
         log(
@@ -106,7 +103,7 @@ def compiled_quickly(
     if text.calls or len(both) == len(options):
         return compiled(text, out_types, options), False
     key = _key(text, options)
-    if key not in _by_text:
+    if _by_text.get(key) is None:
         place = disk.place_of(text, options)
         loaded = place and place.load(out_types)
         if not loaded:
@@ -121,8 +118,8 @@ def _supplied(executable: Executable, text: Text) -> Executable:
     return _Supplied(executable, text.arrays) if text.arrays else executable
 
 
-def _key(text: Text, options: Options) -> str:
-    return f"{text}{options}" if options else text
+def _key(text: Text, options: Options) -> bytes:
+    return digest(f"{text}{options}" if options else text)
 
 
 class _Supplied(Executable):
@@ -148,12 +145,7 @@ def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> E
     if text.calls:
         return CallingExecutable(text, out_types, options)
     key = _key(text, options)
-    result = once(_by_text, _compiling, key, lambda: _load_or_compile(text, out_types, options))
-    with contextlib.suppress(KeyError):  # another thread may just have removed it
-        _by_text.move_to_end(key)
-    while len(_by_text) > _CAPACITY:
-        _by_text.popitem(last=False)
-    return result
+    return once(_by_text, _compiling, key, lambda: _load_or_compile(text, out_types, options))
 
 
 def _load_or_compile(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
@@ -175,6 +167,10 @@ def run_program(program: Program, args: Sequence[Array]) -> list[Array]:
     return [Array(None, v.type, b) for v, b in zip(program.outputs, buffers, strict=True)]
 
 
+_OPERATIONS = 256
+"""The most programs of one operation that are kept, some 340 kB each."""
+
+
 def _one_operation(
     primitive: Any, types: tuple[ArrayType, ...], out_types: tuple[ArrayType, ...]
 ) -> Program:
@@ -183,7 +179,7 @@ def _one_operation(
     return Program(inputs, [Equation(primitive, inputs, outputs)], outputs, primitive.name)
 
 
-_kept_operation = functools.lru_cache(4096)(_one_operation)
+_kept_operation = functools.lru_cache(_OPERATIONS)(_one_operation)
 
 
 def run_primitive(

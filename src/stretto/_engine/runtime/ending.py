@@ -1,4 +1,4 @@
-"""The end of the process, which waits until XLA's threads rest, and those that compile.
+"""The end of the process, which waits until XLA's threads rest, and those that use it.
 
 Layer 6 (runtime). A result that nobody waited for, or what an interrupted call had begun, is
 computed on threads of XLA's. When the process ends meanwhile, the data of libraries are destroyed
@@ -10,12 +10,17 @@ there is a client.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from stretto._engine.core.native import native
+from stretto._engine.runtime.patience import abandoned, close, unfinished
 
 __all__ = ["busy", "wait_at_end", "wait_for", "wait_until_idle"]
 
@@ -57,26 +62,88 @@ def wait_until_idle(patience: float = _PATIENCE) -> None:
         time.sleep(0.001)
 
 
+_waits: list[Callable[[], None]] = []
+"""What waits for threads of this package's; once they have ended, no other begins anything."""
+
+
 def wait_at_end() -> None:
-    """Wait so when the process ends, asked once or more often."""
-    atexit.unregister(wait_until_idle)
-    atexit.register(wait_until_idle)
+    """Have the process wait so when it ends, and first have all threads leave XLA.
+
+    It may be asked for more than once. What was registered to be done at the end before is done
+    after that, when the main thread alone uses XLA.
+    """
+    if not _Asked.once:
+        _Asked.once = True
+        atexit.register(_end)
+
+
+class _Asked:
+    once = False
+
+
+def _end() -> None:
+    with _ended_by_interrupts():
+        for wait in _waits:
+            wait()
+        close()
+        _wait_for_threads()
+        # What goes on in vain is not waited for, as it may go on for ever.
+        wait_until_idle(_SHORT if abandoned() else _PATIENCE)
+        if abandoned() + unfinished():
+            print(_GOES_ON, file=sys.stderr, flush=True)
+
+
+_SHORT = 0.1
+_GOES_ON = (
+    "stretto: a compiled program was still running when the process ended, perhaps a loop that "
+    "never ends; its results are lost"
+)
+
+
+@contextlib.contextmanager
+def _ended_by_interrupts() -> Iterator[None]:
+    """An interrupt ends the process at once: XLA cannot be interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+_IN_XLA = tuple(
+    os.path.join(os.path.dirname(__file__), f"{name}.py")
+    for name in ("pjrt", "clients", "partitions")
+)
+"""The files of functions that are in XLA whenever they are the innermost of a thread."""
+
+
+def _in_xla(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return name in _IN_XLA or f"{os.sep}jaxlib{os.sep}" in name
+
+
+def _wait_for_threads(patience: float = _PATIENCE) -> None:
+    """Wait until no other thread of Python's is in XLA, so many seconds at most.
+
+    None begins anything there any more. One that comes out of it after the interpreter has ended
+    would abort the process: Python ends threads as they come, which C++ does not allow.
+    """
+    me, end = threading.get_ident(), time.monotonic() + patience
+    while time.monotonic() < end:
+        inside = native is not None and native.running() > 0
+        frames = sys._current_frames()
+        if not inside and not any([_in_xla(f) for thread, f in frames.items() if thread != me]):
+            return
+        del frames
+        time.sleep(0.001)
 
 
 def wait_for(threads: Callable[[], None]) -> None:
-    """Have ``threads()`` wait for threads of Python's when the process ends, then for XLA's.
+    """Have ``threads()`` wait for threads of Python's when the process ends.
 
     An interrupt meanwhile ends the process at once: XLA cannot be interrupted.
     """
-
-    def wait() -> None:
-        try:
-            threads()
-            wait_until_idle()
-        except KeyboardInterrupt:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGINT)
-
-    atexit.register(wait)
+    _waits.append(threads)
+    wait_at_end()

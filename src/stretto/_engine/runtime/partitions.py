@@ -24,6 +24,7 @@ from stretto._engine.runtime import disk, pjrt, processes
 from stretto._engine.runtime.callbacks import Functions, to_the_end
 from stretto._engine.runtime.clients import Job, job_of_now, runtime_of
 from stretto._engine.runtime.options import Options
+from stretto._engine.runtime.patience import elsewhere, unusual
 from stretto._engine.runtime.pjrt import Executable
 
 __all__ = ["PlacedExecutable", "compile_placed", "parts_of", "put", "put_together"]
@@ -75,7 +76,10 @@ def parts_of(buffer: Any) -> list[Any]:
     # The runtime makes the list when it is first asked, and without the lock adds the parts once
     # for each thread that asks meanwhile, for good.
     with _parting:
-        return buffer._arrays
+        return _arrays_of(buffer)
+
+
+_arrays_of = pjrt.without_jax(lambda buffer: buffer._arrays)
 
 
 _COLLECTIVE = re.compile(
@@ -114,6 +118,8 @@ class PlacedExecutable(Executable):
     ) -> None:
         super().__init__(loaded, (), text)
         self.out_types, self.placement = out_types, placement
+        on_cpu = [d for d in placement.devices if d.platform == "cpu" and d.is_local]
+        self.run = pjrt.runner(loaded, out_types, text, len(on_cpu))
         self._options, self._same_lines = options, same_lines
         self.outs = _out_shardings(loaded, out_types, placement)
         at = runtime_of(placement.devices)
@@ -148,13 +154,16 @@ class PlacedExecutable(Executable):
         pjrt.tidy()
         if job_of_now() is not self._job:
             runtime_of(self.placement.devices)  # says that it has ended
+        return elsewhere(self._run, buffers) if unusual else self._run(buffers)
+
+    def _run(self, buffers: Sequence[Any]) -> list[Any]:
         if self._shared:
             if self._communicates:
                 processes.check()
             with _launching:
                 return self._after_the_last(buffers)
         if not self._alone:
-            return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+            return self.run(buffers).consume_with_handlers(self.handlers)
         with _launching:
             _wait_for_the_last()
             results = self.loaded.execute_sharded(buffers, with_tokens=True)

@@ -8,9 +8,11 @@ waits first until the others have read theirs (``wait_for_all``). Next, read ``a
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any
 
 from stretto._engine.core.config import settings, under
@@ -22,6 +24,7 @@ from stretto._engine.runtime import ending
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.clients import left_behind, refuse_fork
 from stretto._engine.runtime.holder import Absent
+from stretto._engine.runtime.patience import unusual
 from stretto._engine.runtime.pjrt import Executable
 
 __all__ = ["Pending", "begun", "wait_for_all"]
@@ -68,6 +71,7 @@ class _Call:
         self._about = about
         self._ended = threading.Event()
         self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
         self._process = os.getpid()
 
     def wait(self) -> None:
@@ -76,7 +80,7 @@ class _Call:
             refuse_fork()
         self.end()
         if self._error is not None:
-            raise self._error
+            raise _again(self._error, self._traceback)
 
     def end(self) -> None:
         """Wait until it has been run, or has failed."""
@@ -101,9 +105,25 @@ class _Call:
         except BaseException as error:  # raised where a result is read
             if not hasattr(error, "__notes__"):  # or it is that of a call that this one waited for
                 error.add_note(self._about)
-            self._error = error
+            self._error, self._traceback = error, error.__traceback__
         finally:
             self._ended.set()
+
+
+def _again(error: BaseException, traceback: TracebackType | None) -> BaseException:
+    """A copy of the error: raising one adds to its traceback, and other threads may raise it."""
+    try:
+        copied = copy.copy(error)
+    except Exception:  # its class takes other arguments than it keeps
+        copied = error
+    if copied is error or type(copied) is not type(error):
+        return error.with_traceback(traceback)
+    copied.__dict__.update(error.__dict__)
+    if hasattr(error, "__notes__"):
+        copied.__notes__ = [*error.__notes__]
+    copied.__cause__, copied.__context__ = error.__cause__, error.__context__
+    copied.__suppress_context__ = error.__suppress_context__
+    return copied.with_traceback(traceback)
 
 
 def begun(
@@ -129,6 +149,8 @@ def begun(
     """
     if left_behind:
         refuse_fork()
+    if unusual:
+        return None
     call = _Call(_about(name, user_position()))
     arguments = [(x.type, _buffer_of(x)) for x in arrays]
     results = [Pending(call) for _ in out_types]

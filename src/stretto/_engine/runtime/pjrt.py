@@ -6,11 +6,13 @@ is set, so that other users of jaxlib in the process are not disturbed. Next, re
 
 from __future__ import annotations
 
+import builtins
 import functools
 import importlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +32,8 @@ from stretto._engine.runtime.options import (
     quick_options,
     without_library,
 )
+from stretto._engine.runtime.patience import LongRun, elsewhere, end_threads, patient, unusual
+from stretto._engine.runtime.room import LARGE, RunIfRoom, explained, needed
 
 __all__ = [
     "Executable",
@@ -54,7 +58,11 @@ __all__ = [
     "to_host",
     "wait",
     "wait_for_all",
+    "without_jax",
 ]
+
+
+T = TypeVar("T")
 
 
 class _Aval:
@@ -84,6 +92,8 @@ def to_device(array: np.ndarray, type: ArrayType, own: bool, at: Runtime | None 
     copy, if it is aligned.
     """
     at = at or runtime()
+    if unusual:
+        end_threads()
     if not array.flags.c_contiguous:
         array, own = np.ascontiguousarray(array).reshape(array.shape), True
     if own:
@@ -102,15 +112,36 @@ def to_device(array: np.ndarray, type: ArrayType, own: bool, at: Runtime | None 
 def to_host(buffer: Any) -> np.ndarray:
     """A read-only NumPy view of a buffer, once it is computed.
 
-    It uses Python's buffer protocol: jaxlib's own method tries to import jax at each call, which
-    takes some 50 µs if that is not installed.
+    It uses Python's buffer protocol; jaxlib's own method tries to import jax at each call.
     """
-    if left_behind and not buffer.is_ready():
-        refuse_fork()
+    wait(buffer)  # the protocol ends the process where the computation has failed
     try:
         return np.asarray(memoryview(buffer))
-    except BufferError:  # the protocol has no code for bfloat16 and the like
-        return buffer._single_device_array_to_np_array_did_copy()[0]
+    except BufferError:  # the protocol has no code for bfloat16 and the like, nor for GPUs
+        return _read_without_jax(buffer)
+
+
+def _import_but_jax(name: str, *args: Any) -> Any:
+    """``__import__``, for which there is no ``jax``: reading an array must not load it."""
+    if name.partition(".")[0] == "jax":
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    return builtins.__import__(name, *args)
+
+
+def without_jax(function: Callable[[Any], T]) -> Callable[[Any], T]:
+    """A function of an argument alone, where jaxlib cannot import jax, as it tries in some calls.
+
+    What C code imports goes by the builtins of the function that calls it, so that other threads,
+    which may import jax, see nothing of this.
+    """
+    code: Any = function.__code__
+    return FunctionType(code, {"__builtins__": {"__import__": _import_but_jax}})
+
+
+_read_without_jax = without_jax(
+    lambda buffer: buffer._single_device_array_to_np_array_did_copy()[0]
+)
+"""jaxlib's own way to NumPy."""
 
 
 def buffer_of(host: np.ndarray, at: Runtime) -> Any | None:
@@ -125,6 +156,7 @@ def buffer_of(host: np.ndarray, at: Runtime) -> Any | None:
 
 def to_dlpack(buffer: Any) -> Any:
     """A DLPack capsule of a buffer's memory, to which its consumer may write."""
+    wait(buffer)
     return runtime().jax.buffer_to_dlpack_managed_tensor(buffer)
 
 
@@ -138,7 +170,16 @@ def wait(buffer: Any) -> None:
     """Wait until the buffer is computed; raise the errors of the computation."""
     if left_behind and not buffer.is_ready():
         refuse_fork()
-    buffer.block_until_ready()
+    if unusual:
+        end_threads()
+    patient((buffer,))
+    try:
+        buffer.block_until_ready()
+    except RuntimeError as error:
+        failure = explained(error)
+    else:
+        return
+    raise failure  # outside the except clause, which would set its __context__
 
 
 def wait_for_all(buffers: Sequence[Any]) -> None:
@@ -147,7 +188,16 @@ def wait_for_all(buffers: Sequence[Any]) -> None:
         for buffer in buffers:
             wait(buffer)
         return
-    runtime().jax.batched_block_until_ready([*buffers])
+    if unusual:
+        end_threads()
+    patient(buffers)
+    try:
+        runtime().jax.batched_block_until_ready([*buffers])
+    except RuntimeError as error:
+        failure = explained(error)
+    else:
+        return
+    raise failure
 
 
 def failed(error: RuntimeError) -> bool:
@@ -169,10 +219,26 @@ def ready(buffer: Any) -> bool:
     return buffer.is_ready()
 
 
+def runner(
+    loaded: Any, out_types: Sequence[ArrayType], text: str, parts: int = 1
+) -> Callable[..., Any]:
+    """What runs the compiled program on buffers: its ``execute_sharded``, or with more about it.
+
+    ``parts`` is how many devices share this machine's memory, each with a part of the program.
+    """
+    run = loaded.execute_sharded
+    if parts * needed(loaded) > LARGE:
+        run = RunIfRoom(run, loaded, text, parts)
+    if out_types and getattr(text, "long", False):
+        sizes = [type.size * type.dtype.itemsize for type in out_types]
+        run = LongRun(run, sizes.index(min(sizes)))
+    return run
+
+
 class Executable:
     """A compiled program: ``run(buffers).consume_with_handlers(handlers)`` is the call."""
 
-    __slots__ = ("from_disk", "handlers", "loaded", "run", "text")
+    __slots__ = ("__weakref__", "from_disk", "handlers", "loaded", "run", "text")
 
     on_arrays: Callable[[Sequence[Any]], list[Any]] | None = None
     """What runs it on arrays, and gives arrays, where that is better than buffers for buffers."""
@@ -183,12 +249,17 @@ class Executable:
         self.loaded = loaded
         self.text = text
         self.from_disk = False
-        self.run = loaded.execute_sharded
+        self.run = runner(loaded, out_types, text)
         self.handlers = [_handler(t, at or runtime()) for t in out_types]
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         """Run on these buffers; return the buffers of the outputs."""
         tidy()
+        if unusual:
+            return elsewhere(self._run, buffers)
+        return self.run(buffers).consume_with_handlers(self.handlers)
+
+    def _run(self, buffers: Sequence[Any]) -> list[Any]:
         return self.run(buffers).consume_with_handlers(self.handlers)
 
     def as_text(self) -> str:
@@ -207,6 +278,8 @@ class Executable:
 def run_to_the_end(executable: Executable, buffers: Sequence[Any]) -> list[Any]:
     """The buffers of the outputs, once the program has ended, also if it has none."""
     tidy()
+    if unusual:
+        end_threads()
     results = executable.loaded.execute_sharded(buffers, with_tokens=True)
     token = results.consume_token()
     outs = results.consume_with_handlers(executable.handlers)
@@ -260,6 +333,8 @@ def _loaded(
     callbacks: Sequence[Callable[..., Any]],
     devices: Sequence[Any],
 ) -> Any:
+    if unusual:
+        end_threads()
     at.provide(text)
     chosen = at.compile_options(text, options, devices)
     places = at.list_of(devices)

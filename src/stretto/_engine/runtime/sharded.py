@@ -40,6 +40,7 @@ from stretto._engine.runtime.partitions import (
     put,
     put_together,
 )
+from stretto._engine.runtime.recent import Recent
 
 __all__ = [
     "Shard",
@@ -259,7 +260,7 @@ def _from_host(host: np.ndarray, type: ArrayType, sharding: Sharding) -> Sharded
 # Programs on such arrays
 
 
-_by_text: dict[Any, PlacedExecutable] = {}
+_by_text: Recent[PlacedExecutable] = Recent()
 _compiling: dict[Any, Turn] = {}
 
 
@@ -278,7 +279,6 @@ def compiled(
             )
         return compile_placed(text, out_types, placement, options)  # equal texts call others
     key = text, placement, options
-    room(_by_text)
     return once(
         _by_text, _compiling, key, lambda: compile_placed(text, out_types, placement, options)
     )
