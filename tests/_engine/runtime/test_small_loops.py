@@ -10,7 +10,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.runtime import pjrt
+from stretto._engine.runtime import pjrt, small_loops
 from stretto._engine.runtime.small_loops import (
     BARRIER,
     SMALL_LOOPS,
@@ -176,3 +176,24 @@ def test_the_values_are_the_same_in_one_kernel(name, dtype):
         rtol=tolerance,
         atol=tolerance,
     )
+
+
+@pytest.mark.parametrize("count", [200, 300, 2048])
+@pytest.mark.parametrize("draw", [st.random.uniform, lambda k, n: st.random.gamma(k, 2.0, n)])
+def test_loops_that_draw_what_two_threads_share_compile(draw, count):
+    """XLA's kernel of such a loop would call for threads that it has not got."""
+
+    key = st.random.key(0)
+
+    def drawn(key):
+        return lax.scan(lambda c, k: (c, draw(k, (count,))), 0, st.random.split(key, 3))[1]
+
+    with st.config(disk_cache=False):
+        together = st.jit(drawn)(key)
+    alone = snp.stack([draw(k, (count,)) for k in st.random.split(key, 3)])
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+
+
+def test_a_loop_that_does_not_link_as_one_kernel_is_compiled_in_parts(monkeypatch):
+    monkeypatch.setattr(small_loops, "_SHARED", 1 << 30)  # the kind is not known beforehand
+    test_loops_that_draw_what_two_threads_share_compile(st.random.uniform, 2048)

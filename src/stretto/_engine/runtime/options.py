@@ -32,7 +32,7 @@ __all__ = [
     "options_for",
     "quick_options",
     "with_extras",
-    "without_library",
+    "with_option",
 ]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
@@ -168,9 +168,9 @@ def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
     return list({**ours, **dict(options)}.items())
 
 
-def without_library(options: Options) -> Options:
-    """These options, with nothing for YNNPACK."""
-    return tuple(sorted({**dict(options), LIBRARY: ""}.items()))
+def with_option(options: Options, name: str, value: str | int) -> Options:
+    """Return these options with one of them set."""
+    return tuple(sorted({**dict(options), name: value}.items()))
 
 
 def library_of(text: str, options: Options) -> Libraries:

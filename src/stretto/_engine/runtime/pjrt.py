@@ -27,13 +27,15 @@ from stretto._engine.runtime.clients import (
 )
 from stretto._engine.runtime.libraries import multiplies_by_broadcast
 from stretto._engine.runtime.options import (
+    LIBRARY,
     Options,
     asks_for_dumps,
     quick_options,
-    without_library,
+    with_option,
 )
 from stretto._engine.runtime.patience import LongRun, elsewhere, end_threads, patient, unusual
 from stretto._engine.runtime.room import LARGE, RunIfRoom, explained, needed
+from stretto._engine.runtime.small_loops import SMALL_LOOPS
 
 __all__ = [
     "Executable",
@@ -316,13 +318,21 @@ def loaded(
     """The runtime's form of the compiled text, for these devices; see ``compile_text``.
 
     A program in which the library would multiply by a broadcast is compiled again without it. The
-    text has barriers where it multiplies by what is a broadcast there; XLA finds others.
+    text has barriers where it multiplies by what is a broadcast there; XLA finds others. So is one
+    whose kernel of a loop would call for threads, which are not to be had in it: ``small_loops``
+    knows the kinds found so far.
     """
-    result = _loaded(at, text, options, callbacks, devices)
+    try:
+        result = _loaded(at, text, options, callbacks, devices)
+    except at.jax.JaxRuntimeError as error:
+        if '"stablehlo.while"' not in text or "Failed to materialize symbols" not in str(error):
+            raise
+        options = with_option(options, SMALL_LOOPS, 0)
+        result = _loaded(at, text, options, callbacks, devices)
     if '"stablehlo.dot_general"' in text and any(
         [multiplies_by_broadcast(module.to_string()) for module in result.hlo_modules()]
     ):
-        return _loaded(at, text, without_library(options), callbacks, devices)
+        return _loaded(at, text, with_option(options, LIBRARY, ""), callbacks, devices)
     return result
 
 

@@ -31,7 +31,14 @@ _PRODUCTS = 1 << 12
 _REUSE = 2.0
 """How often a product reads each element of its largest array, from which on a library pays."""
 
+_SHARED = 256
+"""The elements of a call's largest array up to which XLA never shares its work among threads.
+
+Random bits were shared from 1,025 words on, with any vectors (jaxlib 0.10.2)."""
+
 _LOOP = '"stablehlo.while"'
+_APART = 'inlineable = "false"'
+_TENSOR = re.compile(r"tensor<([\dx]*)x\w+>")
 _PRODUCT = re.compile(
     r'"stablehlo\.dot_general"\(.* : \(tensor<(?:([\dx]*)x)?\w+>, tensor<(?:([\dx]*)x)?\w+>\) -> '
     r"tensor<(?:([\dx]*)x)?\w+>"
@@ -41,17 +48,25 @@ _PRODUCT = re.compile(
 def most_bytes(text: str) -> int | None:
     """How many bytes a turn of a loop may read and write to be one kernel; None for XLA's choice.
 
-    That is XLA's where a loop has work for a library.
+    That is XLA's where a loop has work for a library, and where one calls what is kept apart and
+    has work for two threads: XLA would call for them from within the kernel, where they are not to
+    be had, and fail with "Symbols not found: __xla_cpu_runtime_ParallelForkJoin".
     """
     if _LOOP not in text:
         return None
     for line in _in_loops(text):
+        if _APART in line and max(map(_elements, _TENSOR.findall(line)), default=0) > _SHARED:
+            return None
         if '"stablehlo.convolution"' in line:
             return None
         product = _PRODUCT.search(line) if '"stablehlo.dot_general"' in line else None
         if product and _for_a_library(product.groups()):
             return None
     return _BYTES
+
+
+def _elements(shape: str) -> int:
+    return math.prod(map(int, shape.split("x")))
 
 
 def has_barrier_in_loop(text: str) -> bool:
