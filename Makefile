@@ -42,13 +42,14 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep plan-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test sweep program-storm plan-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
 	@echo "make example-fashion  thirty CNNs on Fashion-MNIST, from first weights to one file"
 	@echo "make test   unit tests, laws and doctests"
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
+	@echo "make program-storm  random programs in float32, eager and compiled, against NumPy in float64"
 	@echo "make plan-storm  random networks as ensembles, in every plan and with every option of XLA's"
 	@echo "make device-storm  steps over devices without a wait, and wrong placements"
 	@echo "make cache-storm  fifty processes at once on an empty disk cache"
@@ -92,6 +93,9 @@ sweep: $(INSTALLED)
 
 device-storm: $(INSTALLED)
 	$(BIN)/python -m tests._engine.runtime.device_storm $(ARGS)
+
+program-storm: $(INSTALLED)
+	$(BIN)/python -m tests.property.program_storm $(ARGS)
 
 plan-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.plan_storm $(ARGS)

@@ -80,6 +80,11 @@ class Program(NamedTuple):
         return (self.scale * rng.standard_normal((_BATCH, *self.shape))).astype(np.float32)
 
 
+SUMS = frozenset({"sum", "mean", "average", "cumsum", "matmul", "trapezoid", "var", "prod"})
+JUMPS = frozenset({"floor", "rint", "sign", "mod"})
+"""Steps whose differences say nothing of their derivative."""
+
+
 class Moved:
     """NumPy and SciPy in float64, with float32's range, and each result moved by its rounding.
 
@@ -94,6 +99,10 @@ class Moved:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = getattr(np, name, None) or getattr(scipy.special, name)
+        if name in SUMS:  # each partial sum is rounded, as if the terms were
+            return lambda x, *args, **options: self.moved(
+                function(self.moved(x), *map(self.moved, args), **options)
+            )
         return lambda *args, **options: self.moved(function(*args, **options))
 
     def moved(self, x: Any) -> Any:
@@ -131,10 +140,7 @@ SMOOTH = (
     *("square", "deg2rad", "expit", "erf", "erfc", "ndtr", "log_ndtr", "negative", "positive"),
 )
 ODD = ("abs", "sign", "cbrt", "floor", "rint")
-PAIRS = (
-    *("add", "subtract", "multiply", "maximum", "minimum", "arctan2", "hypot", "logaddexp"),
-    "copysign",
-)
+PAIRS = (*("add", "subtract", "multiply", "maximum", "minimum", "logaddexp", "copysign"),)
 
 UNARY: dict[str, Callable[..., Any]] = {
     **{name: _named(name) for name in (*SMOOTH, *ODD)},
@@ -143,7 +149,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     "log2": lambda lib, x: lib.log2(_positive(lib, x)),
     "sqrt": lambda lib, x: lib.sqrt(_positive(lib, x)),
     "reciprocal": lambda lib, x: lib.divide(1.0, _positive(lib, x)),
-    "arcsin": lambda lib, x: lib.arcsin(lib.tanh(x)),
+    "arcsin": lambda lib, x: lib.arcsin(lib.multiply(0.9, lib.tanh(x))),
     "arccos": lambda lib, x: lib.arccos(lib.multiply(0.9, lib.sin(x))),
     "arctanh": lambda lib, x: lib.arctanh(lib.multiply(0.9, lib.tanh(x))),
     "arccosh": lambda lib, x: lib.arccosh(lib.add(1.5, lib.abs(x))),
@@ -159,6 +165,9 @@ UNARY: dict[str, Callable[..., Any]] = {
 
 BINARY: dict[str, Callable[..., Any]] = {
     **{name: _named(name) for name in PAIRS},
+    # Neither is differentiable at (0, 0).
+    "arctan2": lambda lib, x, y: lib.arctan2(x, _positive(lib, y)),
+    "hypot": lambda lib, x, y: lib.hypot(x, _positive(lib, y)),
     "divide": lambda lib, x, y: lib.divide(x, _positive(lib, y)),
     "power": lambda lib, x, y: lib.power(_positive(lib, x), lib.tanh(y)),
     "where": lambda lib, x, y: lib.where(x > y, x, lib.negative(y)),
@@ -260,6 +269,8 @@ class Expected(NamedTuple):
 
 def _slope(program: Program, x: np.ndarray, along: np.ndarray, seed: int | None) -> float:
     """The slope of the sum along a direction; NaN where two steps disagree, or at a kink."""
+    if any([step.name in JUMPS for step in program.steps]):
+        return np.nan
     step = 1e-4 * max(0.01, min(program.scale, 1.0))
 
     def at(t: float) -> float:
