@@ -323,6 +323,91 @@ def _dot(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.real(np.sum(np.asarray(a) * np.asarray(b))))
 
 
+_EDGES = np.array(
+    [
+        0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e10,
+        -1e10,
+        1e-10,
+        -1e-10,
+        1,
+        -1,
+        0.5,
+        2.5,
+        -2.5,
+        -100,
+        100,
+    ],
+    np.float32,
+)
+
+
+def check_edges(several: list[Entry]) -> None:
+    """The first call of each on infinities, NaN, zeros of both signs, large and tiny numbers.
+
+    One program of all, which XLA compiles, against the calls at rest.
+    """
+    cases = []
+    for entry in several:
+        for _, each, ours, _, arrays, _ in instances(entry, ("f32",)):
+            draws, _ = split(each)
+            free = [a.dtype == np.float32 and d.values is None for a, d in zip(arrays, draws)]
+            if any(f and a.size for f, a in zip(free, arrays)):
+                cases += _at_edges(entry, each, ours, arrays, free)
+                break
+    with st.config(interpret_small=False):
+        compiled = st.jit(lambda given: [leaves(c[1](*a)) for c, a in zip(cases, given)])(
+            [c[2] for c in cases]
+        )
+    for (where, _, _, eager, tolerance), got in zip(cases, compiled):
+        for a, b in zip(got, eager, strict=True):
+            close(a, b, tolerance, where)
+
+
+def _at_edges(entry: Entry, each: Call, ours: Callable, arrays: list, free: list[bool]) -> list:
+    """The function on arrays mixed of edges, twice, and of infinities: with its results at rest."""
+    rng = np.random.default_rng(zlib.crc32(entry.name.encode()))
+    made = []
+    for fill in (_EDGES, _EDGES, np.float32([np.inf])):
+        given = [snp.asarray(rng.choice(fill, a.shape) if f else a) for f, a in zip(free, arrays)]
+        try:
+            eager = leaves(ours(*given))
+        except (ValueError, np.linalg.LinAlgError):  # refused, as bounds that are not finite
+            continue
+        where = f"{words(entry, each, 'f32')} of {[np.asarray(a).tolist() for a in given]}"
+        made.append((where, ours, given, eager, entry.tolerance))
+    return made
+
+
+def check_wide_integers(entry: Entry) -> None:
+    """With NumPy's integers of over 32 bits for each array in turn: refused, or as with 64 bits."""
+    for dtype, each, ours, _, arrays, _ in instances(entry, entry.dtypes[:1]):
+        draws, _ = split(each)
+        for i, (draw, array) in enumerate(zip(draws, arrays)):
+            if wide(dtype) or draw.handed or not array.size:
+                continue
+            given = list(arrays)
+            given[i] = np.ones(array.shape, np.int64)
+            given[i].flat[-1] = 2**40 + 1
+            where = f"{words(entry, each, dtype)}, with 2**40 + 1 in array {i}"
+            try:
+                got = ours(*given)
+            except OverflowError as error:
+                assert "does not fit in" in str(error) or "do not fit in" in str(error), where
+                continue
+            except ValueError as error:  # of an argument with bounds of its own
+                assert "must be between" in str(error), where
+                continue
+            with st.enable_x64():
+                wanted = ours(*given)
+            for a, b in zip(leaves(got), leaves(wanted), strict=True):
+                np.testing.assert_allclose(np.asarray(a), np.asarray(b), 1e-6, err_msg=where)
+
+
 def check_settings(entry: Entry) -> None:
     """Calls with arrays of one dtype, and of one rank, under the settings that refuse others.
 

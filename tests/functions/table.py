@@ -12,7 +12,9 @@ is static. For each entry
 3. vmapped: over two examples of all arrays, and of the first alone, it is the loop;
 4. gradients: in 64 bits, jvp and vjp along a random direction are the difference quotient;
 5. settings: calls with arrays of one dtype succeed under strict promotion of dtypes, those with
-   arrays of one rank where ranks may not differ.
+   arrays of one rank where ranks may not differ;
+6. edges: infinities, NaN, zeros of both signs and large numbers give at rest what XLA computes;
+7. wide integers: NumPy's that do not fit in 32 bits are refused, or change nothing.
 
 Where a check makes no sense for a function the entry says why: `unlike`, `uncompiled`, `unmapped`,
 `undifferentiated`. Entries are in `entries/`, a file a family; `checks.py` has the checks,

@@ -41,3 +41,27 @@ def test_gradients(name):
 @pytest.mark.parametrize("name", sorted(table.ENTRIES))
 def test_settings(name):
     checks.check_settings(table.ENTRIES[name])
+
+
+# Of these the programs take minutes to compile (special functions, factorisations), or sum in
+# another order, which shows where sums overflow or cancel (transforms).
+APART = ("random.", "special.", "scipy.", "lax.linalg.", "numpy.linalg.", "numpy.fft.", "lax.fft")
+PADDED = {"numpy.convolve", "numpy.correlate"}
+"""Compiled, what pads is multiplied by the other operand, which makes NaN of infinities there."""
+
+AT_EDGES = [
+    name
+    for name in having("uncompiled")
+    if not (name.startswith(APART) or name in PADDED or table.ENTRIES[name].costly)
+    and "f32" in table.ENTRIES[name].dtypes
+]
+
+
+@pytest.mark.parametrize("start", range(0, len(AT_EDGES), 40))
+def test_edges(start):
+    checks.check_edges([table.ENTRIES[name] for name in AT_EDGES[start : start + 40]])
+
+
+@pytest.mark.parametrize("name", sorted(table.ENTRIES))
+def test_wide_integers(name):
+    checks.check_wide_integers(table.ENTRIES[name])

@@ -276,3 +276,12 @@ def test_a_row_without_elements_has_a_gradient_of_zero(wrap):
         assert (wrap(st.hessian(both))(x)[1] == 0).all()
     total = lambda x: nn.logsumexp(x, axis=-1, where=mask).sum()
     np.testing.assert_allclose(wrap(st.grad(total))(x), [[0.5, 0, 0.5], [0, 0, 0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.1, 1e10, 1e30])
+def test_standardized_constants_are_zero(value):
+    x = snp.full((2, 7), value)
+    with st.config(interpret_small=False):
+        compiled = st.jit(nn.standardize)(x)
+    for out in (nn.standardize(x), compiled):
+        np.testing.assert_array_equal(out, 0)

@@ -95,3 +95,25 @@ def test_logaddexp_of_complex_numbers_is_the_principal_value():
     slope = st.grad(lambda x: snp.logaddexp(x, 2 + 1j).real)(2 + 0j)
     np.testing.assert_allclose(slope, 0.5 - 0.27315125j, rtol=1e-6)
     assert complex(snp.logaddexp(complex(-np.inf), complex(-np.inf))).real == -np.inf
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_slopes_of_logaddexp_are_shares(name):
+    f = getattr(snp, name)
+    slope = st.grad(f, argnums=(0, 1))
+    inf = np.inf
+    for x, y, want in (
+        (-inf, -inf, (0, 0)),  # nothing to share: as those of logsumexp
+        (inf, inf, (0.5, 0.5)),
+        (inf, -inf, (1, 0)),
+        (-inf, 3.0, (0, 1)),
+        (3.0, 3.0, (0.5, 0.5)),
+    ):
+        np.testing.assert_allclose(slope(x, y), want, rtol=1e-6)
+        with st.config(interpret_small=False):
+            np.testing.assert_allclose(st.jit(slope)(x, y), want, rtol=1e-6)
+    nothing = snp.full(2, -inf)
+    np.testing.assert_array_equal(st.grad(f.reduce)(nothing), [0, 0])
+    np.testing.assert_array_equal(st.grad(st.special.logsumexp)(nothing), [0, 0])
+    assert np.isnan(f(snp.nan, 0.0))
+    assert np.isnan(f(-1.0, snp.nan))

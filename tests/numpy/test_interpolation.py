@@ -38,3 +38,15 @@ def test_messages():
     for call, error, words in cases:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_between_infinities():
+    x, xp = np.float32([-1, 0, 0.25, 1, 1.5, 2.5, 4]), np.float32([0, 1, 2, 3])
+    for fp in ([np.inf] * 4, [-np.inf] * 4, [-np.inf, -2.5, 1, 2], [1, 2, np.inf, np.inf]):
+        values = np.float32(fp)
+        with np.errstate(invalid="ignore"):
+            want = np.interp(x, xp, values)
+        with st.config(interpret_small=False):
+            compiled = st.jit(snp.interp)(x, xp, values)
+        for out in (snp.interp(x, xp, values), compiled):
+            np.testing.assert_array_equal(out, want)

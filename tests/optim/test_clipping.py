@@ -103,3 +103,34 @@ def test_a_leaf_that_is_no_array():
     tx = optim.clip_by_global_norm(1.0)
     with pytest.raises(TypeError, match=r"^clip_by_global_norm: updates\['w'\] must be an array"):
         tx.update({"w": "x"}, tx.init(None))
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e19, 1e25, 3e38])
+def test_norms_do_not_overflow_between(size):
+    tx = optim.clip_by_global_norm(1.0)
+    updates = {"a": snp.full((2,), size), "b": snp.full((2, 1), -size)}
+    want = min(size, 0.5)
+    both = optim.per_member(tx)
+    stacked = {"a": snp.stack([updates["a"], snp.ones(2)]), "b": snp.zeros((2, 1))}
+    for wrap in (lambda f: f, st.jit):
+        out = wrap(lambda u: tx.update(u, tx.init(u))[0])(updates)
+        np.testing.assert_allclose(out["a"], [want] * 2, rtol=1e-6)
+        np.testing.assert_allclose(out["b"], [[-want]] * 2, rtol=1e-6)
+        out = wrap(lambda u: both.update(u, both.init(u))[0])(stacked)["a"]
+        np.testing.assert_allclose(out, [[min(size, 0.5**0.5)] * 2, [0.5**0.5] * 2], rtol=1e-6)
+    infinite = tx.update({"a": snp.array([np.inf, 1.0])}, tx.init(None))[0]["a"]
+    assert np.isnan(infinite[0])
+    assert infinite[1] == 0
+
+
+@pytest.mark.parametrize("size", [1.0, 1e19, 1e25])
+def test_norms_of_leaves_do_not_overflow_between(size):
+    params = {"w": snp.full((3, 2), size)}
+    for tx, want in (
+        (optim.clip_by_block_rms(1.0), 1.0),
+        (optim.adaptive_grad_clip(0.5), size / 2),
+        (optim.scale_by_trust_ratio(), size),
+    ):
+        for wrap in (lambda f: f, st.jit):
+            out = wrap(lambda u, p, tx=tx: tx.update(u, tx.init(p), p)[0])(params, params)["w"]
+            np.testing.assert_allclose(out, np.full((3, 2), want), rtol=1e-6)

@@ -143,3 +143,15 @@ ONES = {"a": [np.ones(2, np.float32)], "b": 1.0}
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_norms_of_large_numbers_do_not_overflow_between():
+    norm = st.tree.norm
+    for f in (norm, st.jit(norm)):
+        np.testing.assert_allclose(f({"a": snp.array([2e25, 1e25]), "b": 2e25}), 3e25, rtol=1e-6)
+        np.testing.assert_allclose(f({"a": snp.array([3.0, 4.0])}), 5.0)
+        assert f({"a": snp.array([np.inf, 1.0])}) == np.inf
+        assert np.isnan(f({"a": snp.array([np.nan, 1e25])}))
+    slope = st.grad(lambda a: norm({"a": a}))
+    np.testing.assert_allclose(slope(snp.array([3e25, 4e25])), [0.6, 0.8], rtol=1e-6)
+    np.testing.assert_array_equal(slope(snp.zeros(2)), [0, 0])

@@ -35,6 +35,7 @@ from stretto.numpy.logic import mask_of_where
 from stretto.numpy.normalized import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean as mean_
+from stretto.numpy.statistics import mean_about_first
 from stretto.numpy.trigonometric import tanh
 
 __all__ = [
@@ -398,7 +399,11 @@ def standardize(
         mask = mask_of_where(where, "standardize")
         safe = mask | isfinite(x)
         finite = choose(safe, x, 0)
-    center: Any = mean_(finite, axes, keepdims=True, where=mask) if mean is None else mean
+    center: Any = mean
+    if mean is None and mask is None:
+        center = mean_about_first(finite, axes)
+    elif mean is None:
+        center = mean_(finite, axes, keepdims=True, where=mask)
     spread: Any = variance
     if spread is None and algorithm == "stable":
         spread = mean_((finite - center) ** 2, axes, keepdims=True, where=mask)

@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import exponential, powers
-from stretto._engine.ops.comparison import full_like, gt, ne, select, zeros_like
+from stretto._engine.ops.comparison import full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.elementwise import promote_values
@@ -205,7 +206,8 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Returns:
         The logarithms, of the promoted float or complex dtype and the broadcast shape. Of complex
-        numbers the principal value.
+        numbers the principal value. Slopes are the shares of ``exp(x)`` and ``exp(y)`` in their
+        sum: a half each where both are inf, and 0 where both are -inf, as in ``logsumexp``.
 
     Raises:
         TypeError: an argument is not an array or a number.
@@ -262,13 +264,20 @@ def _principal(z: Array, half: float) -> Array:
 def _add_exponentials(
     x: Array, y: Array, power: Callable[[Array], Array], log_1p: Callable[[Array], Array]
 ) -> Array:
-    """max(x, y) + log(1 + exp(-|x - y|)); x + y where x - y is NaN, as for equal infinities."""
+    """max(x, y) + log(1 + exp(-|x - y|)); (x + y) / 2 where x - y is NaN, as for equal infinities.
+
+    Slopes are the shares of exp(x) and exp(y) in their sum. Where there is nothing to share, of
+    -inf and -inf, they are 0, as those of ``logsumexp``.
+    """
     # Written with select: max and |.| have no second derivative where x = y.
     first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)
     gap = select(first, y - x, x - y)
     undefined = ne(gap, gap)
     gap = select(undefined, zeros_like(gap), gap)
-    return select(undefined, x + y, select(first, x, y) + log_1p(power(gap)))
+    mean = x + y
+    if not is_complex(x.dtype):
+        mean = select(lt(mean, zeros_like(mean)), stop_gradient(mean), mean * full_like(mean, 0.5))
+    return select(undefined, mean, select(first, x, y) + log_1p(power(gap)))
 
 
 def sqrt(x: ArrayLike, /) -> Array:

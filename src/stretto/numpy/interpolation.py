@@ -11,7 +11,7 @@ import numpy as np
 
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.comparison import eq, full_like, gt, lt
+from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.shape import slice_in_dim
@@ -117,7 +117,14 @@ def _interp(
         base, rise = take(values, at, mode="clip"), take(values, at + 1, mode="clip")
         width = high - low
         part = convert((places - low) / choose(eq(width, 0), full_like(width, 1), width), real)
-        out = choose(eq(width, 0), base, base + part * (rise - base))
+        # Equal infinities have no difference, and are what is between them; one infinity is, too.
+        flat = eq(width, 0) | eq(base, rise)
+        between = base + part * (rise - base)
+        lost = ne(between, between)
+        near = choose(
+            eq(part, 0), base, choose(eq(part, 1), rise, rise - (1 - part) * (rise - base))
+        )
+        out = choose(flat, base, choose(lost, near, between))
     for end, value, beyond in (
         (left, first, lt(places, take(points, 0))),
         (right, last, gt(places, take(points, n - 1))),

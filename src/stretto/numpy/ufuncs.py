@@ -15,10 +15,7 @@ import numpy as np
 
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array
-from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import exp, log
-from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.reducing import reduce
 from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin
 from stretto.numpy import (
@@ -38,6 +35,7 @@ from stretto.numpy import (
     trigonometric,
 )
 from stretto.numpy.index_updates import IndexUpdate
+from stretto.numpy.normalized import logsumexp
 from stretto.numpy.ufunc import METHODS, ufunc
 
 __all__ = [
@@ -111,12 +109,7 @@ def _odd(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _log_sum_exp(x: Array, axes: tuple[int, ...]) -> Array:
-    # log sum exp(x) = m + log sum exp(x - m), with m the greatest element, or 0 if that is infinite
-    x = convert(x, inexact_dtype(x.dtype), x.weak_type)
-    greatest = reduce.reduce_max(x, axes)
-    base = select(classifying.isfinite(greatest), greatest, full_like(greatest, 0))
-    total = reductions.sum(exp(x - expand_dims(base, axes)), axes)
-    return log(total) + base
+    return logsumexp(x, axes)
 
 
 _LN2 = math.log(2)

@@ -12,9 +12,9 @@ import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.typing import Array, Tree
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
-from stretto.optim.leaves import check, leafwise, need_params, squared
+from stretto.optim.leaves import check, leafwise, need_params
 from stretto.optim.naming import caller_of
-from stretto.optim.norms import norm_of
+from stretto.optim.norms import norm_along, scaled_norm
 
 __all__ = ["adaptive_grad_clip", "clip", "clip_by_block_rms", "clip_by_global_norm"]
 
@@ -65,10 +65,14 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformationExtraArgs:
     check(caller, least=0, max_norm=max_norm)
 
     def f(updates: Tree, params: Tree) -> Tree:
-        norm = norm_of(caller, updates)
-        within = norm <= max_norm
-        factor = snp.where(within, 1, max_norm / snp.where(within, 1, norm))
-        return leafwise(caller, lambda g: g * factor, updates)[0]
+        root, unit = scaled_norm(caller, updates)
+        within = root <= (max_norm if unit is None else max_norm * unit)
+        factor = snp.where(within, 1, max_norm / snp.where(within, 1, root))
+        if unit is None:
+            return leafwise(caller, lambda g: g * factor, updates)[0]
+        # In this order, for the product of both factors may be below what floats hold.
+        shrunk = snp.where(within, 1, unit)
+        return leafwise(caller, lambda g: g * shrunk * factor, updates)[0]
 
     return stateless(f)
 
@@ -96,8 +100,7 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformationExtraArgs:
     check(caller, above=0, threshold=threshold)
 
     def rule(g: Array) -> Array:
-        rms = snp.sqrt(snp.mean(squared(g)))
-        return g / snp.maximum(1, rms / threshold)
+        return g / snp.maximum(1, norm_along(g, average=True) / threshold)
 
     return stateless(lambda updates, params: leafwise(caller, rule, updates)[0])
 
@@ -139,7 +142,7 @@ def adaptive_grad_clip(
 
     def rule(g: Array, p: Array) -> Array:
         within = _axes_within(p.shape) if axis is None else axis
-        of_g, of_p = (snp.sqrt(snp.sum(squared(x), axis=within, keepdims=True)) for x in (g, p))
+        of_g, of_p = (norm_along(x, within, keepdims=True) for x in (g, p))
         largest = clipping * snp.maximum(of_p, eps)
         factor = largest / snp.maximum(of_g, 1e-6)
         return g * snp.where(of_g < largest, 1, factor)

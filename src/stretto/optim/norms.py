@@ -6,6 +6,8 @@ Next, read ``clipping``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import stretto.numpy as snp
 from stretto._engine.api.arguments import values_of_tree
 from stretto._engine.core.typing import Array, Tree
@@ -13,6 +15,7 @@ from stretto._engine.ops.powers import root_of_squares
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide
 from stretto.optim.naming import caller_of
+from stretto.tree.sums import without_overflow
 
 __all__ = ["global_norm", "scale_by_param_block_rms", "scale_by_trust_ratio"]
 
@@ -37,8 +40,38 @@ def global_norm(updates: Tree) -> Array:
 
 def norm_of(caller: str, updates: Tree) -> Array:
     """``global_norm``, for a caller whose name its messages begin with."""
-    leaves = values_of_tree(updates, caller, "updates")[0]
-    return root_of_squares(sum([snp.sum(squared(wide(x))) for x in leaves], snp.zeros(())))
+    root, unit = scaled_norm(caller, updates)
+    return root if unit is None else root / unit
+
+
+def scaled_norm(caller: str, updates: Tree) -> tuple[Array, Array | None]:
+    """The norm in a unit, and the unit, which is 1 unless the squares overflow; None is 1, too."""
+    leaves = [wide(x) for x in values_of_tree(updates, caller, "updates")[0]]
+
+    def squares(unit: Array | None) -> Array:
+        scaled = leaves if unit is None else [x * unit for x in leaves]
+        return sum([snp.sum(squared(x)) for x in scaled], snp.zeros(()))
+
+    total, unit = without_overflow(squares)
+    return root_of_squares(total), unit
+
+
+def norm_along(
+    x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = False, average: bool = False
+) -> Array:
+    """The norm of a leaf over axes, or the root mean square; its slope at 0 is 0.
+
+    Over some of the axes, they stay: ``keepdims``.
+    """
+    add_up = snp.mean if average else snp.sum
+
+    def squares(unit: Array | None) -> Array:
+        scaled = x if unit is None else wide(x) * unit
+        return add_up(squared(scaled), axis=axis, keepdims=keepdims)
+
+    total, unit = without_overflow(squares)
+    root = root_of_squares(total)
+    return root if unit is None else root / unit
 
 
 def scale_by_trust_ratio(
@@ -70,7 +103,7 @@ def scale_by_trust_ratio(
     check(caller, least=0, min_norm=min_norm, trust_coefficient=trust_coefficient, eps=eps)
 
     def rule(g: Array, p: Array) -> Array:
-        of_p, of_g = (snp.maximum(root_of_squares(snp.sum(squared(x))), min_norm) for x in (p, g))
+        of_p, of_g = (snp.maximum(norm_along(x), min_norm) for x in (p, g))
         zero = (of_p == 0) | (of_g == 0)
         ratio = trust_coefficient * of_p / snp.where(zero, 1, of_g + eps)
         return g * snp.where(zero, 1, ratio)
@@ -107,7 +140,7 @@ def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation
 
     def f(updates: Tree, params: Tree) -> Tree:
         need_params(params, caller)
-        scaled = lambda g, p: g * snp.maximum(root_of_squares(snp.mean(squared(p))), min_scale)
+        scaled = lambda g, p: g * snp.maximum(norm_along(p, average=True), min_scale)
         return leafwise(caller, scaled, updates, params=params)[0]
 
     return stateless(f)

@@ -21,7 +21,7 @@ from stretto._engine.ops.powers import root_of_squares, sqrt
 from stretto._engine.ops.trigonometric import sin
 from stretto._engine.runtime.array import Array
 from stretto.tree.members import Alike
-from stretto.tree.sums import of_column, widened
+from stretto.tree.sums import of_column, widened, without_overflow
 
 __all__ = ["cast", "dot", "norm", "slerp"]
 
@@ -102,8 +102,15 @@ def norm(tree: Tree) -> Array:
     >>> norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
     Array(5., dtype=float32)
     """
-    squares = [_square(as_value(x, "norm", "a leaf")) for x in leaves(tree)]
-    return root_of_squares(_total(squares, "norm"))
+    values = [as_value(x, "norm", "a leaf") for x in leaves(tree)]
+
+    def squares(unit: Array | None) -> Array:
+        scaled = values if unit is None else [multiply(widened(x), unit) for x in values]
+        return _total([_square(x) for x in scaled], "norm")
+
+    total, unit = without_overflow(squares)
+    root = root_of_squares(total)
+    return root if unit is None else divide(root, unit)
 
 
 def _square(x: Array) -> Array:

@@ -6,11 +6,13 @@ by block, at the speed of memory. Before this, read ``integers``; next, ``arithm
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from stretto._engine.control.cond import cond
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto._engine.core.tree import leaves, structure, unflatten
 from stretto._engine.core.types import (
@@ -24,13 +26,24 @@ from stretto._engine.core.types import (
 )
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.arithmetic import add, multiply
+from stretto._engine.ops.comparison import eq, full_like, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.products import tensordot
+from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.runtime.array import Array
 from stretto.tree.integers import IntegerSum, are_integers, of_stacked_integers
 from stretto.tree.members import Alike, member_at, of_members, size_of, stack
 
-__all__ = ["axpy", "lerp", "mean", "mean_of", "of_column", "weighted_sum", "widened"]
+__all__ = [
+    "axpy",
+    "lerp",
+    "mean",
+    "mean_of",
+    "of_column",
+    "weighted_sum",
+    "widened",
+    "without_overflow",
+]
 
 T = TypeVar("T")
 
@@ -48,6 +61,28 @@ def _accumulator(dtype: np.dtype) -> np.dtype:
 def widened(x: Array) -> Array:
     """The value in the dtype in which it is summed."""
     return convert(x, _accumulator(x.dtype), x.weak_type)
+
+
+_UNIT = 2.0**-80
+"""In this unit the square of the greatest float32 is 8e28."""
+
+
+def without_overflow(squares: Callable[[Array | None], Array]) -> tuple[Array, Array | None]:
+    """Sums of squares in units where they do not overflow, and the units, powers of two.
+
+    ``squares(units)`` is the sums of the squares of numbers times units, of the shape of the sums.
+    Each unit is 1, for which None stands at rest, unless the squares overflow. The other sums are
+    in a branch, which costs nothing where it is not taken: both at once make
+    ``clip_by_global_norm`` 1.4 times as slow.
+    """
+    total = squares(None)
+    if total.__class__ is Array and not np.isinf(total.to_host()).any():
+        return total, None
+    overflows = eq(total, full_like(total, math.inf))
+    # No constants in the branch: XLA makes (x c) (x c) of those x x (c c), infinity times 0.
+    units = where(overflows, full_like(total, _UNIT), full_like(total, 1))
+    scaled = lambda: convert(squares(units), total.dtype, total.type.weak_type)
+    return cond(reduce_or(overflows), scaled, lambda: total), units
 
 
 def _borrowed(x: ArrayLike, caller: str, argument: str) -> Array:

@@ -4,11 +4,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import stretto.numpy as snp
 from stretto._engine.api.derivatives import vjp
 from stretto._engine.api.graph import make_graph
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.core.config import enable_x64
+from stretto._engine.core.config import config, enable_x64
 from stretto._engine.core.errors import ContractionError
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.contract import DotGeneral, dot, dot_general, matmul
@@ -252,3 +253,27 @@ def test_floats_of_8_bits_are_multiplied_in_the_preferred_dtype():
     assert (out.dtype, out.tolist()) == (np.float32, [[7.0]])
     with pytest.raises(TypeError, match="no implicit common type"):
         dot_general(x, y, numbers)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ((3, 1), (1,)),
+        ((1,), (1, 3)),
+        ((3, 1), (1, 1)),
+        ((1, 1), (1, 3)),
+        ((1,), (1,)),
+        ((1, 1), (1,)),
+    ],
+)
+def test_zero_times_what_is_not_finite_is_nan_where_a_factor_has_one_element(special, x, y):
+    for first, second in ((special, 0.0), (0.0, special)):
+        a, b = snp.full(x, first), snp.full(y, second)
+        with config(interpret_small=False):
+            compiled = jit(dot)(a, b)
+        for out in (dot(a, b), a @ b, a @ b, compiled):  # the second time by the types that it met
+            assert np.isnan(out).all()
+    np.testing.assert_array_equal(
+        snp.full(x, 2.0) @ snp.full(y, 3.0), np.full(x, 2) @ np.full(y, 3)
+    )

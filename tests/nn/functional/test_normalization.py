@@ -211,3 +211,46 @@ def test_instance_norm_is_named_in_its_messages():
         F.instance_norm(x, use_input_stats=False)
     with pytest.raises(ValueError, match=r"^instance_norm: running_var must have shape"):
         F.instance_norm(x, snp.ones(3), snp.ones(2), use_input_stats=False)
+
+
+CONSTANTS = {
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[1:]),
+    "group_norm": lambda x: F.group_norm(x, 1),
+    "instance_norm": F.instance_norm,
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "batch_statistics": lambda x: F.batch_statistics(x)[0] - x[0, :, 0],
+    "variance": lambda x: F.batch_statistics(x)[1],
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+@pytest.mark.parametrize("value", [0.1, 1e10, 1e30])
+@pytest.mark.parametrize("size", [7, 1000])
+def test_constants_have_no_deviation(name, value, size):
+    x = snp.full((2, 3, size), value)
+    f = CONSTANTS[name]
+    with st.config(interpret_small=False):
+        compiled = st.jit(f)(x)
+    for out in (f(x), compiled):
+        np.testing.assert_array_equal(out, 0)
+
+
+def test_rows_that_begin_with_an_outlier_keep_their_digits():
+    rng = np.random.default_rng(0)
+    for first in (0.0, 1e4, 1e6):  # which the mean is taken about
+        x = rng.standard_normal((4, 500)) + 3
+        x[:, 0] = first
+        wide = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+        for f in (F.layer_norm, st.jit(F.layer_norm, static_argnums=1)):
+            # Some units in the last place of the greatest number of the row, over its deviation.
+            np.testing.assert_allclose(f(np.float32(x), 500), wide, rtol=1e-5, atol=1e-5)
+
+
+def test_slopes_do_not_depend_on_the_element_that_means_are_taken_about():
+    x = snp.array([[2.0, -1.0, 0.5, 4.0]])
+    weights = snp.array([[0.3, -1.0, 2.0, 0.7]])
+    slope = lambda x, weights: st.grad(lambda x: snp.sum(F.layer_norm(x, 4) * weights))(x)
+    want = slope(x, weights)
+    for turns in (1, 2, 3):
+        got = slope(snp.roll(x, turns, 1), snp.roll(weights, turns, 1))
+        np.testing.assert_allclose(snp.roll(got, -turns, 1), want, atol=1e-6)

@@ -56,3 +56,12 @@ def test_refusals():
         detrend(X, overwrite_data=True)
     with pytest.raises(ValueError, match="detrend: axis"):
         detrend(X, 2)
+
+
+@pytest.mark.parametrize("kind", ["constant", "linear"])
+def test_constants_leave_nothing(kind):
+    x = st.numpy.full((2, 7), 1e10)
+    with st.config(interpret_small=False):
+        compiled = st.jit(lambda x: detrend(x, type=kind))(x)
+    for out in (detrend(x, type=kind), compiled):
+        np.testing.assert_array_equal(out, 0)

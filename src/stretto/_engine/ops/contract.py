@@ -105,11 +105,13 @@ class DotGeneral(Bilinear):
         if x.dtype is not wide and x.dtype != wide:
             x, y = x.astype(wide), y.astype(wide)
         multiply = _exact if x.dtype.kind in "iu" else None
+        # np.dot gives 0 for a factor of one element that is 0, also times NaN and infinity.
+        plain = multiply or (np.matmul if x.size == 1 or y.size == 1 else np.dot)
         if x.ndim == self.plain and y.ndim <= 2:
-            return (multiply or np.dot)(x, y)
+            return plain(x, y)
         if x.ndim == y.ndim == 2 and len(self.summed[0]) == 1 and not self.shared[0]:
             left, right = x if self.summed[0][0] else x.T, y.T if self.summed[1][0] else y
-            return (multiply or np.dot)(left, right)
+            return plain(left, right)
         free_x, free_y = self.free(x, y)
         batch = [x.shape[a] for a in self.shared[0]]
         rows, columns = [x.shape[a] for a in free_x], [y.shape[a] for a in free_y]

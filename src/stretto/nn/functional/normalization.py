@@ -25,6 +25,7 @@ from stretto._engine.ops.reducing.window import ReduceWindowSum
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
 from stretto.nn.functional.arguments import as_float, numbers, per_axis
 from stretto.numpy.linalg.norms import vector_norm
+from stretto.numpy.statistics import mean_about_first
 
 __all__ = [
     "batch_norm",
@@ -46,7 +47,7 @@ def _mean(x: Array, axes: tuple[int, ...]) -> Array:
 
 def _moments(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """Differences from the mean, and the variance, over the axes, which stay with size 1."""
-    centered = x - _mean(x, axes)
+    centered = x - mean_about_first(x, axes)
     return centered, _mean(centered * centered, axes)
 
 
@@ -112,7 +113,7 @@ def batch_statistics(input: ArrayLike) -> tuple[Array, Array]:
     x = _channelled("batch_statistics", input)
     axes = (0, *range(2, x.ndim))
     wide = convert(x, widened(x.dtype))
-    mean = _mean(wide, axes)
+    mean = mean_about_first(wide, axes)
     centered = wide - mean
     return reshape(mean, (x.shape[1],)), reshape(_mean(centered * centered, axes), (x.shape[1],))
 

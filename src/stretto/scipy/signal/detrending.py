@@ -19,6 +19,7 @@ from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_axis
 from stretto._engine.ops.shape import split
+from stretto.numpy.statistics import mean_about_first
 
 __all__ = ["detrend"]
 
@@ -63,7 +64,7 @@ def detrend(
     x = convert(x, inexact_dtype(x.dtype))
     axis = canonical_axis(axis, x.ndim, "detrend")
     if type == "constant":
-        return x - snp.mean(x, axis, keepdims=True)
+        return x - mean_about_first(x, (axis,))
     x = move_axis(x, axis, x.ndim - 1)
     n = x.shape[-1]
     if not n:
@@ -80,4 +81,5 @@ def _without_line(x: Array) -> Array:
     t = np.arange(x.shape[-1]) - (x.shape[-1] - 1) / 2
     t = (t / max(float(np.sqrt(t @ t)), 1e-30)).astype(x.dtype)
     t = of_rank(t, x.ndim)
-    return x - snp.mean(x, -1, keepdims=True) - t * snp.sum(t * x, -1, keepdims=True)
+    x = x - mean_about_first(x, (x.ndim - 1,))
+    return x - t * snp.sum(t * x, -1, keepdims=True)
