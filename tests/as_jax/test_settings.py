@@ -33,3 +33,15 @@ def test_what_jax_does_not_have_is_an_error():
         "jax.config.update('jax_platforms', 'tpu')"
     )
     assert "expected value" in fails("jax.debug_nans(1, 2)")
+
+
+def test_wide_integers_wrap_as_in_jax():
+    assert prints(
+        """
+        import numpy as np
+        wide = np.array([2**40 + 7, 3])
+        print(jnp.asarray(wide).tolist(), (jnp.array([5]) < np.int64(2**40)).tolist())
+        print(jax.jit(lambda x: x + 1)(wide).tolist())
+        print(jax.random.key_data(jax.random.key(2**32 + 1)).tolist())
+        """
+    ) == ["[7, 3] [False]", "[8, 4]", "[0, 1]"]

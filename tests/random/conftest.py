@@ -8,21 +8,22 @@ from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 from stretto.laws import FULLY
+from tests.random.seeds import jaxs_key
 
 
 def eagerly(draws):
-    key = R.PRNGKey(0x123456789)
+    key = jaxs_key()
     return {name: np.asarray(draw(key)) for name, (draw, *_) in draws.items()}
 
 
 def jitted(draws):
     together = lambda key: {name: draw(key) for name, (draw, *_) in draws.items()}
     all_at_once = jit(together, compiler_options=FULLY)  # JAX's numbers are of code as users get it
-    return {name: np.asarray(x) for name, x in all_at_once(R.PRNGKey(0x123456789)).items()}
+    return {name: np.asarray(x) for name, x in all_at_once(jaxs_key()).items()}
 
 
 def mapped(draws):
-    keys = np.stack([np.asarray(R.PRNGKey(seed)) for seed in (1, 0x123456789)])
+    keys = np.stack([np.asarray(key) for key in (R.PRNGKey(1), jaxs_key())])
     return {name: np.asarray(vmap(draw)(keys))[1] for name, (draw, *_) in draws.items()}
 
 

@@ -7,6 +7,7 @@ from stretto import random as R
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
+from tests.random.seeds import JAX
 
 # Each implementation and draw, and what JAX 0.10.2 gives on a CPU for the same expression with
 # R = jax.random, k = key(0x123456789, impl=...), and jax_threefry_partitionable off, then on; in
@@ -252,7 +253,8 @@ KEYS = {
 
 
 def key_of(name):
-    return R.key(0x123456789, impl=name.split()[0])
+    with JAX:
+        return R.key(0x123456789, impl=name.split()[0])
 
 
 def check(name, drawn, want):

@@ -107,6 +107,14 @@ def over_members(
     return outs
 
 
+def _check_integers(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise ``OverflowError`` that names the argument with integers that do not fit."""
+    for root, x in (("args", tuple(args)), *kwargs.items()):
+        for leaf, path in zip(tree.leaves(x), tree.paths(x, root), strict=True):
+            if isinstance(leaf, (np.ndarray, np.generic)):
+                as_value(leaf, "Ensemble", path)
+
+
 def _refuse_tables(static: Sequence[object]) -> None:
     """Raise ``TypeError`` for a table, which would be taken for a setting."""
     for x in static:
@@ -212,10 +220,14 @@ class Runner:
     ) -> Tree:
         """The result of a call; with ``stateful`` also all arrays as the call leaves them."""
         run, inputs = self.compiled(arrays, args, kwargs, key, axis, stateful)
-        if not self._options:
-            return run(*inputs)
-        with config(**self._options):
-            return run(*inputs)
+        try:
+            if not self._options:
+                return run(*inputs)
+            with config(**self._options):
+                return run(*inputs)
+        except OverflowError:
+            _check_integers(args, kwargs)
+            raise
 
     def compiled(
         self,

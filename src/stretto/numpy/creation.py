@@ -23,7 +23,7 @@ from stretto._engine.core.interpreter import (
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, value_in
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.runtime.array import Array
@@ -60,7 +60,8 @@ def array(
         object: a number, an array of any library, or nested sequences of these, all of one length
             at each depth.
         dtype: the dtype; by default that of the arrays, promoted, and for numbers the default dtype
-            of their kind, 32 bits unless ``enable_x64`` is set.
+            of their kind, 32 bits unless ``enable_x64`` is set. Integers that do not fit are
+            refused, NumPy's too; ``astype`` keeps their low bits.
         copy: whether an array is copied; memory that others can write always is.
         order: the order in memory; there is only one: ``"C"``, ``"K"``, ``"A"`` and ``None``
             all mean it.
@@ -228,6 +229,8 @@ def _make(x: Tree, dtype: DTypeLike | None, caller: str) -> Array:
         if x.__class__ is not np.ndarray:
             refuse_masked(x, caller, "object")
         kind_of(x.dtype)
+        if x.dtype.kind in "iu" and x.dtype != wanted:
+            return value_in(x, wanted, caller, "object")
         host = np.array(x, order="C", copy=True, subok=False)
         if host.dtype == wanted:
             return Array(host, array_type(host.shape, wanted))
@@ -286,7 +289,7 @@ def _from_sequence(x: Tree, wanted: np.dtype | None, caller: str) -> Array:
         return _from_numbers(x, classes, wanted, caller)
     if any(map(_is_sequence, classes)):
         return _from_sequence(_lists(x), wanted, caller)
-    values = [_leaf(leaf, caller) for leaf in leaves]
+    values = [_leaf(leaf, wanted, caller) for leaf in leaves]
     if wanted is None:
         wanted = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)[0]
     values = [convert(v, wanted) for v in values]
@@ -316,10 +319,12 @@ def _lists(x: Tree) -> Tree:
     return x
 
 
-def _leaf(x: object, caller: str) -> Array:
+def _leaf(x: object, wanted: np.dtype | None, caller: str) -> Array:
     if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "OSUMmV":
         kind_of(x.dtype)  # refuses what is not numeric
-    return as_value(x, caller, "an element")
+    if wanted is None:
+        return as_value(x, caller, "an element")
+    return value_in(x, wanted, caller, "an element")
 
 
 def _rebuilt(x: Tree, leaves: Iterator[Any]) -> Tree:

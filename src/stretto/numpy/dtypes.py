@@ -16,7 +16,7 @@ from stretto._engine.core import types
 from stretto._engine.core.interpreter import Value, as_value, refuse_masked
 from stretto._engine.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DType, DTypeLike
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, value_in
 
 __all__ = [
     "ComplexWarning",
@@ -169,6 +169,8 @@ class ScalarType(type):
         wanted = as_dtype(self)
         if isinstance(x, Value):
             return convert(x, wanted)
+        if isinstance(x, (np.ndarray, np.generic)):
+            return value_in(x, wanted, self.__name__)
         refuse_masked(x, self.__name__, "x")
         return convert(as_value(np.asarray(x).astype(wanted), self.__name__), wanted)
 

@@ -12,7 +12,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value, gives_array, state, type_of
 from stretto._engine.core.types import array_type, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, SupportsDType
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import convert, value_in
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import put_result
@@ -196,8 +196,10 @@ def full(
         wanted = scalar_dtype(type(fill_value)) if wanted is None else wanted
         element = cast(fill_value, wanted, "full")[()]
         return _filled(sizes, element, wanted, weak, device, out_sharding, "full")
-    x = as_value(fill_value, "full", "fill_value")
-    x = x if wanted is None else convert(x, wanted)
+    if wanted is None:
+        x = as_value(fill_value, "full", "fill_value")
+    else:
+        x = value_in(fill_value, wanted, "full", "fill_value")
     x = broadcast_argument(x, sizes, "full", "fill_value")
     return put_result(x, device, out_sharding, "full")
 
@@ -383,7 +385,6 @@ def full_like(
     if type(fill_value) in PYTHON:
         element = cast(fill_value, wanted, "full_like")[()]
         return _filled(sizes, element, wanted, weak, device, out_sharding, "full_like")
-    value = as_value(fill_value, "full_like", "fill_value")
-    value = convert(value, wanted, weak)
+    value = convert(value_in(fill_value, wanted, "full_like", "fill_value"), wanted, weak)
     value = broadcast_argument(value, sizes, "full_like", "fill_value")
     return put_result(value, device, out_sharding, "full_like")

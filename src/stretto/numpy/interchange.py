@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of
 from stretto._engine.core.typing import ShardingLike
 from stretto._engine.ops.convert import convert
@@ -66,4 +67,6 @@ def from_dlpack(
             f"from_dlpack: {host.dtype} becomes {dtype}, which needs a copy, and copy=False: set "
             f"enable_x64, or leave copy out"
         )
+    if dtype is not host.dtype and dtype.kind in "iu":
+        return as_value(host, "from_dlpack")
     return convert(Array(host, array_type(host.shape, host.dtype)), dtype)

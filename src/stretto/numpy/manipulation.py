@@ -23,7 +23,7 @@ from stretto._engine.core.typing import (
     Tree,
 )
 from stretto._engine.ops import broadcast, elementwise, layout
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import value_in
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
 from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import integer_or_traced, put_result
@@ -65,6 +65,9 @@ def astype(
 ) -> Array:
     """Convert the elements to another dtype; floats lose their fraction as integers.
 
+    Integers that do not fit in an integer dtype keep their low bits, as in C; ``asarray`` with a
+    dtype refuses those of NumPy and Python.
+
     Args:
         x: an array, or a number.
         dtype: the dtype of the result; None is the default float.
@@ -86,8 +89,8 @@ def astype(
     del copy  # arrays are immutable
     if device is not None:
         return put_result(astype(x, dtype), device, None, "astype")
-    value = as_value(x, "astype")
-    return convert(value, scalar_dtype(float) if dtype is None else as_dtype(dtype))
+    wanted = scalar_dtype(float) if dtype is None else as_dtype(dtype)
+    return value_in(x, wanted, "astype", wrap=True)
 
 
 # Shape

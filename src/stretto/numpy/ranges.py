@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
+from stretto._engine.core.config import config
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.sizes import greater, is_size
@@ -28,6 +29,7 @@ from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import PYTHON, cast, made, shape_of, stacked
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.quick import at_rest
 
 if TYPE_CHECKING:
     from stretto._engine.runtime.device import Device
@@ -201,6 +203,7 @@ def linspace(
         An array with ``num`` numbers along ``axis``, or a tuple of it and the spacing.
 
     Raises:
+        OverflowError: at rest, a number does not fit in an integer ``dtype``.
         TypeError: ``num`` is not an integer.
         ValueError: ``device`` is not there; or ``axis`` is out of bounds; or
             ``num`` is negative.
@@ -241,6 +244,7 @@ def _linspace(
         last: Any = stop
         host = np.linspace(first, last, num, endpoint)
         host = np.floor(host) if kind_of(wanted) in ("int", "uint") else host
+        _check_range(host, wanted, caller)
         out = made(host.astype(wanted), array_type(host.shape, wanted))
     else:
         out = _spaced(low, high, num, gaps, endpoint)
@@ -250,11 +254,33 @@ def _linspace(
             out = out // 1
             short = (out + 1 - low) * gaps <= (high - low) * places
             out = out + convert(short, out.dtype) if gaps else out
-        out = move_axis(convert(out, wanted), 0, canonical_axis(axis, out.ndim, caller))
+        out = _in_range(out, wanted, caller)
+        out = move_axis(out, 0, canonical_axis(axis, out.ndim, caller))
     if not retstep:
         return out
     step = (high - low) / gaps if gaps else high * math.nan
     return out, convert(step, low.dtype)
+
+
+def _in_range(x: Array, dtype: np.dtype, caller: str) -> Array:
+    """The numbers in a dtype; at rest those that do not fit in an integer dtype are refused."""
+    if at_rest(x):
+        _check_range(x.to_host(), dtype, caller)
+    return convert(x, dtype)
+
+
+def _check_range(host: np.ndarray, dtype: np.dtype, caller: str) -> None:
+    """Refuse floats that do not fit in an integer dtype, unless JAX's meaning is asked for."""
+    if dtype.kind not in "iu" or not host.size or config.integer_overflow == "wrap":
+        return
+    info = np.iinfo(dtype)
+    low, high = host.min(), host.max()
+    # In float32 the greatest int32 is one more than it is.
+    if low < float(info.min) or high > float(int(info.max) + 1):
+        raise OverflowError(
+            f"{caller}: numbers from {low:.6g} to {high:.6g} do not fit in {dtype.name}, from "
+            f"{info.min} to {info.max}: ask for a wider dtype, or a float"
+        )
 
 
 def _spaced(low: Array, high: Array, num: int, gaps: int, endpoint: bool) -> Array:
@@ -292,6 +318,7 @@ def logspace(
         An array with ``num`` numbers along ``axis``.
 
     Raises:
+        OverflowError: at rest, a number does not fit in an integer ``dtype``.
         TypeError: ``num`` is not an integer.
         ValueError: ``axis`` is out of bounds; or ``num`` is negative.
 
@@ -304,7 +331,7 @@ def logspace(
     out = as_value(base, "logspace", "base") ** _linspace(
         "logspace", start, stop, num, endpoint, axis=axis
     )
-    return out if dtype is None else convert(out, as_dtype(dtype))
+    return out if dtype is None else _in_range(out, as_dtype(dtype), "logspace")
 
 
 @rounded_once
@@ -330,6 +357,7 @@ def geomspace(
         An array with ``num`` numbers along ``axis``.
 
     Raises:
+        OverflowError: at rest, a number does not fit in an integer ``dtype``.
         TypeError: ``num`` is not an integer.
         ValueError: ``axis`` is out of bounds; or ``num`` is negative.
 
@@ -344,7 +372,7 @@ def geomspace(
     part = reshape(part, (num, *(1,) * low.ndim))
     low, high = expand_dims(low, 0), expand_dims(high, 0)
     out = move_axis(low * (high / low) ** part, 0, canonical_axis(axis, low.ndim, "geomspace"))
-    return convert(out, low.dtype if dtype is None else as_dtype(dtype))
+    return _in_range(out, low.dtype if dtype is None else as_dtype(dtype), "geomspace")
 
 
 @overload

@@ -118,7 +118,7 @@ def uniform(
             cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
-    >>> key, subkey = random.split(random.PRNGKey(0x123456789))
+    >>> key, subkey = random.split(random.PRNGKey(0x23456789))
     >>> random.uniform(subkey, (5,))
     Array([0.2918682 , 0.90834665, 0.13555491, 0.08107758, 0.9746183 ],
           dtype=float32)
@@ -196,7 +196,7 @@ def normal(
         ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
-    >>> key, subkey = random.split(random.PRNGKey(0x123456789))
+    >>> key, subkey = random.split(random.PRNGKey(0x23456789))
     >>> random.normal(key, (2,))
     Array([-0.67039955,  0.02259737], dtype=float32)
     """

@@ -105,11 +105,14 @@ def _like(key: Key, words: Array) -> Key:
 
 def _seeded(seed: ArrayLike, scheme: Implementation, caller: str) -> Array:
     """The words of the key of a seed."""
+    if isinstance(seed, np.ndarray) and not seed.ndim and seed.dtype.kind in "iu":
+        seed = seed.item()
     if isinstance(seed, (int, np.integer)):
         number = int(seed)
         if not -(1 << 63) <= number < 1 << 64:
             raise OverflowError(f"random.{caller}: the seed {number} has more than 64 bits")
-        high = number >> 32 & _WORD if config.enable_x64 else 0
+        short = -(1 << 31) <= number < 1 << 32 or config.integer_overflow == "wrap"
+        high = 0 if short and not config.enable_x64 else number >> 32 & _WORD
         return scheme.seed(constant(np.array([high, number & _WORD], _UINT32)))
     if isinstance(seed, KeyArray):
         raise TypeError(f"random.{caller}: seed must be one integer, got a key")
@@ -126,8 +129,9 @@ def _seeded(seed: ArrayLike, scheme: Implementation, caller: str) -> Array:
 def PRNGKey(seed: ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
     """Make a raw key from an integer seed: an array of words, its high and its low 32 bits.
 
-    As in JAX, the high bits are 0 unless 64-bit types are on, so seeds that differ by a multiple of
-    2**32 then give one key; negative seeds count as two's complement.
+    Negative seeds count as two's complement, of 32 bits where those hold the seed and 64-bit types
+    are off, as in JAX. Of longer seeds JAX then loses the high bits, and here both words are used,
+    as with 64-bit types: ``config.integer_overflow = "wrap"`` has JAX's meaning.
 
     Args:
         seed: one integer.

@@ -15,6 +15,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stretto._engine.core.config import config
 from stretto._engine.core.files import opened
+from stretto._engine.core.narrowing import narrowed
 from stretto._engine.core.types import array_type, canonical_dtype, is_inexact
 from stretto._engine.core.typing import Array
 from stretto._engine.runtime import pjrt
@@ -60,7 +61,7 @@ def borrowed(tensor: Any, caller: str) -> Array:
                 f"{caller}: {host.dtype} would become {dtype}: convert the tensor, or set "
                 f"stretto.config.enable_x64 = True to compute in {host.dtype}"
             )
-        host = host.astype(dtype)
+        host = narrowed(host, dtype, caller, "a tensor")
     return _Array(host, array_type(host.shape, dtype))
 
 

@@ -74,7 +74,7 @@ def from_state_dict(source: Mapping[str, Any] | str | os.PathLike[str]) -> dict[
         )
     held = {name: _held(caller, name, value) for name, value in found.items()}
     warn_of_64_bits(caller, [x for x in held.values() if isinstance(x, np.ndarray)])
-    return {name: _as_array(caller, name, x) for name, x in held.items()}
+    return {name: as_value(x, caller, name) for name, x in held.items()}
 
 
 def _held(caller: str, name: object, value: Any) -> Any:
@@ -91,16 +91,6 @@ def _held(caller: str, name: object, value: Any) -> Any:
         f"checkpoint with other entries give the dictionary that has the tensors alone, such as "
         f'torch.load(path, weights_only=True)["model"]'
     )
-
-
-def _as_array(caller: str, name: str, x: Any) -> Array:
-    array = as_value(x, caller, name)
-    if x.dtype.kind in "iu" and array.dtype != x.dtype and not np.array_equal(array, x):
-        raise OverflowError(
-            f"{caller}: {name} has integers of {x.dtype} that do not fit into {array.dtype}; set "
-            f"stretto.config.enable_x64 = True first"
-        )
-    return array
 
 
 def to_state_dict(arrays: Mapping[str, ArrayLike]) -> dict[str, Any]:

@@ -46,7 +46,11 @@ def test_numbers(x, dtype, shape):
         (Series([dt.date(2020, 1, 2)], "M8[D]"), TypeError, r"date\(2020.* convert times"),
         (Series([{}], object), TypeError, "got {} in dtype object: convert it"),
         ([2**80], TypeError, "convert it to a dtype of numbers"),
-        ([2**40, 1], OverflowError, "integers from 1 to 1099511627776, which do not fit in int32"),
+        (
+            [2**40, 1],
+            OverflowError,
+            r"integers from 1 to 1099511627776, int64\[2\], which do not fit in int32",
+        ),
         ([[1], [2, 3]], ValueError, "list of lists that differ in shape.* pad them"),
         (Series([1, 2])._elements.view(np.ma.MaskedArray), TypeError, "mask"),
         ("ab", TypeError, "must be an array or a number; got builtins.str"),

@@ -9,7 +9,7 @@ import pytest
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError
 
-UNKNOWN = "config has no setting 'x64'; there are: enable_x64, threefry_partitionable, numpy_dtype_"
+UNKNOWN = "config has no setting 'x64'; there are: enable_x64, integer_overflow, threefry_partition"
 
 
 @pytest.mark.parametrize(

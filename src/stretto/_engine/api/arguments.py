@@ -133,11 +133,15 @@ def as_argnums(argnums: int | Sequence[int], count: int, caller: str) -> tuple[i
 
 
 def as_values(leaves: Sequence[Any], caller: str, names: Callable[[], Sequence[str]]) -> list[Any]:
-    """The leaves as values; ``TypeError`` names the first leaf that is not a value."""
+    """The leaves as values.
+
+    ``TypeError`` names the first leaf that is not a value, ``OverflowError`` that of integers that
+    do not fit.
+    """
     try:
         return [leaf if isinstance(leaf, Value) else as_value(leaf, caller) for leaf in leaves]
-    except TypeError as error:
-        problem = error
+    except (TypeError, OverflowError) as error:
+        problem: Exception = error
     for leaf, name in zip(leaves, names(), strict=True):
         as_value(leaf, caller, name)
     raise problem

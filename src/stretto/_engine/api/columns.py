@@ -34,15 +34,7 @@ def as_column(x: Any, caller: str, argument: str) -> Any:
         host = _numbers(host)
     if host.dtype.kind in _NOT_NUMBERS:
         raise TypeError(_refusal(host, caller, argument))
-    value = as_value(host, caller, argument)
-    if value.dtype != host.dtype and value.dtype.kind in "iu" and host.size:
-        least, most = np.iinfo(value.dtype).min, np.iinfo(value.dtype).max
-        if host.min() < least or host.max() > most:
-            raise OverflowError(
-                f"{caller}: {argument} holds integers from {host.min()} to {host.max()}, which do "
-                f"not fit in {value.dtype}: set enable_x64, or convert them to floats"
-            )
-    return value
+    return as_value(host, caller, argument)
 
 
 def _host(x: Any, caller: str, argument: str) -> np.ndarray:

@@ -123,12 +123,18 @@ def leaf_of(leaf: Any) -> Any:
         return array_type(leaf.shape, canonical_dtype(leaf.dtype)) if leaf.dtype in _PLAIN else None
     if cls is float or cls is bool or cls is complex or (cls is int and -_MOST <= leaf <= _MOST):
         return as_value(leaf)
-    return as_value(leaf) if isinstance(leaf, np.generic) and leaf.dtype in _PLAIN else None
+    return as_array(leaf) if isinstance(leaf, np.generic) and leaf.dtype in _PLAIN else None
 
 
-def as_array(leaf: np.ndarray) -> Any:
-    """The array for a NumPy array."""
-    return as_value(on_device(leaf))
+def as_array(leaf: np.ndarray | np.generic) -> Any:
+    """The array for a NumPy array, or None for integers that do not fit.
+
+    Those go the general way, whose error names the argument.
+    """
+    try:
+        return as_value(on_device(leaf))
+    except OverflowError:
+        return None
 
 
 def recordable(entry: Entry) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 
 from stretto._engine.core.errors import EscapedTracerError, RefError, TracedValueError
 from stretto._engine.core.integers import shown
+from stretto._engine.core.narrowing import narrowed
 from stretto._engine.core.position import Place, Position, place
 from stretto._engine.core.program import repeated
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
@@ -300,7 +301,8 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
     """The value for an array, a NumPy array or a Python scalar.
 
     A Python scalar gets the default dtype of its kind, weakly. A NumPy array is copied. Raises
-    ``TypeError`` for a list or anything else, with the way out.
+    ``TypeError`` for a list or anything else, with the way out, and ``OverflowError`` for integers
+    that do not fit.
     """
     if isinstance(x, Value):
         return x
@@ -314,6 +316,8 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
             refuse_masked(x, caller, argument)
         kind_of(x.dtype)  # refuses strings, objects, dates
         dtype = canonical_dtype(x.dtype)
+        if dtype is not x.dtype and dtype.kind in "iu":
+            return constant(narrowed(x, dtype, caller, argument), False)
         with np.errstate(over="ignore"):
             return constant(np.array(x, dtype, order="C", copy=True, subok=False), False)
     if isinstance(x, (list, tuple)):

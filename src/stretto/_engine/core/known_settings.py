@@ -27,6 +27,13 @@ class Setting(NamedTuple):
 _BOOL = (False, True)
 SETTINGS: dict[str, Setting] = {
     "enable_x64": Setting(False, _BOOL, True, "64-bit types may be asked for, and are the default"),
+    "integer_overflow": Setting(
+        "raise",
+        ("raise", "wrap"),
+        False,
+        "raise: NumPy's integers and seeds that do not fit in the bits that arrays have are "
+        "refused; wrap: they lose the high bits, as in JAX",
+    ),
     "threefry_partitionable": Setting(
         False, _BOOL, True, "random bits use the counter layout that can be split over devices"
     ),

@@ -14,8 +14,9 @@ import numpy as np
 
 from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.error_state import ErrorState
-from stretto._engine.core.interpreter import Linear, Value, as_value
+from stretto._engine.core.interpreter import Linear, Value, as_value, constant, refuse_masked
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.narrowing import check_fits
 from stretto._engine.core.primitive import CARRIED, Primitive
 from stretto._engine.core.types import (
     ArrayType,
@@ -33,7 +34,14 @@ if TYPE_CHECKING:  # loaded when the first function of narrow floats is called
 else:
     tree = LazyModule("stretto._engine.core.tree")
 
-__all__ = ["as_inexact", "convert", "convert_element_type", "dtype_argument", "rounded_once"]
+__all__ = [
+    "as_inexact",
+    "convert",
+    "convert_element_type",
+    "dtype_argument",
+    "rounded_once",
+    "value_in",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,6 +115,7 @@ def _bounds(dtype: np.dtype) -> tuple[int, int, np.dtype]:
 
 
 _strict = ErrorState(over="ignore", under="ignore", invalid="raise")
+_quiet = ErrorState(over="ignore", under="ignore", invalid="ignore")
 
 
 def _whole(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -162,8 +171,28 @@ def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     return ConvertElementType(dtype, weak_type)(x)
 
 
+def value_in(x: Any, dtype: np.dtype, caller: str, argument: str = "x", wrap: bool = False) -> Any:
+    """The value of an argument in a canonical dtype that the user asked for.
+
+    NumPy's integers become that at once, since those of 64 bits may fit there, and not in 32.
+    ``wrap``: where they do not fit in an integer dtype they keep their low bits, as in C. Raises
+    ``OverflowError`` otherwise, as for Python's integers.
+    """
+    if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iu" and x.dtype != dtype:
+        if x.__class__ is not np.ndarray:
+            refuse_masked(x, caller, argument)
+        if not wrap and kind_of(dtype) in ("int", "uint"):
+            check_fits(x, dtype, caller, argument, asked=True)
+        host = np.array(x, order="C", copy=None, subok=False)
+        return constant(_quiet.run(ConvertElementType(dtype).reference, host))
+    return convert(as_value(x, caller, argument), dtype)
+
+
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert each element to another dtype.
+
+    Integers that do not fit in an integer dtype keep their low bits, as in C; floats become the
+    nearest integer that does.
 
     Args:
         operand: an array.
@@ -182,8 +211,8 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Array([ 1, -1], dtype=int32)
     """
     caller = "convert_element_type"
-    value = as_value(operand, caller, "operand")
-    return convert(value, dtype_argument(new_dtype, caller, "new_dtype"))
+    wanted = dtype_argument(new_dtype, caller, "new_dtype")
+    return value_in(operand, wanted, caller, "operand", wrap=True)
 
 
 def rounded_once(fun: F) -> F:
