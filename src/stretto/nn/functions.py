@@ -27,7 +27,7 @@ from stretto._engine.ops.powers import rsqrt, sqrt
 from stretto._engine.ops.shape import split
 from stretto._engine.ops.special.error_functions import erfc
 from stretto.numpy.classifying import isfinite
-from stretto.numpy.comparisons import greater
+from stretto.numpy.comparisons import greater, less
 from stretto.numpy.creation import listed
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import FLOAT, eager
@@ -178,7 +178,11 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     Array([1.], dtype=float32)
     """
     x = as_inexact(x, "squareplus")
-    return (x + sqrt(x * x + b)) * 0.5
+    # (x + r) / 2 = max(x, 0) + b / 2 (r + |x|), which keeps its digits where r is nearly |x|
+    root, zero = sqrt(x * x + b), eq(x, zeros_like(x))
+    size = choose(zero, 1.0, choose(less(x, 0), -x, x))
+    away = choose(less(x, 0), 0.0, x) + 0.5 * b / (root + size)
+    return choose(zero, (x + root) * 0.5, away)
 
 
 def soft_sign(x: ArrayLike) -> Array:
@@ -275,11 +279,11 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = as_inexact(x, "gelu")
     if approximate:
-        # Beyond 10 the tangent is 1 in 64 bits; in float16 a cube overflows at 40, and its slope
-        # would be NaN.
+        # Beyond 10 the factor is 0 or 1 in 32 bits; in float16 a cube overflows at 40, and its slope
+        # would be NaN. (1 + tanh(u)) / 2 = logistic(2 u), which keeps its digits where tanh(u)
+        # rounds to -1.
         near = clamp(full_like(x, -10), x, full_like(x, 10))
-        inner = math.sqrt(2 / math.pi) * (near + 0.044715 * (near * near * near))
-        return x * (0.5 * (1 + tanh(inner)))
+        return x * logistic(math.sqrt(8 / math.pi) * (near + 0.044715 * (near * near * near)))
     return x * (0.5 * erfc(x * -math.sqrt(0.5)))
 
 

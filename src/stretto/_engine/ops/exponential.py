@@ -15,7 +15,8 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.elementwise import INEXACT, Elementwise, unary
+from stretto._engine.ops.elementwise import INEXACT, Elementwise, in_float32, unary
+from stretto._engine.ops.trigonometric import sech_squared
 from stretto._engine.ops.written import Term
 from stretto._engine.ops.written import log1p as log1p_of
 
@@ -23,18 +24,10 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
-    "in_float32",
     "log",
     "log1p",
     "logistic",
 ]
-
-
-def in_float32(f: Any, x: np.ndarray) -> np.ndarray:
-    """A function computed in at least float32, and returned in the dtype of ``x``."""
-    if x.dtype.itemsize < 4:
-        return f(x.astype(np.float32)).astype(x.dtype)
-    return f(x)
 
 
 class Exp(complex_edges.Edged):
@@ -72,7 +65,8 @@ class Expm1(complex_edges.Edged):
     op = "exponential_minus_one"
     reference = staticmethod(complex_edges.expm1_reference)
     edges = staticmethod(complex_edges.expm1_edges)
-    partials = (lambda dx, out, x: dx * (out + full_like(out, 1)),)
+    # exp(x), as out + 1 has no digit left where out rounds to -1
+    partials = (lambda dx, out, x: dx * exp(x),)
 
 
 class Log(complex_edges.Edged):
@@ -111,7 +105,7 @@ class Logistic(Elementwise):
     kernel = Kernel.LONG
     costs = thresholds.LOGISTIC
     op = "logistic"
-    partials = (lambda dx, out, x: dx * (out * (full_like(out, 1) - out)),)
+    partials = (lambda dx, out, x: dx * _logistic_slope(out, x),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """By the definition, in at least float32; for complex numbers so that nothing overflows."""
@@ -120,6 +114,13 @@ class Logistic(Elementwise):
             e = np.exp(np.where(left, x, -x))
             return np.where(left, e, 1) / (1 + e)
         return in_float32(_logistic, x)
+
+
+def _logistic_slope(out: Any, x: Any) -> Any:
+    # out (1 - out) = sech^2(x / 2) / 4, which keeps its digits where out rounds to 1.
+    if is_complex(x.type.dtype):
+        return out * (full_like(out, 1) - out)
+    return full_like(x, 0.25) * sech_squared(full_like(x, 0.5) * x)
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
