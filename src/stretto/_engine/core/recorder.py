@@ -307,6 +307,9 @@ def record(
     program = Program(inputs, recorder.equations, atoms, name)
     if recorder.noted:
         program.cache["noted"] = tuple(recorder.noted)
+        outer = recorder.parent.recorder
+        if outer is not None:  # what holds the program may hold another, made of it
+            outer.noted += recorder.noted
     captured = list(recorder.captured.values())
     if recorder.borrowed is not None:
         captured = recorder.borrowed.present(captured)

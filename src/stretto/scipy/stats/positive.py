@@ -199,8 +199,10 @@ class T(Continuous):
 
     def _middle(self, y: Array, df: Array) -> Array:
         # f(0) times the integral of (1 + t^2 / df)^(-(df + 1) / 2) = 1 - (df + 1) t^2 / 2 df + ...
-        at_zero = exp(-log(df) / 2 - betaln(df / 2, 0.5))
-        return 0.5 + at_zero * (y - (df + 1) / (6 * df) * (y * y * y))
+        at_zero, square = exp(-log(df) / 2 - betaln(df / 2, 0.5)), y * y
+        second = (df + 1) / (6 * df)
+        fourth = (df + 1) * (df + 3) / (40 * df * df)
+        return 0.5 + at_zero * (y - y * square * (second - fourth * square))
 
     def sf_formula(self, y: Array, df: Array) -> Array:
         """By symmetry."""
