@@ -17,6 +17,7 @@ import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import of_rank
@@ -104,9 +105,11 @@ def _behind(x: Array, t: Array, counted: Array, axis: int) -> Array:
         ahead = snp.sum(snp.where(here, rev(x, [axis]) - x, 0.0), axis)
         return functions.softplus(snp.where(counted, ahead, 0.0))
     at_target = snp.sum(snp.where(here, x, 0.0), axis)
-    top = stop_gradient(snp.max(x, axis, keepdims=True, initial=None if x.size else -np.inf))
-    others = snp.where(here, -np.inf, x - top)
-    rest = snp.sum(_exponentials(others, expand_dims(counted, axis)), axis)
+    others = snp.where(here, -np.inf, x)
+    # Their own maximum, so that no sum is small: the second derivative has its inverse square.
+    top = stop_gradient(snp.max(others, axis, keepdims=True, initial=-np.inf))
+    top = snp.where(snp.isfinite(top), top, 0.0)
+    rest = snp.sum(_exponentials(others - top, expand_dims(counted, axis)), axis)
     alone = snp.logical_or(snp.equal(rest, 0), snp.logical_not(counted))
     ahead = snp.log(snp.where(alone, 1.0, rest)) + (squeeze(top, axis) - at_target)
     return snp.where(alone, 0.0, functions.softplus(snp.where(alone, 0.0, ahead)))
@@ -144,7 +147,7 @@ def _index_loss(
         of_target = snp.take(weights, t, mode="clip")
     if smoothing is None:
         loss = -_picked(x, t, axis) * of_target
-    elif count <= _FEW and not _smooths(smoothing):
+    elif not is_size(count) and count <= _FEW and not _smooths(smoothing):
         loss = _behind(x, t, counted, axis) * of_target
     else:
         # log softmax(x) = x - top - log_total, of which only x is as large as the logits

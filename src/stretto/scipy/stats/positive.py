@@ -11,7 +11,6 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.clipping import minimum
 from stretto.numpy.elementary import exp, log, log1p
-from stretto.numpy.limits import finfo
 from stretto.numpy.searching import where
 from stretto.scipy.stats.distribution import Continuous
 from stretto.special import betainc, betaln, gammainc, gammaincc, gammaln, xlog1py, xlogy
@@ -185,9 +184,8 @@ class T(Continuous):
 
     def cdf_formula(self, y: Array, df: Array) -> Array:
         """Half the beta integral in the tail."""
-        # The integral has an infinite slope in y^2 at 0: near 0, a half plus the density's series.
-        most = float(finfo(y.dtype).eps) ** 0.5
-        near = y * y < most * minimum(df, 1)
+        # The integral has an infinite slope in y^2 at 0: near 0, by the density's series.
+        near = y * y < 0.05 * minimum(df, 1)
         square = where(near, 1, y * y)
         share = square / (df + square)
         tail = where(
@@ -198,11 +196,14 @@ class T(Continuous):
         return where(near, self._middle(y, df), where(y < 0, tail / 2, 1 - tail / 2))
 
     def _middle(self, y: Array, df: Array) -> Array:
-        # f(0) times the integral of (1 + t^2 / df)^(-(df + 1) / 2) = 1 - (df + 1) t^2 / 2 df + ...
-        at_zero, square = exp(-log(df) / 2 - betaln(df / 2, 0.5)), y * y
-        second = (df + 1) / (6 * df)
-        fourth = (df + 1) * (df + 3) / (40 * df * df)
-        return 0.5 + at_zero * (y - y * square * (second - fourth * square))
+        # f(0) times the integral of (1 + t^2 / df)^(-(df + 1) / 2), by its binomial series, whose
+        # first 13 terms are right to 64 bits
+        ratio = where(y * y < 0.05 * minimum(df, 1), y, 0) ** 2 / df
+        total, term = 1.0, 1.0
+        for k in range(1, 13):
+            term = -term * ratio * ((df - 1) / 2 + k) / k
+            total = total + term / (2 * k + 1)
+        return 0.5 + y * total * exp(-log(df) / 2 - betaln(df / 2, 0.5))
 
     def sf_formula(self, y: Array, df: Array) -> Array:
         """By symmetry."""
