@@ -23,10 +23,11 @@ from stretto._engine.core.recorder import element_of
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array
 from stretto._engine.ops import arithmetic, exponential, trigonometric
-from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
-from stretto._engine.ops.comparison import Select, full_like, lt, select, zeros_like
+from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum, broadcast_to
+from stretto._engine.ops.comparison import Select, eq, full_like, lt, ne, select, zeros_like
 from stretto._engine.ops.exponential import expm1, log1p, logistic
-from stretto._engine.ops.layout import Reshape
+from stretto._engine.ops.layout import Reshape, reshape
+from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.trigonometric import sech_squared
 
 __all__ = ["attach"]
@@ -62,6 +63,15 @@ def _later(name: str) -> Callable[..., Array]:
 
 
 _softplus, _log1mexp = _later("softplus"), _later("log1mexp")
+
+
+def _log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
+    """The logarithm; beside an infinite element others are 0 as it is written, not NaN."""
+    shape = tuple([1 if d in axes else n for d, n in enumerate(x.shape)])
+    top = broadcast_to(reshape(reduce_max(x, axes), shape), x.shape)
+    infinite = full_like(x, math.inf)
+    beside = eq(top, infinite) & ne(x, infinite)
+    return select(beside, -infinite, _later("log_softmax")(x, axes))
 
 
 def _real(x: Array) -> bool:
@@ -231,7 +241,7 @@ _LOGS: dict[str, Callable[..., Array]] = {
     "1-exp": _said("log(1 - exp(x)) as log1mexp(-x)", lambda x: _log1mexp(_minus(x))),
     "logistic": _said("log(sigmoid(x)) as log_sigmoid(x)", lambda x: -_softplus(_minus(x))),
     "sech squared": _said("log(sech(x)**2) by log1p(exp(-2 * abs(x)))", _log_sech_squared),
-    "softmax": _said("log(softmax(x)) as log_softmax(x)", _later("log_softmax")),
+    "softmax": _said("log(softmax(x)) as log_softmax(x)", _log_softmax),
 }
 """What the logarithm of a value is."""
 

@@ -233,7 +233,7 @@ def sech_squared(x: Any) -> Any:
     >>> sech_squared(snp.array([0.0, 20.0]))
     Array([1.0000000e+00, 1.6993417e-17], dtype=float32)
     """
-    return SECH_SQUARED(x)
+    return unary(SECH_SQUARED, x)
 
 
 def sin(x: ArrayLike) -> Array:
