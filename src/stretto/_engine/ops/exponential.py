@@ -15,9 +15,10 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.elementwise import INEXACT, Elementwise, in_float32, unary
-from stretto._engine.ops.trigonometric import sech_squared
-from stretto._engine.ops.written import Term
+from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, in_float32, unary
+from stretto._engine.ops.trigonometric import tanh
+from stretto._engine.ops.written import Term, absolute
+from stretto._engine.ops.written import exp as exp_of
 from stretto._engine.ops.written import log1p as log1p_of
 
 __all__ = [
@@ -117,10 +118,31 @@ class Logistic(Elementwise):
 
 
 def _logistic_slope(out: Any, x: Any) -> Any:
-    # out (1 - out) = sech^2(x / 2) / 4, which keeps its digits where out rounds to 1.
-    if is_complex(x.type.dtype):
-        return out * (full_like(out, 1) - out)
-    return full_like(x, 0.25) * sech_squared(full_like(x, 0.5) * x)
+    # out (1 - out) has no digit left where out rounds to 1, from x = 17 on in float32.
+    return out * (full_like(out, 1) - out) if is_complex(x.type.dtype) else LOGISTIC_SLOPE(x)
+
+
+class LogisticSlope(Elementwise):
+    """The derivative of the logistic function, exact in both tails."""
+
+    accepts = FLOAT
+    kernel = Kernel.LONG
+    # s''(x) = -tanh(x / 2) s'(x)
+    partials = (lambda dx, out, x: -(dx * (tanh(full_like(x, 0.5) * x) * out)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """By one exponential, in at least float32."""
+        return in_float32(lambda v: _slope_by(np.exp(-np.abs(v))), x)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """As the reference."""
+        wide = b.convert(x, np.dtype(np.float32)) if x.type.dtype.itemsize < 4 else x
+        return b.convert(_slope_by(exp_of(-absolute(Term(b, wide)))).operand, x.type.dtype)
+
+
+def _slope_by(e: Any) -> Any:
+    """e / (1 + e)^2, the slope for e = exp(-|x|)."""
+    return e / ((e + 1.0) * (e + 1.0))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
@@ -132,6 +154,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 
 EXP, EXP2, EXPM1, LOG, LOG1P, LOGISTIC = Exp(), Exp2(), Expm1(), Log(), Log1p(), Logistic()
+LOGISTIC_SLOPE = LogisticSlope()
 
 
 def exp(x: ArrayLike) -> Array:
