@@ -150,7 +150,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     # (x + r) / 2 = max(x, 0) + b / 2 (r + |x|), which keeps its digits where r is nearly |x|
     root, zero = sqrt(x * x + b), eq(x, zeros_like(x))
     size = choose(zero, 1.0, choose(less(x, 0), -x, x))
-    away = choose(less(x, 0), 0.0, x) + 0.5 * b / (root + size)
+    away = choose(less(x, 0), 0.0, x) + b / (2 * (root + size))
     return choose(zero, (x + root) * 0.5, away)
 
 
@@ -248,7 +248,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = as_inexact(x, "gelu")
     if approximate:
-        # Beyond 10 the factor is 0 or 1 in 32 bits; in float16 a cube overflows at 40, and its slope
+        # Beyond 10 the factor is 0 or 1 in 32 bits; in float16 a cube overflows at 40, its slope
         # would be NaN. (1 + tanh(u)) / 2 = logistic(2 u), which keeps its digits where tanh(u)
         # rounds to -1.
         near = clamp(full_like(x, -10), x, full_like(x, 10))
