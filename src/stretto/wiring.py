@@ -14,10 +14,11 @@ from stretto._engine.plan import measured
 from stretto._engine.runtime.device import check_device_count
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.timing import seconds_of
-from stretto.numpy import methods
+from stretto.numpy import methods, stable_forms
 
 install_eager(EAGER)
 methods.attach(Value)
+stable_forms.attach()
 measured.clock.seconds_of = seconds_of
 
 _CHECKED = "stretto._engine.runtime.checked"  # nor for this

@@ -25,6 +25,16 @@ def test_the_environment():
     ) == ["True warn"]
 
 
+def test_formulas_stay_as_jax_traces_them():
+    assert prints(
+        """
+        traced = str(jax.make_jaxpr(lambda x: jnp.log(1 - jax.nn.sigmoid(x)))(1.0))
+        print(st.config.stable_forms, "logistic" in traced, "log1p" in traced)
+        print(jax.jit(lambda x: jnp.log(1 + x))(1e-9))
+        """
+    ) == ["False True False", "0.0"]
+
+
 def test_what_jax_does_not_have_is_an_error():
     assert fails("jax.config.update('jax_nonsense', 1)") == (
         "AttributeError: Unrecognized config option: jax_nonsense"

@@ -18,8 +18,10 @@ OPTIMISATIONS = (
     "eager_compiled",
     "disk_cache",
     "compile_in_background",
+    "stable_forms",
 )
-"""The settings of which each switches an optimisation; by default all are on."""
+"""The settings of which each switches an optimisation, or digits that would be lost; by default all
+are on."""
 
 PLANS = ("at once", "batched", "wide", "written out", "in turn")
 """The formulations of what vmap maps, other than that found by estimate."""

@@ -39,6 +39,8 @@ def third_harmonic(theta):
 
 LAWS = [
     law(errors.Erfcx, special.erfcx, *ONE, **ONCE),
+    law(errors.ErfcxSlope, errors.ErfcxSlope(2), *ONE, **ONCE),
+    law(errors.DawsnSlope, errors.DawsnSlope(3), *ONE, **ONCE),
     law(errors.Dawsn, special.dawsn, *ONE, **ONCE),
     law(errors.Ndtr, special.ndtr, *ONE, **ONCE),
     law(errors.LogNdtr, special.log_ndtr, *ONE, **ONCE),

@@ -254,6 +254,7 @@ def start() -> None:
     """Set JAX's defaults, and what ``JAX_...`` says in the environment."""
     ours.threefry_partitionable = True
     ours.integer_overflow = "wrap"  # NumPy's integers of 64 bits lose the high ones in JAX
+    ours.stable_forms = False  # programs are those that JAX traces
     ours.recompilation_warning = 0  # JAX has none, and libraries that raise at warnings rely on it
     for name in (*OURS, *KEPT):
         text = os.environ.get(name.upper())

@@ -16,10 +16,10 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import canonical_axes
-from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
+from stretto._engine.ops.comparison import eq, full_like, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import as_inexact, convert, rounded_once
-from stretto._engine.ops.exponential import exp, log, log1p, logistic
+from stretto._engine.ops.exponential import log, logistic
 from stretto._engine.ops.extrema import clamp, maximum
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims
@@ -27,12 +27,11 @@ from stretto._engine.ops.powers import rsqrt, sqrt
 from stretto._engine.ops.shape import split
 from stretto._engine.ops.special.error_functions import erfc
 from stretto.numpy.classifying import isfinite
-from stretto.numpy.comparisons import greater
+from stretto.numpy.comparisons import less
 from stretto.numpy.creation import listed
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.logic import mask_of_where
-from stretto.numpy.normalized import log1mexp, log_softmax, logsumexp, softmax
+from stretto.numpy.normalized import log1mexp, log_softmax, logsumexp, softmax, softplus
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean as mean_
 from stretto.numpy.statistics import mean_about_first
@@ -128,36 +127,6 @@ def log_sigmoid(x: ArrayLike) -> Array:
     return -softplus(-as_inexact(x, "log_sigmoid"))
 
 
-def _softplus(x: np.ndarray) -> np.ndarray:
-    """``softplus`` in NumPy."""
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
-
-
-@eager(_softplus, FLOAT)
-def softplus(x: ArrayLike) -> Array:
-    """Take ``log(1 + exp(x))`` of each element, without overflow.
-
-    Args:
-        x: an array of any shape; integers become floats.
-
-    Returns:
-        The values, in the shape of ``x``.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As ``jax.nn.softplus``.
-
-    >>> import stretto as st
-    >>> st.nn.softplus(st.numpy.array([0.0, 100.0])).round(3)
-    Array([  0.693, 100.   ], dtype=float32)
-    """
-    x = as_inexact(x, "softplus")
-    # Select a side, as max and |.| have no second derivative at 0.
-    positive = greater(x, 0)
-    return select(positive, x, zeros_like(x)) + log1p(exp(select(positive, -x, x)))
-
-
 @rounded_once
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Take ``(x + sqrt(x**2 + b)) / 2`` of each element.
@@ -179,7 +148,11 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     Array([1.], dtype=float32)
     """
     x = as_inexact(x, "squareplus")
-    return (x + sqrt(x * x + b)) * 0.5
+    # (x + r) / 2 = max(x, 0) + b / 2 (r + |x|), which keeps its digits where r is nearly |x|
+    root, zero = sqrt(x * x + b), eq(x, zeros_like(x))
+    size = choose(zero, 1.0, choose(less(x, 0), -x, x))
+    away = choose(less(x, 0), 0.0, x) + b / (2 * (root + size))
+    return choose(zero, (x + root) * 0.5, away)
 
 
 def soft_sign(x: ArrayLike) -> Array:
@@ -276,11 +249,11 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = as_inexact(x, "gelu")
     if approximate:
-        # Beyond 10 the tangent is 1 in 64 bits; in float16 a cube overflows at 40, and its slope
-        # would be NaN.
+        # Beyond 10 the factor is 0 or 1 in 32 bits; in float16 a cube overflows at 40, its slope
+        # would be NaN. (1 + tanh(u)) / 2 = logistic(2 u), which keeps its digits where tanh(u)
+        # rounds to -1.
         near = clamp(full_like(x, -10), x, full_like(x, 10))
-        inner = math.sqrt(2 / math.pi) * (near + 0.044715 * (near * near * near))
-        return x * (0.5 * (1 + tanh(inner)))
+        return x * logistic(math.sqrt(8 / math.pi) * (near + 0.044715 * (near * near * near)))
     return x * (0.5 * erfc(x * -math.sqrt(0.5)))
 
 

@@ -1,4 +1,4 @@
-"""Sums of exponentials: softmax, its logarithm, and logsumexp.
+"""Sums of exponentials: softmax, its logarithm, softplus and logsumexp.
 
 Not NumPy's: ``stretto.nn`` and ``stretto.special`` give them under their names.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Literal, overload
 
 import ml_dtypes
+import numpy as np
 
 from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.core.interpreter import as_value
@@ -23,17 +24,20 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.convert import as_inexact, convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.exponential import exp, expm1, log, log1p
+from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axes, squeeze
+from stretto._engine.ops.shape import rev
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.classifying import isfinite
+from stretto.numpy.comparisons import greater
+from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 
-__all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax"]
+__all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax", "softplus"]
 
 _STOP = StopGradient()
 
@@ -69,6 +73,49 @@ def _at_least(top: Array, initial: ArrayLike | None) -> Array:
     return top if initial is None else maximum(top, full_like(top, initial))
 
 
+def _softplus(x: np.ndarray) -> np.ndarray:
+    """``softplus`` in NumPy."""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+@eager(_softplus, FLOAT)
+def softplus(x: ArrayLike) -> Array:
+    """Take ``log(1 + exp(x))`` of each element, without overflow.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.softplus``.
+
+    >>> import stretto as st
+    >>> st.nn.softplus(st.numpy.array([0.0, 100.0])).round(3)
+    Array([  0.693, 100.   ], dtype=float32)
+    """
+    x = as_inexact(x, "softplus")
+    # Select a side, as max and |.| have no second derivative at 0.
+    positive = greater(x, 0)
+    return select(positive, x, zeros_like(x)) + log1p(exp(select(positive, -x, x)))
+
+
+def _ahead(
+    x: Array, axes: tuple[int, ...], where: ArrayLike | None, initial: ArrayLike | None
+) -> Array | None:
+    """``x`` minus the other class, where there are two; None where there are not, or are masked.
+
+    The softmax of two classes is the logistic function of this, whose digits and slopes stay where
+    one class is sure: there ``exp(x) / sum(exp(x))`` is 1, and its slope the difference of two
+    numbers that are 1.
+    """
+    two = len(axes) == 1 and x.shape[axes[0]] == 2 and x.dtype.kind != "c"
+    return x - rev(x, axes) if two and where is None and initial is None else None
+
+
 def softmax(
     x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None, initial: ArrayLike | None = None
 ) -> Array:
@@ -99,6 +146,9 @@ def softmax(
     """
     value: Any = as_inexact(x, "softmax")
     axes = canonical_axes(axis, value.ndim, "softmax")
+    ahead = _ahead(value, axes, where, initial)
+    if ahead is not None:
+        return logistic(ahead)
     shifted, mask, total = _exponents("softmax", value, axes, where, initial)
     unnormalized = exp(shifted)
     out = unnormalized / total(unnormalized)
@@ -133,6 +183,9 @@ def log_softmax(
     """
     value: Any = as_inexact(x, "log_softmax")
     axes = canonical_axes(axis, value.ndim, "log_softmax")
+    ahead = _ahead(value, axes, where, initial)
+    if ahead is not None:
+        return -softplus(-ahead)
     shifted, mask, total = _exponents("log_softmax", value, axes, where, initial)
     out = shifted - log(total(exp(shifted)))
     return out if mask is None else select(mask, out, full_like(out, -math.inf))

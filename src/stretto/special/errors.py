@@ -7,13 +7,15 @@ Sources: DLMF chapter 7 for the definitions; Wichura, "Algorithm AS 241", Applie
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
 from stretto._engine.ops.elementwise import unary
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.special import error_functions
@@ -113,9 +115,7 @@ class Erfcx(Written):
 
     formula = staticmethod(erfcx_formula)
     exact = from_scipy("erfcx")
-    partials = (
-        lambda dx, out, x: dx * (full_like(x, 2) * x * out - full_like(x, 2 / math.sqrt(math.pi))),
-    )
+    partials = (lambda dx, out, x: dx * ErfcxSlope(1)(x),)
 
 
 class Dawsn(Written):
@@ -123,7 +123,44 @@ class Dawsn(Written):
 
     formula = staticmethod(_dawsn_formula)
     exact = from_scipy("dawsn")
-    partials = (lambda dx, out, x: dx * (full_like(x, 1) - full_like(x, 2) * x * out),)
+    partials = (lambda dx, out, x: dx * DawsnSlope(1)(x),)
+
+
+class ErfcxSlope(Written):
+    """A derivative of erfcx, in 64 bits: its terms cancel far out, down to their ratio to x^-2."""
+
+    order: int
+
+    def formula(self, x: Number) -> Number:
+        """E' = 2 x E - 2 / sqrt(π), and E^(n + 1) = 2 x E^(n) + 2 n E^(n - 1)."""
+        before = erfcx_formula(x)
+        return _recurrence(before, 2.0 * x * before - 2 / math.sqrt(math.pi), 2.0, x, self.order)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The derivative of the next order."""
+        return self(*primals), tangents[0] * ErfcxSlope(self.order + 1)(*primals)
+
+
+class DawsnSlope(Written):
+    """A derivative of Dawson's integral, in 64 bits, as its terms cancel far out."""
+
+    order: int
+
+    def formula(self, x: Number) -> Number:
+        """F' = 1 - 2 x F, and F^(n + 1) = -2 x F^(n) - 2 n F^(n - 1)."""
+        before = _dawsn_formula(x)
+        return _recurrence(before, 1.0 - 2.0 * x * before, -2.0, x, self.order)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The derivative of the next order."""
+        return self(*primals), tangents[0] * DawsnSlope(self.order + 1)(*primals)
+
+
+def _recurrence(before: Number, out: Number, factor: float, x: Number, order: int) -> Number:
+    """The derivative of this order, where y^(n + 1) = factor (x y^(n) + n y^(n - 1))."""
+    for n in range(1, order):
+        before, out = out, factor * (x * out + n * before)
+    return out
 
 
 class Ndtr(Written):
@@ -148,11 +185,18 @@ class LogNdtr(Written):
 
     formula = staticmethod(_log_ndtr_formula)
     exact = from_scipy("log_ndtr")
-    # φ / Φ = sqrt(2/π) / erfcx(-x / √2)
-    partials = (
-        lambda dx, out, x: (
-            dx * (full_like(x, math.sqrt(2 / math.pi)) / erfcx(full_like(x, -_ROOT_HALF) * x))
-        ),
+    partials = (lambda dx, out, x: dx * _log_ndtr_slope(x),)
+
+
+def _log_ndtr_slope(x: Array) -> Array:
+    """φ / Φ = sqrt(2/π) / erfcx(-x / √2), whose second form overflows on the right."""
+    left = lt(x, zeros_like(x))
+    tail = select(left, full_like(x, -_ROOT_HALF) * x, zeros_like(x))
+    density = exp_of(full_like(x, -0.5) * x * x) * full_like(x, 1 / math.sqrt(2 * math.pi))
+    return select(
+        left,
+        full_like(x, math.sqrt(2 / math.pi)) / erfcx(tail),
+        density / NDTR(select(left, zeros_like(x), x)),
     )
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
+from stretto._engine.ops.arithmetic import absolute as magnitude
+from stretto._engine.ops.comparison import full_like, ge, lt, select, zeros_like
 from stretto._engine.ops.elementwise import binary, unary
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.exponential import log as log_of
@@ -309,8 +310,12 @@ def _spence_slope(x: Array) -> Array:
     """log(x) / (1 - x); near 1 its series, so that higher derivatives exist there."""
     one = full_like(x, 1)
     w = one - x
-    near = eq(w, zeros_like(w))
-    series = -(one + w * (full_like(x, 1 / 2) + w * full_like(x, 1 / 3)))
+    near = lt(magnitude(w), full_like(w, 0.1))
+    inside = select(near, w, zeros_like(w))
+    # the sum of -w^k / (k + 1), of which 16 terms are right to 64 bits
+    series = zeros_like(x)
+    for k in range(16, -1, -1):
+        series = full_like(x, -1 / (k + 1)) + inside * series
     return select(near, series, log_of(x) / select(near, one, w))
 
 

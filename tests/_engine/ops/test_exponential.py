@@ -41,6 +41,7 @@ LAWS = [
     law(ops.Exp, ops.exp, f32(2, 0)),
     law(ops.Exp, ops.exp, f64(2, 3)),
     law(ops.Log1p, ops.log1p, c128(2, 3).within(-0.4, 0.4)),
+    *[law(ops.LogisticSlope, ops.LOGISTIC_SLOPE, t(2, 3)) for t in (f32, f64, bf16)],
 ]
 
 

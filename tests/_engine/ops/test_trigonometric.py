@@ -37,6 +37,7 @@ LAWS = [
         for t in (f32, f64, bf16, c64)
     ),
     law(ops.Sin, ops.sin, f64(2, 3)),
+    *[law(ops.SechSquared, ops.sech_squared, t(2, 3).within(-2, 2)) for t in (f32, f64, bf16)],
     law(ops.Sinh, ops.sinh, c128(2, 3)),
     law(ops.Sin, ops.sin, f32()),
     law(ops.Sinh, ops.sinh, c64(2, 0)),
@@ -64,6 +65,15 @@ def test_special_complex(name):
 def test_values_are_numpy_s(name):
     x = np.array([0.1, 0.5, 0.9], np.float32)
     np.testing.assert_allclose(BY_NAME[name](x), getattr(np, name)(x), rtol=1e-6)
+
+
+def test_sech_squared_is_exact_in_its_tails():
+    x = np.array([0.0, 1e-4, 3.0, -40.0, 43.0, 60.0, np.inf, -np.inf], np.float32)
+    with np.errstate(over="ignore"):
+        want = np.cosh(x.astype(np.float64)) ** -2.0
+    for f in (ops.sech_squared, jit(ops.sech_squared)):
+        np.testing.assert_allclose(f(x), want, rtol=2e-6, atol=2e-38)
+        assert np.isnan(f(np.float32(np.nan)))
 
 
 @pytest.mark.parametrize("f", [ops.sin, ops.sinh, ops.tan, ops.tanh])

@@ -40,17 +40,19 @@ R = TypeVar("R")
 _RANKS = "numpy_rank_promotion"
 _SHAPING = tuple(name for name, setting in SETTINGS.items() if setting.shapes_programs)
 _PRECISION = _SHAPING.index("default_matmul_precision")
+_STABLE = _SHAPING.index("stable_forms")
 _DEBUGGED = _SHAPING.index("debug_nans"), _SHAPING.index("debug_infs")
 
 
 class _Key:
     """Stands for one combination of the settings that shape programs; compared as an object."""
 
-    __slots__ = ("debugged", "precision", "settings")
+    __slots__ = ("debugged", "precision", "settings", "stable")
 
     def __init__(self, settings: tuple[Any, ...]) -> None:
         self.settings = settings
         self.precision: str | None = settings[_PRECISION]
+        self.stable: bool = settings[_STABLE]
         self.debugged = any([settings[i] for i in _DEBUGGED])
 
     def __repr__(self) -> str:

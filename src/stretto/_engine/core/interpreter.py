@@ -32,11 +32,13 @@ else:
 
 __all__ = [
     "ARRAY_METHODS",
+    "Form",
     "Interpreter",
     "Linear",
     "Tracer",
     "Value",
     "as_value",
+    "form_of",
     "gives_array",
     "is_array_like",
     "refuse_masked",
@@ -144,9 +146,27 @@ class _State(threading.local):
 state = _State()
 
 
+def form_of(value: Any) -> Form | None:
+    """What formula a value is known to be that of."""
+    return value._form if isinstance(value, Tracer) else None
+
+
 def install_eager(interpreter: Interpreter) -> None:
     """Make this the interpreter at rest, in every thread; ``wiring`` calls it once."""
     _State.interpreter = _State.eager = _State.maker = interpreter
+
+
+class Form:
+    """What formula a value is known to be that of: its kind, and the values in it.
+
+    Rules of primitives make and read these (``Primitive.formed``).
+    """
+
+    __slots__ = ("kind", "of")
+
+    def __init__(self, kind: str, *of: Any) -> None:
+        self.kind = kind
+        self.of = of
 
 
 class Tracer(Value):
@@ -154,6 +174,8 @@ class Tracer(Value):
 
     __slots__ = ("__weakref__", "interpreter", "position", "type")
 
+    _form: Any = None
+    """What formula it is known to be the value of; tracers that note it have their own."""
     interpreter: Any
     position: Position | None
 

@@ -81,6 +81,13 @@ SETTINGS: dict[str, Setting] = {
         "equal work, and work on constants, is done once before compiling; what several kernels "
         "read is stored",
     ),
+    "stable_forms": Setting(
+        True,
+        _BOOL,
+        True,
+        "formulas such as log(1 + x) are computed as forms that lose no digits, here log1p(x), "
+        "where they are traced or differentiated",
+    ),
     "roll_loops": Setting(
         True, _BOOL, True, "repeated operations of a compiled program are compiled as one loop"
     ),

@@ -236,6 +236,10 @@ class Primitive(metaclass=_Interned):
     """Whether exchanging its two operands changes no bit (complex numbers excepted)."""
     rollable: ClassVar[bool] = True
     """Whether a loop may replace copies of it, and what repeats in its programs."""
+    formed: ClassVar[Callable[..., Any] | None] = None
+    """What an application to values may be instead, or noted as: ``formed(primitive, *args)`` is a
+    value, the stable form of the same, or a ``Form``, or None. ``numpy/stable_forms`` has the
+    rules, which need functions of all families."""
     reducible: ClassVar[bool] = False
     """Whether ``simpler`` may find anything; set automatically where a class defines it."""
 

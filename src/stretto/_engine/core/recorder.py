@@ -16,25 +16,26 @@ import numpy as np
 
 from stretto._engine.core.config import settings
 from stretto._engine.core.holding import holding
-from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
+from stretto._engine.core.interpreter import Form, Interpreter, Tracer, Value, state
 from stretto._engine.core.position import Place, place
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, as_literal
 from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
 
-__all__ = ["Recorder", "Traced", "record", "record_shared", "standing"]
+__all__ = ["Recorder", "Traced", "element_of", "record", "record_shared", "standing"]
 
 
 class Traced(Tracer):
     """A value of a program being recorded: an atom, and the recorder it belongs to."""
 
-    __slots__ = ("atom",)
+    __slots__ = ("_form", "atom")
 
-    def __init__(self, interpreter: Recorder, atom: Atom) -> None:
+    def __init__(self, interpreter: Recorder, atom: Atom, form: Any = None) -> None:
         self.interpreter = interpreter
         self.atom = atom
         self.type = atom.type
+        self._form = form
 
     @property
     def position(self) -> Any:  # type: ignore[override]
@@ -64,6 +65,7 @@ class Recorder(Interpreter):
         "inputs",
         "locate",
         "names",
+        "noted",
         "own",
         "parent",
         "refuses",
@@ -82,6 +84,8 @@ class Recorder(Interpreter):
         self.refuses = ""
         """What the body belongs to, if it may use none, as it is kept for later calls."""
         self.ended = False
+        self.noted: list[tuple[str, Place | None]] = []
+        """Which formulas became stable forms, in words; the program keeps it for ``explain``."""
         self.own = None if state.maker is state.eager else state.maker
         """What notes the constants that the function makes itself, if others become inputs."""
         self.locate: Callable[[], Place | None] = place
@@ -94,6 +98,10 @@ class Recorder(Interpreter):
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record the equation, and return tracers for its outputs."""
+        rule = primitive.formed
+        form = rule(*args) if rule is not None and settings.key.stable else None
+        if form is not None and form.__class__ is not Form:
+            return form
         # Nearly all operations have one or two arguments; a loop over them would double the cost.
         inputs: Sequence[Atom]
         if len(args) == 2:
@@ -122,7 +130,7 @@ class Recorder(Interpreter):
             return tuple([Traced(self, v) for v in outputs])
         out = Var(out_types[0])
         self.equations.append(Equation(primitive, inputs, (out,), self.locate()))
-        return Traced(self, out)
+        return Traced(self, out, form)
 
     def splat(self, element: Any, type: ArrayType) -> Any:
         """The constant of this type, each of whose elements is this number."""
@@ -190,6 +198,19 @@ class Recorder(Interpreter):
     def _input_name(self, atom: Atom) -> str:
         n = next(i for i, v in enumerate(self.inputs) if v is atom)
         return f"the argument {self.names[n]}" if n < len(self.names) else f"input {n}"
+
+
+def element_of(value: Any) -> Any:
+    """The number that all elements of a constant are; None where they differ or are unknown."""
+    if value.__class__ is Traced:
+        atom = value.atom
+        return atom.value if atom.__class__ is Literal else None
+    if isinstance(value, Tracer):
+        return None
+    array = value.host()
+    if array is None or not array.size or (array.size > 1 and any(array.strides)):
+        return None
+    return array[(0,) * array.ndim]
 
 
 _UNKNOWN: Any = object()
@@ -284,6 +305,11 @@ def record(
     atoms, extra = recorder.run(_atoms_of, fun, recorder)
     inputs = [*recorder.inputs, *recorder.captured_vars.values()]
     program = Program(inputs, recorder.equations, atoms, name)
+    if recorder.noted:
+        program.cache["noted"] = tuple(recorder.noted)
+        outer = recorder.parent.recorder
+        if outer is not None:  # what holds the program may hold another, made of it
+            outer.noted += recorder.noted
     captured = list(recorder.captured.values())
     if recorder.borrowed is not None:
         captured = recorder.borrowed.present(captured)

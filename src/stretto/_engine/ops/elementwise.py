@@ -46,6 +46,7 @@ __all__ = [
     "binary",
     "broadcast_shapes",
     "check_kind",
+    "in_float32",
     "promote_values",
     "unary",
     "widened_to_float32",
@@ -189,6 +190,13 @@ def widened_to_float32(x: np.ndarray) -> np.ndarray:
     if x.size and not any(x.strides):
         return repeated(np.asarray(x[(0,) * x.ndim]).astype(np.float32), x.shape)
     return x.astype(np.float32)
+
+
+def in_float32(f: Any, x: np.ndarray) -> np.ndarray:
+    """A function computed in at least float32, and returned in the dtype of ``x``."""
+    if x.dtype.itemsize < 4:
+        return f(x.astype(np.float32)).astype(x.dtype)
+    return f(x)
 
 
 def align_mapped(

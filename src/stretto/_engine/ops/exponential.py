@@ -15,26 +15,20 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.elementwise import INEXACT, Elementwise, unary
-from stretto._engine.ops.written import Term
+from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, in_float32, unary
+from stretto._engine.ops.trigonometric import tanh
+from stretto._engine.ops.written import Term, absolute
+from stretto._engine.ops.written import exp as exp_of
 from stretto._engine.ops.written import log1p as log1p_of
 
 __all__ = [
     "exp",
     "exp2",
     "expm1",
-    "in_float32",
     "log",
     "log1p",
     "logistic",
 ]
-
-
-def in_float32(f: Any, x: np.ndarray) -> np.ndarray:
-    """A function computed in at least float32, and returned in the dtype of ``x``."""
-    if x.dtype.itemsize < 4:
-        return f(x.astype(np.float32)).astype(x.dtype)
-    return f(x)
 
 
 class Exp(complex_edges.Edged):
@@ -72,7 +66,8 @@ class Expm1(complex_edges.Edged):
     op = "exponential_minus_one"
     reference = staticmethod(complex_edges.expm1_reference)
     edges = staticmethod(complex_edges.expm1_edges)
-    partials = (lambda dx, out, x: dx * (out + full_like(out, 1)),)
+    # exp(x), as out + 1 has no digit left where out rounds to -1
+    partials = (lambda dx, out, x: dx * exp(x),)
 
 
 class Log(complex_edges.Edged):
@@ -111,7 +106,7 @@ class Logistic(Elementwise):
     kernel = Kernel.LONG
     costs = thresholds.LOGISTIC
     op = "logistic"
-    partials = (lambda dx, out, x: dx * (out * (full_like(out, 1) - out)),)
+    partials = (lambda dx, out, x: dx * _logistic_slope(out, x),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """By the definition, in at least float32; for complex numbers so that nothing overflows."""
@@ -120,6 +115,34 @@ class Logistic(Elementwise):
             e = np.exp(np.where(left, x, -x))
             return np.where(left, e, 1) / (1 + e)
         return in_float32(_logistic, x)
+
+
+def _logistic_slope(out: Any, x: Any) -> Any:
+    # out (1 - out) has no digit left where out rounds to 1, from x = 17 on in float32.
+    return out * (full_like(out, 1) - out) if is_complex(x.type.dtype) else LOGISTIC_SLOPE(x)
+
+
+class LogisticSlope(Elementwise):
+    """The derivative of the logistic function, exact in both tails."""
+
+    accepts = FLOAT
+    kernel = Kernel.LONG
+    # s''(x) = -tanh(x / 2) s'(x)
+    partials = (lambda dx, out, x: -(dx * (tanh(full_like(x, 0.5) * x) * out)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """By one exponential, in at least float32."""
+        return in_float32(lambda v: _slope_by(np.exp(-np.abs(v))), x)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """As the reference."""
+        wide = b.convert(x, np.dtype(np.float32)) if x.type.dtype.itemsize < 4 else x
+        return b.convert(_slope_by(exp_of(-absolute(Term(b, wide)))).operand, x.type.dtype)
+
+
+def _slope_by(e: Any) -> Any:
+    """e / (1 + e)^2, the slope for e = exp(-|x|)."""
+    return e / ((e + 1.0) * (e + 1.0))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
@@ -131,6 +154,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 
 EXP, EXP2, EXPM1, LOG, LOG1P, LOGISTIC = Exp(), Exp2(), Expm1(), Log(), Log1p(), Logistic()
+LOGISTIC_SLOPE = LogisticSlope()
 
 
 def exp(x: ArrayLike) -> Array:

@@ -35,10 +35,11 @@ from stretto._engine.ops.elementwise import (
     NUMERIC,
     Elementwise,
     binary,
+    in_float32,
     unary,
     widened_to_float32,
 )
-from stretto._engine.ops.exponential import in_float32, log
+from stretto._engine.ops.exponential import log
 
 __all__ = [
     "cbrt",

@@ -25,13 +25,14 @@ from stretto._engine.ops.complex_edges import (
     tanh_reference,
 )
 from stretto._engine.ops.complex_parts import complex_, imag, real
-from stretto._engine.ops.elementwise import INEXACT, Elementwise, unary
+from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, in_float32, unary
 from stretto._engine.ops.rounding import is_finite
 from stretto._engine.ops.written import Term, absolute, exp, expm1, where
 
 __all__ = [
     "cos",
     "cosh",
+    "sech_squared",
     "sin",
     "sine_ratio",
     "sinh",
@@ -189,10 +190,50 @@ class Tanh(Edged):
     op = "tanh"
     reference = staticmethod(tanh_reference)
     edges = staticmethod(tanh_edges)
-    partials = (lambda dx, out, x: dx * (full_like(out, 1) - out * out),)
+    partials = (lambda dx, out, x: dx * _tanh_slope(out, x),)
+
+
+def _tanh_slope(out: Any, x: Any) -> Any:
+    # 1 - out^2 has no digit left where out rounds to 1, from |x| = 9 on in float32.
+    return full_like(out, 1) - out * out if is_complex(x.type.dtype) else sech_squared(x)
+
+
+class SechSquared(Elementwise):
+    """The square of the hyperbolic secant, which is the slope of tanh, exact in both tails."""
+
+    accepts = FLOAT
+    kernel = Kernel.LONG
+    # d sech^2(x) = -2 tanh(x) sech^2(x) dx
+    partials = (lambda dx, out, x: dx * (full_like(x, -2) * tanh(x) * out),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """By one exponential, in at least float32."""
+        return in_float32(lambda v: _sech_squared(2 * np.exp(-np.abs(v))), x)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """As the reference."""
+        wide = b.convert(x, np.dtype(np.float32)) if x.type.dtype.itemsize < 4 else x
+        return b.convert(_sech_squared(2.0 * exp(-absolute(Term(b, wide)))).operand, x.type.dtype)
+
+
+def _sech_squared(h: Any) -> Any:
+    """sech^2(x) of h = 2 exp(-|x|); the root is squared, as h^2 underflows before the result."""
+    root = h / (h * h * 0.25 + 1.0)
+    return root * root
 
 
 SIN, COS, TAN, SINH, COSH, TANH = Sin(), Cos(), Tan(), Sinh(), Cosh(), Tanh()
+SECH_SQUARED = SechSquared()
+
+
+def sech_squared(x: Any) -> Any:
+    """``1 / cosh(x)**2``, without overflow or cancellation.
+
+    >>> import stretto.numpy as snp
+    >>> sech_squared(snp.array([0.0, 20.0]))
+    Array([1.0000000e+00, 1.6993417e-17], dtype=float32)
+    """
+    return unary(SECH_SQUARED, x)
 
 
 def sin(x: ArrayLike) -> Array:

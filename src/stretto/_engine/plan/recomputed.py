@@ -20,7 +20,9 @@ from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
 from stretto._engine.ops.comparison import Eq, Ne, Select
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.exponential import LogisticSlope
 from stretto._engine.ops.powers import IntegerPow
+from stretto._engine.ops.trigonometric import SechSquared
 from stretto._engine.transforms.simplify import (
     changed_inside,
     live,
@@ -30,6 +32,9 @@ from stretto._engine.transforms.simplify import (
 )
 
 __all__ = ["recomputed"]
+
+_WRITTEN_OUT = (IntegerPow, LogisticSlope, SechSquared)
+"""Those of a few operations each that are no operation of StableHLO's."""
 
 _MUCH = 1 << 25
 """The bytes alive at once from which on memory matters: the system maps such blocks anew."""
@@ -173,7 +178,7 @@ def _worth_keeping(
 def _cheap(primitive: Any) -> bool:
     """Whether an operation takes little time, and is part of the kernel that reads its result."""
     if isinstance(primitive, Elementwise):
-        simple = bool(primitive.op) or isinstance(primitive, IntegerPow)
+        simple = bool(primitive.op) or isinstance(primitive, _WRITTEN_OUT)
         return simple and not _compares(primitive)
     return isinstance(primitive, Select | ConvertElementType) or primitive.kernel is Kernel.VIEW
 

@@ -51,8 +51,11 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     Each operation runs in the named scope of its equation, inside that of the caller. While faults
     are looked for, what is recorded has the source places of the equations, too.
     """
-    if settings.key.debugged and state.interpreter.recorder is not None:
-        return replay(program, args, state.interpreter.recorder)
+    recorder = state.interpreter.recorder
+    if recorder is not None:
+        recorder.noted += program.cache.get("noted", ())
+        if settings.key.debugged:
+            return replay(program, args, recorder)
     known, (_, _, has_scopes) = _literals(program), _prepared(program)
     known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:

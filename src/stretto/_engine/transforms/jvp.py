@@ -14,7 +14,7 @@ from typing import Any
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.holding import holding
-from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
+from stretto._engine.core.interpreter import Form, Interpreter, Tracer, Value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.scope import joined, scope
@@ -28,9 +28,12 @@ __all__ = ["Differentiator", "Dual", "instantiate", "jvp_flat", "jvp_program"]
 class Dual(Tracer):
     """A value and its tangent, which has the same shape and dtype."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("_form", "primal", "tangent")
 
-    def __init__(self, interpreter: Differentiator, primal: Value, tangent: Any) -> None:
+    def __init__(
+        self, interpreter: Differentiator, primal: Value, tangent: Any, form: Any = None
+    ) -> None:
+        self._form = form
         self.interpreter = interpreter
         self.primal = primal
         self.tangent = tangent
@@ -84,6 +87,10 @@ class Differentiator(Interpreter):
                 tangents.append(None)
         if not active:
             return self.parent.process(primitive, args)
+        rule = primitive.formed
+        form = rule(*args) if rule is not None and settings.key.stable else None
+        if form is not None and form.__class__ is not Form:
+            return form
         outer = state.interpreter
         try:
             state.interpreter = self.rules
@@ -105,7 +112,7 @@ class Differentiator(Interpreter):
             state.interpreter = outer
         if primitive.multiple:
             return tuple([self.wrap(o, t) for o, t in zip(out, tangent, strict=True)])
-        return self.wrap(out, tangent)
+        return self.wrap(out, tangent, form)
 
     def run(self, fun: Callable[..., Any], duals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The values that ``fun`` returns for these under this interpreter, and their tangents."""
@@ -122,11 +129,11 @@ class Differentiator(Interpreter):
             douts.append(tangent)
         return outs, douts
 
-    def wrap(self, primal: Any, tangent: Any) -> Any:
+    def wrap(self, primal: Any, tangent: Any, form: Any = None) -> Any:
         """A dual; the value alone if the tangent is zero, or the dtype has no derivative."""
         if tangent is None or primal.type.kind not in ("float", "complex"):
             return primal
-        return Dual(self, primal, tangent)
+        return Dual(self, primal, tangent, form)
 
     def unwrap(self, value: Any) -> tuple[Any, Any]:
         """A value and its tangent, ``None`` for zero."""

@@ -60,7 +60,10 @@ def with_equations(program: Program, equations: Sequence[Equation]) -> Program:
     """The program with these equations; the same one if they are its own."""
     if list(equations) == list(program.equations):
         return program
-    return Program(program.inputs, equations, program.outputs, program.name)
+    changed = Program(program.inputs, equations, program.outputs, program.name)
+    if "noted" in program.cache:
+        changed.cache["noted"] = program.cache["noted"]
+    return changed
 
 
 def holds_programs(program: Program) -> bool:

@@ -224,7 +224,25 @@ def tanhshrink(input: ArrayLike) -> Array:
     Array([0.238], dtype=float32)
     """
     x = as_float(input, "tanhshrink")
-    return x - functions.tanh(x)
+    near = snp.less(snp.abs(x), 1)
+    inner = snp.where(near, x, 0)
+    return snp.where(near, _tanhshrink_near_zero(inner), x - functions.tanh(x))
+
+
+def _tanhshrink_near_zero(x: Array) -> Array:
+    """``x - tanh(x)`` for ``|x| < 1``, where the difference would lose its digits.
+
+    Lambert's fraction is tanh(x) = x / (1 + r), r = x² / (3 + x² / (5 + ...)); so the difference is
+    x r / (1 + r), a sum of positive terms. Cut off at 11 it is right to 32 bits, at 21 to 64.
+    """
+    z = x * x
+    last = 21 if x.dtype.itemsize > 4 else 11
+    # r = z b / (3 a), with a and b, numerator and denominator, divided by the odd numbers
+    a, b = snp.ones_like(x), snp.ones_like(x)
+    for odd in range(last - 2, 1, -2):
+        a, b = a + z * (b / (odd * (odd + 2))), a
+    part = z * b / 3
+    return x * (part / (a + part))
 
 
 def glu(input: ArrayLike, dim: int = -1) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops.trigonometric import sech_squared
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.clipping import maximum, minimum
 from stretto.numpy.elementary import exp, expm1, log, log1p
@@ -235,8 +236,10 @@ class Logistic(Invertible):
     """
 
     def logpdf_formula(self, y: Array) -> Array:
-        """log F(y) + log(1 - F(y)): no overflow, and no |y|, which has no derivative at 0."""
-        return self.logcdf_formula(y) + self.logcdf_formula(-y)
+        """log sech²(y/2) / 4 near 0, where its slope is small; log F(y) + log(1 - F(y)) beyond."""
+        near = absolute(y) < 1
+        middle = log(sech_squared(where(near, y, 0) / 2) / 4)
+        return where(near, middle, self.logcdf_formula(y) + self.logcdf_formula(-y))
 
     def cdf_formula(self, y: Array) -> Array:
         """1 / (1 + exp(-y))."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.numpy.arithmetic import absolute, sign
+from stretto.numpy.arithmetic import absolute
+from stretto.numpy.clipping import minimum
 from stretto.numpy.elementary import exp, log, log1p
 from stretto.numpy.searching import where
 from stretto.scipy.stats.distribution import Continuous
@@ -183,14 +184,26 @@ class T(Continuous):
 
     def cdf_formula(self, y: Array, df: Array) -> Array:
         """Half the beta integral in the tail."""
-        zero = y == 0
-        square = where(zero, 1, y * y)
-        tail = betainc(df / 2, 0.5, df / (df + square)) / 2
-        # The integral has an infinite slope in y^2 at 0: there, a half plus y times the density.
-        return where(zero, self._middle(y, df), where(y < 0, tail, 1 - tail))
+        # The integral has an infinite slope in y^2 at 0: near 0, by the density's series.
+        near = y * y < 0.05 * minimum(df, 1)
+        square = where(near, 1, y * y)
+        share = square / (df + square)
+        tail = where(
+            share < 0.5,
+            1 - betainc(0.5, df / 2, where(share < 0.5, share, 0.5)),
+            betainc(df / 2, 0.5, df / (df + square)),
+        )
+        return where(near, self._middle(y, df), where(y < 0, tail / 2, 1 - tail / 2))
 
     def _middle(self, y: Array, df: Array) -> Array:
-        return 0.5 + y * exp(self.logpdf_formula(y, df))
+        # f(0) times the integral of (1 + t^2 / df)^(-(df + 1) / 2), by its binomial series, whose
+        # first 13 terms are right to 64 bits
+        ratio = where(y * y < 0.05 * minimum(df, 1), y, 0) ** 2 / df
+        total, term = 1.0, 1.0
+        for k in range(1, 13):
+            term = -term * ratio * ((df - 1) / 2 + k) / k
+            total = total + term / (2 * k + 1)
+        return 0.5 + y * total * exp(-log(df) / 2 - betaln(df / 2, 0.5))
 
     def sf_formula(self, y: Array, df: Array) -> Array:
         """By symmetry."""
@@ -229,8 +242,8 @@ class GenNorm(Continuous):
         """1/2, plus or minus half the gamma integral."""
         # At 0 the sign has no derivative: there, a half plus y times the density.
         middle = 0.5 + y * exp(self.logpdf_formula(y, beta))
-        away = (1 + sign(y) * gammainc(1 / beta, self._power(y, beta))) / 2
-        return where(y == 0, middle, away)
+        tail = gammaincc(1 / beta, self._power(y, beta)) / 2
+        return where(y == 0, middle, where(y < 0, tail, 1 - tail))
 
     def sf_formula(self, y: Array, beta: Array) -> Array:
         """By symmetry."""

@@ -14,9 +14,12 @@ from typing import Any
 from stretto._engine.api.explaining.formulations import (
     Convolution,
     Products,
+    StableForm,
     convolutions_of,
     formulation_lines,
     products_of,
+    stable_forms_of,
+    stable_lines,
 )
 from stretto._engine.api.explaining.kept import Kept, Saving, kept_lines, kept_of
 from stretto._engine.api.explaining.memory import (
@@ -61,6 +64,8 @@ class Explanation:
     """On how many devices it runs."""
     collectives: tuple[Collective, ...]
     """What these send each other, by the user's line."""
+    stable_forms: tuple[StableForm, ...]
+    """Which formulas are computed in another way, that keeps their digits."""
 
     def lines(self) -> list[str]:
         """The report, without its first line."""
@@ -69,6 +74,7 @@ class Explanation:
             *collective_lines(self.collectives, self.devices),
             *kept_lines(self.kept, self.checkpoints),
             *formulation_lines(self.convolutions, self.products),
+            *stable_lines(self.stable_forms),
         ]
 
     def __str__(self) -> str:
@@ -82,7 +88,8 @@ def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanatio
     line; the arguments that could be donated; what devices send each other, if there are several,
     by your line, with a warning of large arguments that each gets whole; what derivatives keep
     between the way forward and the way back, and where a ``checkpoint`` would save most of it, by
-    estimate; how each convolution is computed, and why; and which library computes the products.
+    estimate; how each convolution is computed, and why; which library computes the products; and
+    which formulas are computed in another way that keeps their digits (``config.stable_forms``).
 
     Args:
         fun: a function of trees of arrays, jitted or not.
@@ -122,7 +129,8 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     residuals: list[Any] = []
     options = fun._static, fun._donated, fun._keep_unused, fun._inline, fun._options, fun._shardings
     fresh = Jitted(fun._fun, *options)
-    traced = holding(state, "residuals", residuals, functools.partial(fresh.trace, *args, **kwargs))
+    trace = functools.partial(fresh.trace, *args, **kwargs)
+    traced = holding(state, "residuals", residuals, trace)
     executable = traced.lower().compile()._executable
     memory = memory_of(executable)
     kept, savings = kept_of(traced.program, residuals, memory.temporaries)
@@ -139,6 +147,7 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         savings,
         len(entry.placement.devices) if entry.placement else 1,
         collectives_of(executable, names),
+        stable_forms_of(traced.program),
     )
 
 

@@ -1,4 +1,4 @@
-"""The convolutions and products of a program as it is lowered, and the form of each.
+"""The convolutions, products and formulas of a program as it is lowered, and the form of each.
 
 Layer 7 (api). The forms are asked of the functions that the lowering and the runtime ask. Next,
 read ``memory``.
@@ -12,6 +12,7 @@ from typing import Any
 
 from stretto._engine.api.explaining.words import short, where
 from stretto._engine.control.scan import Scan
+from stretto._engine.core.position import Position
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
@@ -22,10 +23,13 @@ from stretto._engine.runtime.libraries import Libraries
 __all__ = [
     "Convolution",
     "Products",
+    "StableForm",
     "convolutions_of",
     "formulation_lines",
     "operations",
     "products_of",
+    "stable_forms_of",
+    "stable_lines",
 ]
 
 _MOST = 10
@@ -52,6 +56,35 @@ class Products:
     library: str
     """``"YNNPACK"`` or ``"Eigen"``."""
     reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class StableForm:
+    """A formula of the program that is computed in another way: where, and how in words."""
+
+    position: str
+    form: str
+
+
+def stable_forms_of(program: Program) -> tuple[StableForm, ...]:
+    """What was noted while it was traced, and while those in it were, each once for a line."""
+    found = {
+        StableForm(where(None if place is None else Position(*place)), words): None
+        for words, place in program.cache.get("noted", ())
+    }
+    for equation in program.equations:
+        primitive: Any = equation.primitive
+        for inner in primitive.programs() if primitive.holds_programs else ():
+            found.update(dict.fromkeys(stable_forms_of(inner)))
+    return tuple(found)
+
+
+def stable_lines(forms: tuple[StableForm, ...]) -> list[str]:
+    """These as lines of text."""
+    if not forms:
+        return []
+    entries = [f"{form.form}  {form.position}" for form in forms]
+    return ["computed so that digits stay (config.stable_forms):", *short(entries, _MOST)]
 
 
 def convolutions_of(program: Program) -> tuple[Convolution, ...]:

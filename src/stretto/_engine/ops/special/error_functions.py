@@ -15,8 +15,8 @@ from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.elementwise import FLOAT, Elementwise, unary
-from stretto._engine.ops.exponential import exp, in_float32
+from stretto._engine.ops.elementwise import FLOAT, Elementwise, in_float32, unary
+from stretto._engine.ops.exponential import exp
 from stretto._engine.ops.special.erf_inv_reference import erf_inv_float32
 
 __all__ = ["erf", "erf_inv", "erfc"]
