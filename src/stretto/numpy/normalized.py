@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.arithmetic import absolute
@@ -37,14 +37,17 @@ from stretto.numpy.logic import mask_of_where
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 
-__all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax", "softplus"]
+if TYPE_CHECKING:  # loaded when something is normalized
+    from stretto._engine.control import stop_gradient
+else:
+    stop_gradient = LazyModule("stretto._engine.control.stop_gradient")
 
-_STOP = StopGradient()
+__all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax", "softplus"]
 
 
 def _greatest(x: Array, axes: tuple[int, ...], where: Array | None = None) -> Array:
     """The greatest element over the axes, kept, as a constant."""
-    x = _STOP(real(x) if is_complex(x.dtype) else x)
+    x = stop_gradient.StopGradient()(real(x) if is_complex(x.dtype) else x)
     lowest = None if where is None and x.size else -math.inf
     return max_(x, axes, None, True, lowest, where)
 

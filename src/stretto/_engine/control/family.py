@@ -163,7 +163,11 @@ def has_open_loop(program: Program) -> bool:
 
 def may_take_long(program: Program) -> bool:
     """Whether the program may run for a second or longer."""
-    return program.work > _SECOND or has_long_loop(program)
+    if has_long_loop(program):
+        return True
+    # To add up all work would take longer than to write it: ten calls for each operation.
+    large = any([v.type.size > _LARGE for e in program.equations for v in e.inputs])
+    return large and program.work > _SECOND
 
 
 def has_long_loop(program: Program) -> bool:
@@ -181,6 +185,8 @@ def has_long_loop(program: Program) -> bool:
 
 _SECOND = 2e10
 """The work, in units of ``Primitive.work``, that takes a second on one core."""
+_LARGE = 1 << 14
+"""The elements of an array without which a program without loops takes no second."""
 _STEPS = 4e6
 """The work of a loop of a million steps of one small operation."""
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from stretto._engine.control.family import may_take_long
 from stretto._engine.core.canonical import form, literal_key
 from stretto._engine.core.effects import ORDERED
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import Place, line_at, lines_of
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
@@ -21,8 +21,11 @@ from stretto._engine.core.scope import joined
 from stretto._engine.lower.collectives import Collectives
 from stretto._engine.lower.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    from stretto._engine.control import family
     from stretto._engine.core.shardings import Placement
+else:
+    family = LazyModule("stretto._engine.control.family")
 
 __all__ = ["Builder", "lower"]
 
@@ -232,7 +235,7 @@ class Builder(Collectives):
         parts = [f"{head} {{", *declared, main, *self._bodies, "}"]
         text = Text("\n".join([*parts, *places, *names]) + "\n")
         text.calls = tuple(self._calls)
-        text.long = may_take_long(program)
+        text.long = family.may_take_long(program)
         text.arrays = tuple([self._arrays[number] for number in self._passed])
         return text
 

@@ -97,7 +97,9 @@ class Writer:
         for x in operands:
             names.append(x.name)
             types.append(x.type)
-        if op == "stablehlo.broadcast_in_dim" or (names and self._repetitions.issuperset(names)):
+        if op == "stablehlo.broadcast_in_dim" or (
+            self._repetitions and names and self._repetitions.issuperset(names)
+        ):
             self._repetitions.add(name)
         attrs = f" {{{attributes}}}" if attributes else ""
         signature = function_type(tuple(types), type)

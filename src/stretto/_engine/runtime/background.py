@@ -16,6 +16,7 @@ from typing import Any
 from stretto._engine.core.config import settings, under
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.runtime import ending
+from stretto._engine.runtime.patience import started
 
 __all__ = ["in_background"]
 
@@ -38,10 +39,9 @@ def in_background(work: Callable[[], Any]) -> None:
         if not _Worker.running and not _Worker.ended:
             # The end of the process waits for it otherwise, so that an interrupt is heard.
             thread = threading.Thread(target=_run, name="stretto-background", daemon=True)
-            try:
-                thread.start()
+            if started(thread):
                 _Worker.running = True
-            except RuntimeError:  # the interpreter is ending, and starts no more threads
+            else:
                 _waiting.clear()
 
 

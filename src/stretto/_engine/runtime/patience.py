@@ -25,6 +25,7 @@ __all__ = [
     "elsewhere",
     "end_threads",
     "patient",
+    "started",
     "unfinished",
     "unusual",
     "watch",
@@ -75,7 +76,9 @@ def _is_there(buffer: Any) -> bool:
     """
     try:
         return buffer.is_deleted() or buffer.is_ready()
-    except RuntimeError:
+    except RuntimeError:  # a signal handler's, if the buffer is there
+        if not buffer.is_deleted():
+            raise
         return True
 
 
@@ -180,6 +183,17 @@ def _set(reason: str) -> None:
         told()
 
 
+def started(thread: threading.Thread) -> bool:
+    """Start a thread; return False if the interpreter is ending, and starts no more."""
+    try:
+        thread.start()
+    except RuntimeError as error:
+        if not str(error).startswith("can't"):  # a signal handler's
+            raise
+        return False
+    return True
+
+
 class _Other:
     """A thread that begins programs for the main thread."""
 
@@ -189,7 +203,8 @@ class _Other:
         self._work: Callable[[], Any] | None = None
         self._result: Any = None
         self._error: BaseException | None = None
-        threading.Thread(target=self._run, name="stretto-beginner", daemon=True).start()
+        thread = threading.Thread(target=self._run, name="stretto-beginner", daemon=True)
+        self.there = started(thread)
 
     def _run(self) -> None:
         while True:
@@ -232,9 +247,8 @@ def elsewhere(run: Callable[[Sequence[Any]], T], buffers: Sequence[Any]) -> T:
         unusual.remove("abandoned")
         _other.clear()
         return run(buffers)
-    try:
-        other = _other[0] if _other else _Other()
-    except RuntimeError:  # the interpreter is ending, and starts no more threads
+    other = _other[0] if _other else _Other()
+    if not other.there:
         return run(buffers)
     _other[:] = [other]
     try:

@@ -24,7 +24,7 @@ from stretto._engine.runtime import ending
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.clients import left_behind, refuse_fork
 from stretto._engine.runtime.holder import Absent
-from stretto._engine.runtime.patience import unusual
+from stretto._engine.runtime.patience import started, unusual
 from stretto._engine.runtime.pjrt import Executable
 
 __all__ = ["Pending", "begun", "wait_for_all"]
@@ -164,9 +164,7 @@ def begun(
         # The end of the process waits for it otherwise: see below.
         thread = threading.Thread(target=work, name="stretto-first-call", daemon=True)
         _at_work.append((thread, call))
-        try:
-            thread.start()
-        except RuntimeError:  # the interpreter is ending, and starts no more threads
+        if not started(thread):
             return None
     return [Array(None, type, result) for type, result in zip(out_types, results, strict=True)]
 

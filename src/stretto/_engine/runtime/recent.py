@@ -9,12 +9,17 @@ has it, and is found for as long. Next, read ``cache``.
 from __future__ import annotations
 
 import collections
-import hashlib
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.weak import WeakTable
 from stretto._engine.runtime.pjrt import Executable
+
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    import hashlib
+else:
+    hashlib = LazyModule("hashlib")
 
 __all__ = ["MOST", "Recent", "digest", "estimated"]
 

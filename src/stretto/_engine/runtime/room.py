@@ -157,8 +157,10 @@ def _wait_for_the_others(client: Any) -> None:
         try:
             if not buffer.is_deleted():
                 buffer.block_until_ready()
-        except RuntimeError:  # of its own: raised where it is read
-            continue
+        except RuntimeError as error:
+            if type(error) is RuntimeError and not buffer.is_deleted():  # a signal handler's
+                raise
+            # One of its own is raised where it is read.
 
 
 def explained(error: RuntimeError) -> Exception:
