@@ -433,7 +433,7 @@ def _scatter(
     promises = {"unique_indices": distinct, "indices_are_sorted": in_order, "mode": mode}
     if kind in _SCATTERS:
         out = _SCATTERS[kind](target, indices, values, numbers, **promises)
-    elif distinct:
+    elif distinct or math.prod(indices.shape[:-1]) <= 1:
         old = ops.gather(target, indices, numbers.gather(), places.window)
         out = ops.scatter(target, indices, _OPERATIONS[kind](old, values), numbers, **promises)
     else:

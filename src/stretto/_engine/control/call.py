@@ -20,7 +20,7 @@ from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
 from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
-from stretto._engine.transforms.transpose import transpose_program
+from stretto._engine.transforms.transpose import parts_read, transpose_program
 from stretto._engine.transforms.vmap import vmap_program
 
 __all__ = ["Call", "call", "linearized"]
@@ -46,6 +46,11 @@ class Call(ControlFlow):
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compiled as a whole, which is what ``jit`` asks for."""
         return not config.disable_jit
+
+    @property
+    def accumulates(self) -> tuple[int, ...]:
+        """The inputs that the program reads a part of."""
+        return tuple([i for i, part in enumerate(parts_read(self.program)) if part])
 
     def called(self) -> Program:
         """The program."""
@@ -87,9 +92,12 @@ class Call(ControlFlow):
         """A call of the transposed program."""
         linear = tuple(isinstance(a, Linear) for a in args)
         active = tuple(ct is not None for ct in cts)
-        program, mask = transpose_program(self.program, linear, active)
         known = [a for a in args if not isinstance(a, Linear)]
-        outs = iter(self.of(program)(*known, *(ct for ct in cts if ct is not None)))
+        totals = [a.so_far for a in args if isinstance(a, Linear)]
+        onto = tuple([t is not None for t in totals])
+        program, mask = transpose_program(self.program, linear, active, None, onto)
+        moving = [v for v in (*cts, *totals) if v is not None]
+        outs = iter(self.of(program)(*known, *moving))
         back = iter([next(outs) if m else None for m in mask])
         return [next(back) if is_linear else None for is_linear in linear]
 

@@ -39,7 +39,7 @@ from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
 from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
-from stretto._engine.transforms.transpose import transpose_program
+from stretto._engine.transforms.transpose import parts_read, transpose_program
 from stretto._engine.transforms.vmap import vmap_program
 
 if TYPE_CHECKING:  # loaded where disable_jit is set
@@ -83,6 +83,14 @@ class Cond(ControlFlow):
         assert self.size is not None
         way = run_mapped if self.routed else selected
         return way(self.branches, self.size, self.mapped, index, args)
+
+    @property
+    def accumulates(self) -> tuple[int, ...]:
+        """The operands that a branch reads a part of, unless examples choose their own branches."""
+        if self.size is not None:
+            return ()
+        parts = zip(*map(parts_read, self.branches), strict=True)
+        return tuple([i for i, marks in enumerate(parts, 1) if any(marks)])
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Interpreted: one branch runs once."""
@@ -166,12 +174,15 @@ class Cond(ControlFlow):
         linear = tuple(isinstance(a, Linear) for a in args)
         active = tuple(ct is not None for ct in cts)
         force = (True,) * sum(linear)
-        branches = [transpose_program(b, linear, active, force)[0] for b in self.branches]
+        totals = [a.so_far for a in args if isinstance(a, Linear)]
+        onto = tuple([t is not None for t in totals])
+        branches = [transpose_program(b, linear, active, force, onto)[0] for b in self.branches]
         mapped = self._mapped(len(args))
         known = [m for m, is_linear in zip(mapped, linear, strict=True) if not is_linear]
-        new = self._with(branches, (*known, *((True,) * sum(active))))
+        moving = [v for v in (*cts, *totals) if v is not None]
+        new = self._with(branches, (*known, *((True,) * len(moving))))
         fixed = [a for a in args if not isinstance(a, Linear)]
-        back = iter(new(index, *fixed, *(ct for ct in cts if ct is not None)))
+        back = iter(new(index, *fixed, *moving))
         out: list[Any] = [None]
         for is_linear, is_mapped in zip(linear, mapped, strict=True):
             ct = next(back) if is_linear else None

@@ -23,6 +23,7 @@ from stretto._engine.control.family import (
     values_of,
 )
 from stretto._engine.control.hoist import hoisted, no_larger
+from stretto._engine.control.narrowed import narrowed
 from stretto._engine.control.only_where import only_where
 from stretto._engine.control.ref_loops import holds_refs, scan_over_refs, scan_writing
 from stretto._engine.control.while_loop import settle_carry, settle_types, with_out_types
@@ -37,7 +38,6 @@ from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, lt, select, zeros_like
 from stretto._engine.ops.layout import move_axis, move_to_front
@@ -45,7 +45,7 @@ from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
 from stretto._engine.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
-from stretto._engine.transforms.transpose import backward
+from stretto._engine.transforms.transpose import backward, parts_read
 from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 if TYPE_CHECKING:  # loaded where disable_jit is set
@@ -102,6 +102,11 @@ class Scan(ControlFlow):
                 out[i] = y.to_host()
         types = self.body.out_types[self.carry :]
         return [*carry, *(constant(o, t.weak_type) for o, t in zip(outs, types, strict=True))]
+
+    @property
+    def accumulates(self) -> tuple[int, ...]:
+        """The constants that steps read a part of."""
+        return tuple([i for i, part in enumerate(parts_read(self.body)[: self.consts]) if part])
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compiled if interpreting every operation of every step would take longer."""
@@ -316,9 +321,9 @@ class Scan(ControlFlow):
             )
             nonzero = iter(ct_y)
             ct_out = [*ct_c, *(next(nonzero) if a else None for a in active_ys)]
-            back = backward(self.body, linear, [*known, *still], ct_out)
-            ct_consts, ct_in, ct_x = split(back, len(const_types), self.carry)
-            sums = [s if ct is None else ADD(s, ct) for s, ct in zip(sums, ct_consts, strict=True)]
+            nothing = [None] * (self.carry + len(moving_types))
+            back = backward(self.body, linear, [*known, *still], ct_out, [*sums, *nothing])
+            sums, ct_in, ct_x = split(back, len(const_types), self.carry)
             ct_in = [or_zeros(ct, t) for ct, t in zip(ct_in, carry_types, strict=True)]
             ct_x = [or_zeros(ct, t) for ct, t in zip(ct_x, moving_types, strict=True)]
             return [*sums, *ct_in, *ct_x], None
@@ -329,8 +334,9 @@ class Scan(ControlFlow):
         body = captured_first(body, len(own))  # a user's rule may capture arrays from outside
         known_consts = [*captured, *known_consts]
         body = with_out_types(body, [*const_types, *carry_types], len(const_types) + self.carry)
+        body = narrowed(body)
         new = self.over(body, len(known_consts), len(const_types) + self.carry, back=True)
-        starts = [or_zeros(None, t) for t in const_types]
+        starts = [or_zeros(c.so_far, c.type) for c in consts if isinstance(c, Linear)]
         starts += [or_zeros(ct, t) for ct, t in zip(ct_carry, carry_types, strict=True)]
         outs = new(*known_consts, *starts, *(ct for ct in ct_ys if ct is not None), *known_xs)
         sums, ct_in, ct_x = split(outs, len(const_types), self.carry)
@@ -482,7 +488,7 @@ def loop_scan(
     turn = max(1, steps) if unroll is True else integer(unroll, caller, "unroll") or 1
     if turn < 1:
         raise ValueError(f"{caller}: unroll must not be negative, got {unroll}")
-    body = captured_first(body, count + len(here))
+    body = narrowed(captured_first(body, count + len(here)))
     if steps:
         first, body = hoisted(body, len(consts), no_larger)
         consts = evaluate(first, consts)

@@ -21,7 +21,7 @@ __all__ = ["Fault", "Operand", "fault_of", "operand", "wrong"]
 
 _INEXACT = ("float", "complex")
 _RULE = re.compile(r"(jvp|transpose)\(")
-_OF = re.compile(r"jvp\((\w+)\)")
+_OF = re.compile(r"jvp\(([\w, ]+)\)")
 
 
 def wrong(array: np.ndarray, type: ArrayType, nans: bool, infs: bool) -> np.ndarray | None:

@@ -282,19 +282,22 @@ class Tracer(Value):
 class Linear:
     """Stands for an argument in which the operation is linear, in transpose rules.
 
-    Such an argument has a type but no value: the rule is to compute its cotangent.
+    Such an argument has a type but no value: the rule is to compute its cotangent, or the sum so
+    far with that added, where there is one. Only a primitive that ``accumulates`` is given a sum.
 
     Args:
         type: its type.
+        so_far: the sum of the cotangents that other operations have given it, if any.
 
     >>> Linear(array_type((3,), np.dtype("float32"))).shape
     (3,)
     """
 
-    __slots__ = ("type",)
+    __slots__ = ("so_far", "type")
 
-    def __init__(self, type: ArrayType) -> None:
+    def __init__(self, type: ArrayType, so_far: Any = None) -> None:
         self.type = type
+        self.so_far = so_far
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -205,6 +205,8 @@ class Primitive(metaclass=_Interned):
     # What an application consists of.
     multiple: ClassVar[bool] = False
     """Whether the rules give a tuple of outputs instead of a single one."""
+    has_factors: ClassVar[bool] = False
+    """Whether it factors a matrix, and has the rule ``factored``."""
     backward_at_zero: ClassVar[bool] = False
     """Whether ``transpose`` is to be called where all cotangents are zero, too."""
     holds_programs: ClassVar[bool] = False
@@ -305,6 +307,22 @@ class Primitive(metaclass=_Interned):
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """See the class. By default the jvp rule; the caller separates the linear part."""
         return self.jvp(primals, tangents)
+
+    @property
+    def accumulates(self) -> tuple[int, ...]:
+        """The operands of which it reads a part.
+
+        To the sums of their cotangents so far (``Linear.so_far``) ``transpose`` adds itself, since
+        it changes few of the elements.
+        """
+        return ()
+
+    def factored(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The outputs, and their forms; see ``ops/linalg/invariants``.
+
+        In place of ``jvp``, so that tangents are computed when something asks for them.
+        """
+        raise NotImplementedError
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
         """Whether each row of the outputs is made of the same rows of operands, and of no others.

@@ -2,9 +2,9 @@
 
 Layer 5 (plan). Calls whose sizes vary are written in place, and dead work is dropped. Sums of
 products become products, equal work is done once, products are gathered out of loops, what is cheap
-is computed again rather than kept, repeated code is rolled into loops, products that one kernel
-would repeat are kept apart, and values that several kernels read are stored; these can be switched
-off by settings. Next, read ``lower/stablehlo``.
+is computed again rather than kept, repeated code is rolled into loops, writes in loops wait for the
+next turn, products that one kernel would repeat are kept apart, and values that several kernels
+read are stored; these can be switched off by settings. Next, read ``lower/stablehlo``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.plan import (
         apart,
         contracted,
+        delayed,
         expanded,
         gathered,
         recomputed,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
 else:
     apart = LazyModule("stretto._engine.plan.apart")
     contracted = LazyModule("stretto._engine.plan.contracted")
+    delayed = LazyModule("stretto._engine.plan.delayed")
     expanded = LazyModule("stretto._engine.plan.expanded")
     gathered = LazyModule("stretto._engine.plan.gathered")
     recomputed = LazyModule("stretto._engine.plan.recomputed")
@@ -57,7 +59,7 @@ def prepare(program: Program) -> Program:
     if config.roll_loops:
         program = roll(program)
     if config.simplify:
-        program = stored.stored(separated.separated(program))
+        program = stored.stored(separated.separated(delayed.delayed(program)))
         if meshes(program.effects):
             program = together.together(program)
     return program

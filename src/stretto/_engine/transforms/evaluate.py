@@ -18,7 +18,7 @@ from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import Recorder, standing
 from stretto._engine.core.scope import joined, scope
 
-__all__ = ["evaluate", "replay", "standing_at"]
+__all__ = ["Values", "evaluate", "replay", "standing_at"]
 
 
 def standing_at(recorder: Recorder, equation: Equation, fun: Callable[..., Any], *args: Any) -> Any:
@@ -99,3 +99,27 @@ def _prepared(program: Program) -> tuple[dict[Atom, Any], list[Literal], bool]:
         has_scopes = any([e.place is not None and e.place[2] for e in program.equations])
         prepared = program.cache["prepared"] = fixed, varying, has_scopes
     return prepared
+
+
+class Values(dict[Atom, Any]):
+    """The values of a program's atoms while a changed version of it is recorded.
+
+    Whoever changes it applies the equations one by one, those that stay by ``apply``.
+    """
+
+    def of(self, atom: Atom) -> Any:
+        """The value of a variable, or that of a literal."""
+        return splat(atom.value, atom.type) if isinstance(atom, Literal) else self[atom]
+
+    def apply(self, equation: Equation) -> None:
+        """Record the equation as it is, on the values of its operands."""
+        args = [self.of(a) for a in equation.inputs]
+        result = self.at(equation, lambda: equation.primitive(*args))
+        outs = result if equation.primitive.multiple else (result,)
+        self.update(zip(equation.outputs, outs, strict=True))
+
+    def at(self, equation: Equation, fun: Callable[[], Any]) -> Any:
+        """What ``fun`` gives, recorded at the source place of the equation."""
+        recorder = state.interpreter.recorder
+        assert recorder is not None
+        return standing_at(recorder, equation, fun)

@@ -25,10 +25,23 @@ from stretto._engine.transforms.evaluate import evaluate
 __all__ = ["Differentiator", "Dual", "instantiate", "jvp_flat", "jvp_program"]
 
 
-class Dual(Tracer):
-    """A value and its tangent, which has the same shape and dtype."""
+class _Pending:
+    """A tangent that is computed when it is asked for, by the form in which the value was made."""
 
-    __slots__ = ("_form", "primal", "tangent")
+    __slots__ = ("form",)
+
+    def __init__(self, form: Any) -> None:
+        self.form = form
+
+
+class Dual(Tracer):
+    """A value and its tangent, which has the same shape and dtype.
+
+    ``made`` is how a value was made of the factors of a matrix, if it was; its tangent is then
+    computed when it is asked for (``ops/linalg/invariants``).
+    """
+
+    __slots__ = ("_form", "made", "primal", "tangent")
 
     def __init__(
         self, interpreter: Differentiator, primal: Value, tangent: Any, form: Any = None
@@ -38,6 +51,7 @@ class Dual(Tracer):
         self.primal = primal
         self.tangent = tangent
         self.type = primal.type
+        self.made = tangent.form if tangent.__class__ is _Pending else None
 
     position = None  # type: ignore[assignment]
 
@@ -76,10 +90,11 @@ class Differentiator(Interpreter):
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Apply the jvp rule if any argument is a dual; otherwise hand the operation on."""
-        primals, tangents, active = [], [], False
+        primals, tangents, active, factored = [], [], False, False
         for a in args:
             if a.__class__ is Dual and a.interpreter is self:
                 active = True
+                factored = factored or a.made is not None
                 primals.append(a.primal)
                 tangents.append(a.tangent)
             else:
@@ -87,6 +102,8 @@ class Differentiator(Interpreter):
                 tangents.append(None)
         if not active:
             return self.parent.process(primitive, args)
+        if factored:
+            return self._of_factors(primitive, args)
         rule = primitive.formed
         form = rule(*args) if rule is not None and settings.key.stable else None
         if form is not None and form.__class__ is not Form:
@@ -98,13 +115,11 @@ class Differentiator(Interpreter):
             # also call functions of the user's, so their equations do not share one place.
             if primitive.holds_programs:
                 out, tangent = getattr(primitive, self.rule)(primals, tangents)
+            elif primitive.has_factors:
+                out, tangent = self._factors(primitive, primals, tangents)
             else:
                 jvp = _scoped(primitive) if settings.key.debugged else primitive.jvp
-                if self.recorder is None:
-                    out, tangent = jvp(primals, tangents)
-                else:
-                    with standing(self.recorder):
-                        out, tangent = jvp(primals, tangents)
+                out, tangent = self._placed(jvp, primals, tangents)
         except NonFiniteError as error:
             error.fault.within_rule(primitive.name)
             raise
@@ -113,6 +128,60 @@ class Differentiator(Interpreter):
         if primitive.multiple:
             return tuple([self.wrap(o, t) for o, t in zip(out, tangent, strict=True)])
         return self.wrap(out, tangent, form)
+
+    def _factors(self, primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """The factors of a matrix, whose tangents are computed when they are asked for."""
+        outs, forms = self._placed(primitive.factored, primals, tangents)
+        return outs, [_Pending(form) for form in forms]
+
+    def _placed(self, rule: Callable[..., Any], *args: Any) -> Any:
+        """What the rule gives; what it records has one place."""
+        if self.recorder is None:
+            return rule(*args)
+        with standing(self.recorder):
+            return rule(*args)
+
+    def _of_factors(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Apply an operation to values made of factors: by their forms, or by their tangents."""
+        forms: list[Any] = []
+        primals: list[Any] = []
+        tangents: list[Any] = []
+        for a in args:
+            own = a.__class__ is Dual and a.interpreter is self
+            primals.append(a.primal if own else a)
+            forms.append(a.made if own else None)
+            tangents.append(a.tangent if own else None)
+        first = next(form for form in forms if form is not None)
+        if not primitive.multiple:
+            outer = state.interpreter
+            try:
+                state.interpreter = self.rules
+                made = self._placed(first.through, primitive, primals, forms, tangents)
+            finally:
+                state.interpreter = outer
+            if made is not None:
+                primal, form, tangent = made
+                if form is not None:  # also of what has no tangent, such as a comparison
+                    return Dual(self, primal, _Pending(form))
+                return self.wrap(primal, tangent)
+        return self.process(primitive, [self._plain(a) for a in args])
+
+    def _plain(self, value: Any) -> Any:
+        """The value with its tangent, and no form."""
+        if value.__class__ is not Dual or value.interpreter is not self or value.made is None:
+            return value
+        if value.tangent.__class__ is _Pending:
+            outer = state.interpreter
+            try:
+                state.interpreter = self.rules
+                tangent = value.made.tangent
+                if settings.key.debugged:
+                    path = joined(scope.path, f"jvp({value.made.described})")
+                    tangent = functools.partial(holding, scope, "path", path, tangent)
+                value.tangent = self._placed(tangent)
+            finally:
+                state.interpreter = outer
+        return self.wrap(value.primal, value.tangent)
 
     def run(self, fun: Callable[..., Any], duals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The values that ``fun`` returns for these under this interpreter, and their tangents."""
@@ -138,6 +207,9 @@ class Differentiator(Interpreter):
     def unwrap(self, value: Any) -> tuple[Any, Any]:
         """A value and its tangent, ``None`` for zero."""
         if type(value) is Dual and value.interpreter is self:
+            if value.made is not None:
+                plain = self._plain(value)
+                return (plain.primal, plain.tangent) if plain.__class__ is Dual else (plain, None)
             return value.primal, value.tangent
         return value, None
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto._engine.core.effects import observable
-from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.types import ArrayType
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "used_inputs",
     "with_equations",
     "with_inputs",
+    "written_out",
 ]
 
 
@@ -73,6 +74,27 @@ def holds_programs(program: Program) -> bool:
         found = any([e.primitive.holds_programs for e in program.equations])
         program.cache["holds"] = found
     return found
+
+
+def written_out(program: Program, opened: Callable[[Equation], Program | None]) -> Program:
+    """The program with the programs that ``opened`` gives for equations in their place."""
+    known: dict[Any, Any] = {}
+    equations: list[Equation] = []
+    for e in program.equations:
+        inner = opened(e)
+        inputs = [known.get(a, a) for a in e.inputs] if known else e.inputs
+        if inner is None:
+            equations.append(Equation(e.primitive, inputs, e.outputs, e.place))
+            continue
+        own: dict[Any, Any] = dict(zip(inner.inputs, inputs, strict=True))
+        for one in inner.equations:
+            outputs = [Var(v.type) for v in one.outputs]
+            reads = [own.get(a, a) for a in one.inputs]
+            equations.append(Equation(one.primitive, reads, outputs, one.place))
+            own.update(zip(one.outputs, outputs, strict=True))
+        known.update({v: own.get(a, a) for v, a in zip(e.outputs, inner.outputs, strict=True)})
+    outs = [known.get(a, a) for a in program.outputs]
+    return Program(program.inputs, equations, outs, program.name)
 
 
 def types_made(program: Program) -> set[ArrayType]:

@@ -22,22 +22,27 @@ from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.closed import record_closed
 
-__all__ = ["backward", "transpose_program"]
+__all__ = ["accumulated", "backward", "parts_read", "transpose_program"]
 
 
 def backward(
-    program: Program, linear: Sequence[bool], known: Sequence[Any], cotangents: Sequence[Any]
+    program: Program,
+    linear: Sequence[bool],
+    known: Sequence[Any],
+    cotangents: Sequence[Any],
+    totals: Sequence[Any] = (),
 ) -> list[Any]:
     """The cotangents of the ``linear`` inputs (``None``: zero).
 
     ``known`` holds the values of the other inputs, in order; ``cotangents`` has one for each
-    output, ``None`` for zero.
+    output, ``None`` for zero. ``totals``, if given, has for each linear input what its cotangent
+    is added to, or ``None``.
     """
     recorder = state.interpreter.recorder
     if recorder is None:
-        return _backward(program, linear, known, cotangents, None)
+        return _backward(program, linear, known, cotangents, totals, None)
     with standing(recorder) as here:
-        return _backward(program, linear, known, cotangents, here)
+        return _backward(program, linear, known, cotangents, totals, here)
 
 
 def _backward(
@@ -45,9 +50,12 @@ def _backward(
     linear: Sequence[bool],
     known: Sequence[Any],
     cotangents: Sequence[Any],
+    totals: Sequence[Any],
     here: standing | None,
 ) -> list[Any]:
     values, varying, pending = _known(program, linear, known, here)
+    inputs = [v for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
+    starts = {v: t for v, t in zip(inputs, totals, strict=bool(totals)) if t is not None}
     sums: dict[Any, Any] = {}
     for atom, ct in zip(program.outputs, cotangents, strict=True):
         _accumulate(sums, varying, (atom,), (ct,))
@@ -62,9 +70,12 @@ def _backward(
             is_zero = ct is None
         if is_zero and id(equation) not in always:
             continue
-        args = [ct]
+        args: list[Any] = [ct]
         for a in equation.inputs:
             args.append(Linear(a.type) if a in varying else _read(values, a))
+        summed = [i for i in primitive.accumulates if equation.inputs[i] in varying]
+        for i in summed:
+            args[i + 1].so_far = _so_far(sums, starts, equation.inputs[i])
         try:
             if place is not None and (place[2] or settings.key.debugged):
                 path = joined(scope.path, f"transpose({place[2]})")
@@ -76,7 +87,13 @@ def _backward(
             error.fault.going_back(place)
             raise
         _accumulate(sums, varying, equation.inputs, back)
-    return [sums.get(v) for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
+    return [_so_far(sums, starts, v) for v in inputs]
+
+
+def _so_far(sums: dict[Any, Any], starts: dict[Any, Any], atom: Any) -> Any:
+    """The sum of an atom's cotangents, with what it is added to; no longer in the tables."""
+    start, ct = starts.pop(atom, None), sums.pop(atom, None)
+    return ct if start is None else start if ct is None else ADD(start, ct)
 
 
 def _at_zero(
@@ -131,7 +148,25 @@ def _known(
         else:
             varying.update(equation.outputs)
             pending.append(equation)
-    return values, varying, pending
+    return values, varying, _early(pending, varying)
+
+
+def _early(pending: list[Equation], varying: set[Any]) -> list[Equation]:
+    """The equations, with each that accumulates as soon as what it reads is there.
+
+    Backwards its turn then comes when the other readers of its operand have given their parts.
+    """
+    if not any([e.primitive.accumulates for e in pending]):
+        return pending
+    made: dict[Any, int] = {}
+    order = []
+    for i, e in enumerate(pending):
+        at = i
+        if e.primitive.accumulates:
+            at = max([made.get(a, -1) for a in e.inputs if a in varying])
+        made.update(dict.fromkeys(e.outputs, at))
+        order.append((at, i))
+    return [pending[i] for _, i in sorted(order)]
 
 
 def _read(values: dict[Any, Any], atom: Any) -> Any:
@@ -164,27 +199,49 @@ def transpose_program(
     linear: tuple[bool, ...],
     active: tuple[bool, ...],
     force: tuple[bool, ...] | None = None,
+    onto: tuple[bool, ...] | None = None,
 ) -> tuple[Program, tuple[bool, ...]]:
     """The program that runs this one backwards.
 
     Its inputs are those of the program that are not ``linear``, then the cotangents of the
-    ``active`` outputs. Its outputs are the cotangents of those linear inputs that get one or that
+    ``active`` outputs, then sums for those linear inputs that ``onto`` marks, to which it adds
+    their cotangents. Its outputs are the cotangents of those linear inputs that get one or that
     ``force`` marks; the second result says which.
     """
-    key = ("transpose", linear, active, force, settings.key)
+    key = ("transpose", linear, active, force, onto, settings.key)
     if key not in program.cache:
         fixed = [t for t, is_linear in zip(program.in_types, linear, strict=True) if not is_linear]
         varying = [t for t, is_linear in zip(program.in_types, linear, strict=True) if is_linear]
         outs = [t for t, a in zip(program.out_types, active, strict=True) if a]
+        added = onto or (False,) * len(varying)
+        onto_types = [t for t, m in zip(varying, added, strict=True) if m]
 
         def fun(*values: Any) -> Any:
-            known, nonzero = values[: len(fixed)], iter(values[len(fixed) :])
-            cts = [next(nonzero) if a else None for a in active]
-            back = backward(program, linear, known, cts)
+            known, rest = values[: len(fixed)], iter(values[len(fixed) :])
+            cts = [next(rest) if a else None for a in active]
+            totals = [next(rest) if m else None for m in added]
+            back = backward(program, linear, known, cts, totals)
             for i, t in enumerate(varying):
                 if back[i] is None and force and force[i]:
                     back[i] = full(t.shape, 0, t.dtype)
             return [ct for ct in back if ct is not None], tuple(ct is not None for ct in back)
 
-        program.cache[key] = record_closed(fun, [*fixed, *outs], f"transpose_{program.name}")
+        program.cache[key] = record_closed(
+            fun, [*fixed, *outs, *onto_types], f"transpose_{program.name}"
+        )
     return program.cache[key]
+
+
+def parts_read(program: Program) -> tuple[bool, ...]:
+    """Which inputs some equation reads a part of; looked up once."""
+    found = program.cache.get("parts")
+    if found is None:
+        atoms = {e.inputs[i] for e in program.equations for i in e.primitive.accumulates}
+        found = program.cache["parts"] = tuple([v in atoms for v in program.inputs])
+    return found
+
+
+def accumulated(arg: Linear, ct: Any) -> Any:
+    """The sum so far of an argument's cotangents, with this one added."""
+    so_far = arg.so_far
+    return ct if so_far is None else so_far if ct is None else ADD(so_far, ct)

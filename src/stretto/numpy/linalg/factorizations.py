@@ -174,7 +174,8 @@ def _hermitian(caller: str, a: ArrayLike, UPLO: str | None, symmetrize_input: bo
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Find the eigenvalues, rising, and orthonormal eigenvectors of Hermitian matrices.
 
-    Where eigenvalues are equal the derivatives of the vectors are infinite or NaN.
+    Where eigenvalues are equal the derivatives of the vectors are infinite or NaN. Functions
+    written as ``(v * f(w)) @ v.T``, with all vectors or some, have first derivatives there.
 
     Args:
         a: matrices ``[..., n, n]``, Hermitian.
@@ -308,7 +309,8 @@ def svd(
     """Decompose matrices into singular values and vectors: ``a = U S Vh``.
 
     Where singular values are equal the derivatives of the vectors are infinite or NaN; those of the
-    full factors of matrices that are not square do not exist.
+    full factors of matrices that are not square do not exist. Functions written as
+    ``(U * f(S)) @ Vh``, with all vectors or some, have first derivatives there.
 
     Args:
         a: matrices ``[..., m, n]``.

@@ -21,7 +21,7 @@ from stretto._engine.ops.comparison import eq, full, ne, or_zeros, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.along_axis import take_along_axis
-from stretto._engine.ops.index.primitives import ScatterAdd, ScatterFamily
+from stretto._engine.ops.index.primitives import ScatterAdd, ScatterFamily, ScatterSet
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
@@ -106,6 +106,15 @@ class ScatterExtremum(ScatterFamily, abstract=True):
         def attains(v: Any, extremum: Any) -> Any:
             return bitwise_or(eq(v, extremum), ne(v, v))
 
+        if self.distinct(indices):  # only the windows change: no pass over the whole array
+            total = or_zeros(dx, x)
+            new = self.read(out, indices, updates)
+            stays, wins = attains(self.read(x, indices, updates), new), attains(updates, new)
+            part = where(stays, self.read(total, indices, updates), 0)
+            if du is not None:
+                part = add(part, where(wins, du, 0))
+            count = add(convert(stays, x.dtype), convert(wins, x.dtype))
+            return out, self.other(ScatterSet, total, indices, divide(part, maximum(count, 1)))
         elements = attains(x, out)
         winners = attains(updates, self.read(out, indices, updates))
         count = self.other(

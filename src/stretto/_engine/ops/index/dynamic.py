@@ -17,12 +17,14 @@ from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.sizes import is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full, full_like, lt, or_zeros, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index.gather_scatter import gather, scatter
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
+from stretto._engine.ops.index.primitives import ScatterAdd
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
 
@@ -72,11 +74,21 @@ def _vectors(
     return concatenate(columns, 1)
 
 
+_FEW = 1 << 10
+"""The size of a slice up to which its cotangent is added by a scatter, which reads nothing that a
+loop has to order before its writes; NumPy takes some time for each element of one."""
+
+
 class DynamicSlice(Primitive):
     """The slice of a static size whose start is given by scalar operands, moved to fit."""
 
     sizes: tuple[int, ...]
     kernel = Kernel.ONE
+
+    @property
+    def accumulates(self) -> tuple[int, ...]:
+        """The operand."""
+        return (0,)
 
     def infer(self, x: ArrayType, *starts: ArrayType) -> ArrayType:
         """The sizes requested."""
@@ -99,9 +111,18 @@ class DynamicSlice(Primitive):
         return self(x, *starts), None if dx is None else self(dx, *starts)
 
     def transpose(self, ct: Any, x: Linear, *starts: Any) -> tuple[Any, ...]:
-        """``ct`` in the place it was read from, zeros elsewhere."""
-        zeros = full(x.shape, 0, x.dtype, ct.weak_type)
-        return (DYNAMIC_UPDATE_SLICE(zeros, ct, *starts), *(None for _ in starts))
+        """``ct`` added in the place it was read from, to zeros or to the sum so far."""
+        total = x.so_far
+        if total is None:
+            total = full(x.shape, 0, x.dtype, ct.weak_type)
+        elif starts and ct.size <= _FEW:
+            axes = tuple(range(x.type.ndim))
+            place = concatenate([reshape(start, (1,)) for start in starts], 0)
+            write = ScatterAdd(ScatterDimensionNumbers(axes, (), axes), "clip")
+            return (write(total, place, ct), *(None for _ in starts))
+        else:
+            ct = ADD(self(total, *starts), ct)
+        return (DYNAMIC_UPDATE_SLICE(total, ct, *starts), *(None for _ in starts))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """With one start for all, the mapped axis is read whole; with several, a gather."""

@@ -83,6 +83,11 @@ class Gather(Primitive):
     unique_indices: bool = False
     kernel = Kernel.ONE
 
+    @property
+    def accumulates(self) -> tuple[int, ...]:
+        """The operand."""
+        return (0,)
+
     def infer(self, x: ArrayType, indices: ArrayType) -> ArrayType:
         """The windows' axes at ``offset_dims``, those of the indices in the other places."""
         numbers, sizes = self.dimension_numbers, self.slice_sizes
@@ -143,14 +148,17 @@ class Gather(Primitive):
         return out, dataclasses.replace(self, fill=zero)(dx, primals[1])
 
     def transpose(self, ct: Any, x: Any, indices: Any) -> tuple[Any, Any]:
-        """Add each window's cotangent to zeros where the window was read."""
+        """Add each window's cotangent where the window was read, to zeros or to the sum so far."""
         write = ScatterAdd(
             ScatterDimensionNumbers.of(self.dimension_numbers),
             _WRITE_MODE[self.mode],
             self.indices_are_sorted,
             self.unique_indices,
         )
-        return write(full(x.shape, 0, x.dtype, ct.type.weak_type), indices, ct), None
+        total = x.so_far
+        if total is None:
+            total = full(x.shape, 0, x.dtype, ct.type.weak_type)
+        return write(total, indices, ct), None
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis becomes a window axis, an axis of the indices, or a batching axis."""

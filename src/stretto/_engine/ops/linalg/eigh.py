@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.config import settings
 from stretto._engine.core.types import ArrayType, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
@@ -31,7 +32,9 @@ from stretto._engine.ops.linalg.family import (
     result_types,
     subset_of,
 )
+from stretto._engine.ops.linalg.invariants import Along, Columns, Decomposition
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identity, on_diagonal
+from stretto._engine.ops.linalg.quotients import quotients
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.shape import slice_in_dim
 
@@ -59,6 +62,7 @@ class Eigh(MatrixOperation):
 
     vectors: bool = True
     multiple = True
+    has_factors = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
         """The operand's type; real numbers."""
@@ -97,14 +101,50 @@ class Eigh(MatrixOperation):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """First-order perturbation theory; vectors keep their phase."""
-        # With p = v^H dx v: dw = diag p, and v^H dv = f p, f[i,j] = 1 / (w[j] - w[i]) for i != j.
         v, w = Eigh()(*primals)
-        p = matmul(matmul(adjoint(v), hermitian_from_lower(tangents[0])), v)
-        dw = diagonal_of(p)
-        dw = real(dw) if is_complex(dw.dtype) else dw
+        pairs = Spectrum(v, w, tangents[0])
         if not self.vectors:
-            return (w,), (dw,)
-        return (v, w), (matmul(v, p * inverse_differences(w)), dw)
+            return (pairs.values,), (pairs.dvalues(),)
+        dv = pairs.dvectors("v", 0, pairs.count)
+        return (pairs.sides["v"], pairs.values), (dv, pairs.dvalues())
+
+    def factored(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Vectors and values; see ``Spectrum``."""
+        v, w = Eigh()(*primals)
+        pairs = Spectrum(v, w, tangents[0])
+        w, n = pairs.values, pairs.count
+        along = Along(pairs, w, full_like(w, 1), None, w.ndim - 1, frozenset(), 0, n)
+        if not self.vectors:
+            return (w,), (along,)
+        return (pairs.sides["v"], w), (Columns(pairs, "v", None, False, False, 0, n), along)
+
+
+class Spectrum(Decomposition):
+    """Eigenvectors and eigenvalues, and how they change with the matrix."""
+
+    def __init__(self, v: Any, w: Any, dx: Any) -> None:
+        super().__init__(w, {"v": v})
+        self.p = matmul(matmul(adjoint(v), hermitian_from_lower(dx)), v)
+
+    # With p = v^H dx v: dw = diag p, and v^H dv = f p, f[i,j] = 1 / (w[j] - w[i]) for i != j.
+    # So v h(w) v^H changes by v (q p) v^H, q[i,j] = (h[j] - h[i]) / (w[j] - w[i]).
+
+    def dvalues(self) -> Any:
+        """The diagonal of ``p``."""
+        dw = diagonal_of(self.p)
+        return real(dw) if is_complex(dw.dtype) else dw
+
+    def dvectors(self, side: str, start: int, stop: int) -> Any:
+        """``v f p``."""
+        last = self.batch + 1
+        f = slice_in_dim(inverse_differences(self.values), start, stop, 1, last)
+        return matmul(self.sides["v"], slice_in_dim(self.p, start, stop, 1, last) * f)
+
+    def recombined(self, left: str, right: str, h: Any, slope: Any) -> Any:
+        """``v (q p) v^H``."""
+        v = self.sides["v"]
+        q = convert(quotients(self.values, h, slope), v.dtype)
+        return matmul(matmul(v, q * self.p), adjoint(v))
 
 
 def inverse_differences(w: Any, same: Any = None) -> Any:
@@ -116,7 +156,10 @@ def inverse_differences(w: Any, same: Any = None) -> Any:
     excluded = broadcast_to(on_diagonal(shape[-2:]), shape)
     excluded = excluded if same is None else excluded | same
     difference = select(excluded, full_like(column, 1), column - row)
-    return select(excluded, zeros_like(column), 1 / difference)
+    inverse = 1 / difference
+    if settings.key.debugged:  # so that NaN is found here, and not behind 0 times infinity
+        inverse = inverse + zeros_like(difference) / difference
+    return select(excluded, zeros_like(column), inverse)
 
 
 def eigh(
@@ -131,7 +174,9 @@ def eigh(
     """Compute the eigenvalues and eigenvectors of Hermitian matrices.
 
     Where eigenvalues are equal, the derivatives of the vectors, and second derivatives of the
-    values, are infinite or NaN.
+    values, are infinite or NaN. Functions that use equal values' vectors alike have derivatives of
+    the first order there: what is written as ``(v * f(w)) @ v.T``, with some of the vectors as well
+    (docs/decisions/0066-functions-of-eigenvectors-keep-their-form.md).
 
     Args:
         x: Hermitian matrices, ``[..., n, n]``.
@@ -160,6 +205,12 @@ def eigh(
     Array([1., 3.], dtype=float32)
     >>> st.lax.linalg.eigh(x, subset_by_index=(1, 2))[1]
     Array([3.], dtype=float32)
+    >>> def square(x):
+    ...     v, w = st.lax.linalg.eigh(x)
+    ...     return snp.sum((v * w**2) @ v.T)
+    >>> st.grad(square)(snp.eye(2))
+    Array([[2., 2.],
+           [2., 2.]], dtype=float32)
     """
     if implementation not in (None, EighImplementation.QR):
         raise NotImplementedError(

@@ -16,10 +16,12 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.sizes import greater, is_size, lesser
 from stretto._engine.core.types import ArrayType, is_complex, real_dtype
 from stretto._engine.core.typing import ArrayLike
+from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import full_like, le, select, zeros_like
+from stretto._engine.ops.comparison import eq, full_like, le, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.eigh import inverse_differences
@@ -33,8 +35,10 @@ from stretto._engine.ops.linalg.family import (
     result_types,
     subset_of,
 )
+from stretto._engine.ops.linalg.invariants import Along, Columns, Decomposition
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identity, keep_diagonal
 from stretto._engine.ops.linalg.qr import Qr
+from stretto._engine.ops.linalg.quotients import quotients
 from stretto._engine.ops.shape import slice_in_dim
 
 __all__ = ["Svd", "SvdAlgorithm", "svd"]
@@ -76,6 +80,7 @@ class Svd(MatrixOperation):
     vectors: bool
     routine: str = "gesdd"
     multiple = True
+    has_factors = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
         """``u``, values, ``v^H``; or the values."""
@@ -142,11 +147,24 @@ class Svd(MatrixOperation):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Townsend, Differentiating the singular value decomposition (2016)."""
-        # p = u^H dx v = a s + ds - s c, with a = u^H du and c = v^H dv skew-Hermitian. So
-        # ds = Re diag p, a (s_j^2 - s_i^2) = p s + s p^H, and c (s_j^2 - s_i^2) = s p + p^H s.
-        # Of the diagonals only s (a - c) = i Im diag p is determined: c has none. The vectors of
-        # values that are zero, up to rounding, do not turn: 1 / s counts as 0 for these, and
-        # 1 / (s_j^2 - s_i^2) for two of them.
+        pairs = self._pairs(primals, tangents)
+        if not self.vectors:
+            return (pairs.values,), (pairs.dvalues(),)
+        du, dv = (pairs.dvectors(side, 0, pairs.count) for side in "uv")
+        return (pairs.u, pairs.values, pairs.vh), (du, pairs.dvalues(), adjoint(dv))
+
+    def factored(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Vectors and values; see ``SingularPairs``."""
+        pairs = self._pairs(primals, tangents)
+        s, k = pairs.values, pairs.count
+        along = Along(pairs, s, full_like(s, 1), None, s.ndim - 1, frozenset(), 0, k)
+        if not self.vectors:
+            return (s,), (along,)
+        left = Columns(pairs, "u", None, False, False, 0, k)
+        right = Columns(pairs, "v", None, True, True, 0, k)
+        return (pairs.u, s, pairs.vh), (left, along, right)
+
+    def _pairs(self, primals: Sequence[Any], tangents: Sequence[Any]) -> SingularPairs:
         (x,), (dx,) = primals, tangents
         *_, m, n = x.shape
         if self.vectors and self.full and m != n:
@@ -155,32 +173,102 @@ class Svd(MatrixOperation):
                 f"not determined by it; use full_matrices=False"
             )
         u, s, vh = Svd(self.vectors and self.full, True, self.routine)(x)
+        return SingularPairs(u, s, vh, dx)
+
+
+class SingularPairs(Decomposition):
+    """Singular vectors and values, and how they change with the matrix."""
+
+    # p = u^H dx v = a s + ds - s c, with a = u^H du and c = v^H dv skew-Hermitian. So
+    # ds = Re diag p, a (s_j^2 - s_i^2) = p s + s p^H, and c (s_j^2 - s_i^2) = s p + p^H s.
+    # Of the diagonals only s (a - c) = i Im diag p is determined: c has none. The vectors of
+    # values that are zero, up to rounding, do not turn: 1 / s counts as 0 for these, and
+    # 1 / (s_j^2 - s_i^2) for two of them.
+
+    def __init__(self, u: Any, s: Any, vh: Any, dx: Any) -> None:
         v = adjoint(vh)
-        moved = matmul(dx, v)
-        p = matmul(adjoint(u), moved)
-        ds = diagonal_of(p)
-        ds = real(ds) if is_complex(ds.dtype) else ds
-        if not self.vectors:
-            return (s,), (ds,)
-        row, column = expand_dims(s, s.ndim), expand_dims(s, s.ndim - 1)
-        ph = adjoint(p)
-        zero = _zeros(s, greater(m, n))
-        both = expand_dims(zero, s.ndim) & expand_dims(zero, s.ndim - 1)
+        super().__init__(s, {"u": u, "v": v})
+        self.u, self.v, self.vh, self.dx = u, v, vh, dx
+        self.moved = matmul(dx, v)
+        self.p = matmul(adjoint(u), self.moved)
+        self.rows, self.columns = dx.shape[-2:]
+        self.zero = _zeros(s, greater(self.rows, self.columns))
+
+    def dvalues(self) -> Any:
+        """The real part of the diagonal of ``p``."""
+        ds = diagonal_of(self.p)
+        return real(ds) if is_complex(ds.dtype) else ds
+
+    def dvectors(self, side: str, start: int, stop: int) -> Any:
+        """``u a``, or ``v c``, and what is outside of the space of the vectors."""
+        s, p, ph = self.values, self.p, adjoint(self.p)
+        last = s.ndim
+        row, column = expand_dims(s, last), expand_dims(s, last - 1)
+        both = expand_dims(self.zero, last) & expand_dims(self.zero, last - 1)
+        part = lambda x: slice_in_dim(x, start, stop, 1, last)
         f = inverse_differences(s * s, both)
-        inverse = select(zero, zeros_like(s), 1 / select(zero, full_like(s, 1), s))
-        inverse = expand_dims(inverse, s.ndim - 1)
+        if side == "v":
+            dv = matmul(self.v, part(f * (row * p + ph * column)))
+            return dv + part(self._outside(side)) if self.columns > self.rows else dv
         a = f * (p * column + row * ph)
-        if is_complex(x.dtype):
-            turn = imag(keep_diagonal(p)) * inverse
+        if is_complex(p.dtype):
+            turn = imag(keep_diagonal(p)) * self._inverse()
             a = a + complex_(zeros_like(turn), turn)
-        du = matmul(u, a)
-        dv = matmul(v, f * (row * p + ph * column))
-        if m > n:
-            du = du + (moved - matmul(u, p)) * inverse
-        if n > m:
-            back = matmul(adjoint(dx), u)
-            dv = dv + (back - matmul(v, ph)) * inverse
-        return (u, s, vh), (du, ds, adjoint(dv))
+        du = matmul(self.u, part(a))
+        return du + part(self._outside(side)) if self.rows > self.columns else du
+
+    def _inverse(self) -> Any:
+        """``1 / s`` as a row, 0 where ``s`` is zero."""
+        s, zero = self.values, self.zero
+        inverse = select(zero, zeros_like(s), 1 / select(zero, full_like(s, 1), s))
+        return expand_dims(inverse, s.ndim - 1)
+
+    def _leaving(self, side: str) -> Any:
+        """What of ``dx v``, or of ``dx^H u``, is outside of the space of the vectors ``side``."""
+        if side == "u":
+            return self.moved - matmul(self.u, self.p)
+        return matmul(adjoint(self.dx), self.u) - matmul(self.v, adjoint(self.p))
+
+    def _outside(self, side: str) -> Any:
+        return self._leaving(side) * self._inverse()
+
+    # With q[i,j] = (h_j - h_i) / (s_j - s_i), and the Hermitian and skew parts of p:
+    # u^H d(u h v^H) v = q herm p + (h_i + h_j) / (s_i + s_j) skew p, and
+    # u^H d(u h u^H) u = q / (s_i + s_j) (p s + s p^H).
+
+    def recombined(self, left: str, right: str, h: Any, slope: Any) -> Any:
+        """In the space of the vectors by quotients, and outside of it by ``h / s``."""
+        if (left, right) == ("v", "u"):
+            return adjoint(self.recombined("u", "v", h, slope))
+        s, p, ph = self.values, self.p, adjoint(self.p)
+        last = s.ndim
+        row, column = expand_dims(s, last), expand_dims(s, last - 1)
+        q = quotients(s, h, slope)
+        total = row + column
+        none = expand_dims(self.zero, last) & expand_dims(self.zero, last - 1)
+        divisor = select(none, full_like(total, 1), total)
+        as_row = lambda x: convert(expand_dims(x, last - 1), p.dtype)
+        if left == right:
+            side, turned = (p, ph) if left == "u" else (ph, p)
+            q = select(none & eq(q, zeros_like(q)), zeros_like(q), q / select(none, total, divisor))
+            x = self.sides[left]
+            out = matmul(matmul(x, q * (side * column + row * turned)), adjoint(x))
+            if (self.rows > self.columns) if left == "u" else (self.columns > self.rows):
+                beside = matmul(self._outside(left) * as_row(h), adjoint(x))
+                out = out + beside + adjoint(beside)
+            return out
+        hi, hj = expand_dims(h, last), expand_dims(h, last - 1)
+        odd = none & eq(absolute(hi) + absolute(hj), zeros_like(total))
+        means = (expand_dims(slope, last) + expand_dims(slope, last - 1)) * 0.5
+        sums = select(odd, means, (hi + hj) / select(odd, full_like(total, 1), total))
+        inside = q * ((p + ph) * 0.5) + sums * ((p - ph) * 0.5)
+        out = matmul(matmul(self.u, inside), self.vh)
+        ratio = select(self.zero, slope, h / select(self.zero, full_like(s, 1), s))
+        if self.rows > self.columns:
+            out = out + matmul(self._leaving("u") * as_row(ratio), self.vh)
+        if self.columns > self.rows:
+            out = out + matmul(self.u, adjoint(self._leaving("v") * as_row(ratio)))
+        return out
 
 
 def _zeros(s: Any, size: int) -> Any:
@@ -201,7 +289,10 @@ def svd(
 
     Where singular values are equal, the derivatives of the vectors, and second derivatives of the
     values, are infinite or NaN; but vectors of values that are zero, up to ``max(m, n) eps`` of the
-    greatest, count as constant, so that what is computed with the others has derivatives.
+    greatest, count as constant, so that what is computed with the others has derivatives. Functions
+    that use equal values' vectors alike have derivatives of the first order: what is written as
+    ``(u * f(s)) @ vh``, ``(u * f(s)) @ u.T`` or ``(vh.T * f(s)) @ vh``, with some of the vectors as
+    well (docs/decisions/0066-functions-of-eigenvectors-keep-their-form.md).
 
     Args:
         x: matrices, ``[..., m, n]``.
