@@ -85,7 +85,7 @@ def test_importing_the_package_loads_little():
     assert not loaded & set(ELSEWHERE)
     assert not {f"stretto.{part}" for part in LATER} & loaded
     # A bound, and no more: a module, or a folder of them, costs some 0.3 ms.
-    assert len([name for name in loaded if name.startswith("stretto")]) < 160
+    assert len([name for name in loaded if name.startswith("stretto")]) < 166
 
 
 def test_arrays_at_rest_need_no_compiler():
