@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 from stretto._engine.runtime import coordinator
 
-__all__ = ["SECRET", "START", "coordinated", "started", "together", "wait_for"]
+__all__ = ["SECRET", "START", "coordinated", "read", "started", "together", "wait_for"]
 
 SECONDS = 60
 """Far more than any of them takes: where they hang, the test fails."""
