@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
+import numpy as np
 
 from stretto import lax, numpy as snp
+from stretto._engine.core.config import config
 from stretto.as_jax.keys import TAKING_KEYS
 from stretto.as_jax.naming import names_of
 from stretto.as_jax.types import Array, is_key
@@ -34,6 +36,28 @@ def histogram(
     """The histogram of the elements, counted in the floating-point dtype of its edges."""
     counts, edges = snp.histogram(a, bins, range, density=density, weights=weights)
     return (counts.astype(edges.dtype) if weights is None else counts), edges
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """The dtype that two dtypes promote to, which may have 64 bits whatever the setting.
+
+    In JAX only signed integers and uint32 have one of 32 bits where 64 are not allowed.
+    """
+    with config(enable_x64=True):
+        found = snp.promote_types(a, b)
+    return snp.promote_types(a, b) if {found.name, "uint32"} == {"int64", _name(a, b)} else found
+
+
+def _name(a: Any, b: Any) -> str:
+    """The name of the one of two dtypes that is unsigned, where the other is a signed integer."""
+    kinds = {np.dtype(x).kind: np.dtype(x) for x in (a, b) if x not in (bool, int, float, complex)}
+    return kinds["u"].name if kinds.keys() == {"u", "i"} else ""
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether a dtype converts to another without loss, as NumPy has it."""
+    of = lambda x: np.dtype(x.dtype if hasattr(x, "dtype") else x)
+    return np.can_cast(of(from_), of(to), casting)
 
 
 def finfo(dtype: Any) -> Any:
