@@ -20,6 +20,7 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.runtime.array import Array
 from stretto.as_jax import tracing
 from stretto.as_jax.avals import ShapedArray, get_aval
+from stretto.as_jax.keys import take
 from stretto.custom_derivatives import SymbolicZero
 from stretto.numpy.dtypes import ScalarType
 from stretto.random.key_arrays import KeyArray
@@ -109,6 +110,7 @@ def _bits_of_the_first(
 def attach() -> None:
     """Attach them."""
     tracing.attach()
+    Value.take = take  # type: ignore[method-assign]
     RngBitGenerator.vmap = _bits_of_the_first  # type: ignore[method-assign]
     ScalarType.__hash__ = _hash_of_class  # type: ignore[method-assign]
     Value.aval = property(_aval)  # type: ignore[attr-defined]
