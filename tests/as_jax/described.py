@@ -26,7 +26,8 @@ _UNARY = """
 abs sign negative sqrt cbrt square reciprocal exp expm1 log log1p sin arctan tanh floor rint conj
 real imag angle deg2rad sinc nan_to_num sum prod mean std var median max ptp any argmax cumsum
 cumprod nansum nanmean count_nonzero sort unique diff ediff1d gradient diag flip average cov
-histogram bincount vander polyint polyder tril ones_like nonzero linalg.norm fft.fft isfinite signbit
+histogram bincount vander polyint polyder tril ones_like nonzero linalg.norm
+fft.fft isfinite signbit
 """
 _BINARY = """
 add subtract multiply divide floor_divide remainder power float_power arctan2 hypot logaddexp

@@ -211,6 +211,10 @@ def _as_ours(name: str, value: Any) -> Any:
     return bool(value) if SETTINGS[OURS[name]].choices == (False, True) else value
 
 
+def _is_offset(value: Any) -> bool:
+    return type(value) is int and abs(value) < 1 << 31
+
+
 def _check(name: str, value: Any) -> None:
     """Refuse what cannot be honoured."""
     taken, why = REFUSED.get(name, ((value,), ""))
@@ -219,7 +223,7 @@ def _check(name: str, value: Any) -> None:
             f"jax.config.update: {name} must be {' or '.join(map(repr, taken))} in Stretto, got "
             f"{value!r}: {why}"
         )
-    if name == "jax_random_seed_offset" and (type(value) is not int or abs(value) >= 1 << 31):
+    if name == "jax_random_seed_offset" and not _is_offset(value):
         raise TypeError(f"jax.config.update: {name} must be an integer of 32 bits; got {value!r}")
     if name in ("jax_platforms", "jax_platform_name"):
         for platform in (value or "").split(","):

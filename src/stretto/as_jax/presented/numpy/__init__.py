@@ -43,7 +43,8 @@ def histogram(
 
 def polyder(p: Any, m: int = 1) -> Any:
     """``stretto.numpy.polyder``, in floats."""
-    return snp.polyder(*floats(p), m)
+    (p,) = floats(p)
+    return snp.polyder(p, m)
 
 
 def promote_types(a: Any, b: Any) -> Any:
