@@ -333,14 +333,13 @@ def main(host: str, port: int, count: int, heartbeat: float, local: bool) -> Non
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
             return
-        for number in (signal.SIGHUP, signal.SIGTERM):
-            signal.signal(number, lambda *_: sys.exit())
-        print(f"ready {server.getsockname()[0]}", flush=True)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         try:
+            for number in (signal.SIGHUP, signal.SIGTERM):
+                signal.signal(number, lambda *_: sys.exit())
+            print(f"ready {server.getsockname()[0]}", flush=True)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             meeting.run(pipe)
         finally:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
-            sys.stdout.flush()
             os._exit(0)  # the service would wait for those that did not say goodbye
