@@ -13,10 +13,13 @@ from types import SimpleNamespace
 
 from stretto._engine.runtime import coordinator
 
-__all__ = ["START", "coordinated", "started", "together", "wait_for"]
+__all__ = ["SECRET", "START", "coordinated", "read", "started", "together", "wait_for"]
 
 SECONDS = 60
 """Far more than any of them takes: where they hang, the test fails."""
+
+SECRET = b"a secret of the tests"
+"""That of ``coordinated``."""
 
 START = """
 import faulthandler, os, signal, time
@@ -93,8 +96,8 @@ def together(script, count=2, devices=1, lost=(), **environ):
 @contextlib.contextmanager
 def coordinated(count, heartbeat=10.0):
     """The port of a coordinator in a thread of this process, without the runtime's service."""
-    server = coordinator._listening("127.0.0.1", 0)
-    meeting = coordinator._Meeting(server, 7, count, heartbeat)
+    server = coordinator.listening("127.0.0.1", 0)
+    meeting = coordinator.Meeting(server, 7, count, heartbeat, SECRET)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb", buffering=0) as pipe:
         thread = threading.Thread(target=meeting.run, args=(pipe,))
@@ -103,9 +106,9 @@ def coordinated(count, heartbeat=10.0):
             yield SimpleNamespace(port=server.getsockname()[1], meeting=meeting, thread=thread)
         finally:
             os.close(writing)
-            for peer in meeting.peers:
-                peer.connection.close() if not thread.is_alive() else None
             thread.join(SECONDS)
         assert not thread.is_alive()
+        for peer in meeting.strangers:
+            peer.connection.close()
         server.close()
         meeting.selector.close()

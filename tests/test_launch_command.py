@@ -62,15 +62,100 @@ def test_they_compute_together(script):
     )
     status, out, err = ran("-n", "2", "--devices", "2", path)
     assert status == 0, err
-    lines = [line for line in out.splitlines() if "Gloo" not in line]
-    assert sorted(lines) == ["[0] [0 1] 4", "[1] [0 1] 4"]
+    assert sorted(out.splitlines()) == ["[0] [0 1] 4", "[1] [0 1] 4"] and err == ""
 
 
-def test_one_that_fails_ends_the_others(script):
+def test_one_that_fails_is_named_and_ends_the_others(script):
     path = script("if here == '1': sys.exit(5)\ntime.sleep(600)")
-    assert ran("-n", "3", path) == (5, "", "")
+    told = "so the others were told to end\n"
+    said = f"stretto launch: process 1 ended with status 5, {told}"
+    assert ran("-n", "3", path) == (5, "", said)
     path = script("if here == '1': os.kill(os.getpid(), 9)\ntime.sleep(600)")
-    assert ran("-n", "2", path)[0] == 128 + 9
+    said = f"stretto launch: process 1 was ended by SIGKILL, {told}"
+    assert ran("-n", "2", path) == (128 + 9, "", said)
+
+
+def test_what_the_one_that_failed_wrote_last_is_said_again_where_others_wrote_after_it(script):
+    path = script(
+        "import signal\n"
+        "def end(number, frame):\n"
+        "    print('told', file=sys.stderr)\n"
+        "    sys.exit(1)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "if here == '0': time.sleep(600)\n"
+        "time.sleep(1)\n"
+        "for n in range(20): print('line', n, file=sys.stderr)\n"
+        "raise ValueError('the reason')\n"
+    )
+    status, out, err = ran("-n", "2", path)
+    first, _, last = err.partition("stretto launch: process 1 ended with status 1")
+    assert status == 1 and out == "" and "[0] told\n" in first
+    assert last.startswith(", so the others were told to end; it wrote last:\n[1] line 16\n")
+    assert last.endswith("[1] ValueError: the reason\n")
+
+
+def test_one_that_is_lost_is_named_and_not_those_that_lose_it(script):
+    path = script(
+        "import stretto as st, signal\n"
+        "st.distributed.initialize()\n"
+        "if here == '1': os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "st.multihost.process_allgather(1)\n"
+    )
+    status, out, err = ran("-n", "2", path)
+    assert status == 128 + signal.SIGSEGV and out == ""
+    assert "stretto launch: process 1 was ended by SIGSEGV, so the others" in err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot say whose child it is")
+@pytest.mark.parametrize("first", [True, False])
+def test_no_coordinator_is_left_that_was_stopped(script, first):
+    """Whether its parent still lives when it is stopped, or not."""
+    path = script(
+        "import stretto as st, signal\n"
+        "from stretto._engine.runtime import processes\n"
+        "st.distributed.initialize(heartbeat_timeout=2)\n"
+        "if here == '0':\n"
+        "    pid = processes._coordinators[0].pid\n"
+        "    st.multihost.broadcast_one_to_all(pid)\n"
+        "    print(pid)\n"
+        f"    {'os.kill(pid, signal.SIGSTOP); time.sleep(600)' if first else 'os._exit(0)'}\n"
+        "pid = int(st.multihost.broadcast_one_to_all(0))\n"
+        "time.sleep(1)\n"
+        "os.kill(pid, signal.SIGSTOP)\n"
+        "os._exit(3)\n"
+    )
+    status, out, err = ran("-n", "2", path)
+    (pid,) = [int(line.split()[1]) for line in out.splitlines()]
+    assert status, err
+    assert not runs(pid)
+
+
+def test_who_asks_twice_does_not_wait(script):
+    path = script(
+        "import signal\n"
+        "signal.signal(signal.SIGINT, lambda *_: print('not yet'))\n"
+        "print('ready')\n"
+        "for _ in range(600): time.sleep(1)\n"
+    )
+    with begun("-n", "2", path) as process:
+        try:
+            for said in ("ready", "not yet"):
+                lines = [process.stdout.readline() for _ in range(2)]
+                assert sorted(lines) == [f"[{i}] {said}\n" for i in range(2)]
+                process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
+    assert (out, err, process.returncode) == ("", "", 128 + signal.SIGKILL)
+
+
+def test_the_job_has_a_secret_of_its_own(script, monkeypatch):
+    monkeypatch.setenv("STRETTO_JOB_SECRET", "that of another one")
+    path = script("print(os.environ['STRETTO_JOB_SECRET'])")
+    _, out, _ = ran("-n", "2", path)
+    first, second = [line.split(" ", 1)[1] for line in out.splitlines()]
+    assert first == second and re.fullmatch("[0-9a-f]{64}", first)
+    assert ran("-n", "1", path)[1] != f"[0] {first}\n"
 
 
 def runs(number):

@@ -36,6 +36,7 @@ def initialize(
     *,
     initialization_timeout: float = 300,
     heartbeat_timeout: float = 10,
+    coordinator_bind_address: str | None = None,
 ) -> None:
     """Join the other processes of a job; returns when all have come.
 
@@ -49,6 +50,11 @@ def initialize(
     it, and what is in this process alone goes on. The others may ``shutdown``, and ``initialize``
     again with new numbers.
 
+    Whoever takes part proves that it knows the secret of the job, which is the variable
+    ``STRETTO_JOB_SECRET``, or what the file ``STRETTO_JOB_SECRET_FILE`` has; ``stretto launch``
+    makes one. Where process 0 listens on this machine alone it may be left out, and is the user's
+    own. ``docs/devices.md`` says what it does not protect.
+
     Args:
         coordinator_address: where process 0 can be reached by the others, ``"host:port"``, with
             a port that is free there.
@@ -56,10 +62,12 @@ def initialize(
         process_id: which of them this is, from 0.
         initialization_timeout: how many seconds to wait for the others.
         heartbeat_timeout: after how many seconds without a sign of life a process counts as lost.
+        coordinator_bind_address: where process 0 listens, ``"host:port"``, if that is another
+            address than the one by which the others reach it.
 
     Raises:
-        RuntimeError: a program was compiled already, the process takes part in a job, or the
-            others do not come.
+        RuntimeError: a program was compiled already, the process takes part in a job, the others
+            do not come, or there is no secret, and process 0 can be reached from other machines.
         TypeError: a number is not an integer.
         ValueError: an argument is missing, or makes no sense.
 
@@ -76,6 +84,8 @@ def initialize(
     with boundary:
         place = _from_environment(os.environ)
         host, port = _address(coordinator_address or place.address, caller)
+        bound = coordinator_bind_address
+        there = None if bound is None else _address(bound, caller, "coordinator_bind_address")
         count = num_processes if num_processes is not None else place.count
         index = process_id if process_id is not None else place.index
         if count is None or index is None:
@@ -106,7 +116,7 @@ def initialize(
                 f"{caller} comes too late: a program was compiled already, for the devices of this "
                 f"process alone; call it before anything is compiled or put on a device"
             )
-        processes.join(host, port, count, index, initialization_timeout, heartbeat_timeout)
+        processes.join(host, port, count, index, initialization_timeout, heartbeat_timeout, there)
         atexit.unregister(_at_exit)
         atexit.register(_at_exit)
 
@@ -146,7 +156,9 @@ def is_initialized() -> bool:
     return processes.joined()
 
 
-def _address(address: str | None, caller: str) -> tuple[str, int]:
+def _address(
+    address: str | None, caller: str, name: str = "coordinator_address"
+) -> tuple[str, int]:
     """The host and the port."""
     if address is None:
         raise ValueError(
@@ -156,7 +168,7 @@ def _address(address: str | None, caller: str) -> tuple[str, int]:
         )
     match = re.fullmatch(r"\[?(.+?)\]?:(\d+)", address)
     if match is None or not 0 < int(match[2]) < 1 << 16:
-        raise ValueError(f"{caller}: coordinator_address must be 'host:port'; got {address!r}")
+        raise ValueError(f"{caller}: {name} must be 'host:port'; got {address!r}")
     return match[1], int(match[2])
 
 

@@ -6,70 +6,131 @@ Layer 9. The script calls ``stretto.distributed.initialize()``. Next, read ``dis
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import os
+import re
+import secrets
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from typing import IO
 
-from stretto._engine.runtime.coordinator import free_port
+from stretto._engine.runtime.coordinator import MARK, free_port
+from stretto._engine.runtime.handshake import SECRET
 
 __all__ = ["run"]
 
 _PATIENCE = 5.0
 """For so many seconds processes may finish after they were told to end."""
+_LEFT = 2.0
+"""For so many seconds a coordinator may go on when all processes have ended."""
+_LAST_LINES = 8
+_GLOO = re.compile(r"\[Gloo\] Rank \d+ is connected to \d+ peer ranks\.")
+"""What XLA's collectives say of each group of processes, on standard output."""
+
+
+class _Child:
+    """A process, and what it wrote last to its standard error."""
+
+    def __init__(self, index: int, process: subprocess.Popen[bytes], written: list[int]) -> None:
+        self.index, self.process = index, process
+        self.last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._written = written
+
+    def readers(self) -> list[threading.Thread]:
+        """Threads that write what the process writes."""
+        pipes = (self.process.stdout, sys.stdout), (self.process.stderr, sys.stderr)
+        return [threading.Thread(target=self._copy, args=pair) for pair in pipes]
+
+    def _copy(self, pipe: IO[bytes], out: IO[str]) -> None:
+        """Write each line with the number of the process."""
+        with pipe:
+            for line in pipe:
+                text = line.decode(errors="replace").rstrip()
+                if _GLOO.match(text):
+                    continue
+                self._written.append(self.index)
+                if out is sys.stderr:
+                    self.last.append(text)
+                out.write(f"[{self.index}] {text}\n")
+                out.flush()
+
+    def describe(self) -> str:
+        """How it ended, in words, with what it wrote last where others wrote after it."""
+        code = self.process.returncode
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                code = signal.Signals(-code).name
+            how = f"was ended by {code}"
+        else:
+            how = f"ended with status {code}"
+        text = f"stretto launch: process {self.index} {how}, so the others were told to end"
+        if self.last and self._written[-1] != self.index:
+            lines = "".join([f"\n[{self.index}] {line}" for line in self.last])
+            text += f"; it wrote last:{lines}"
+        return text
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the processes; return the exit status of the first that fails, else 0."""
-    coordinator = f"127.0.0.1:{free_port()}"
-    processes: list[subprocess.Popen[bytes]] = []
+    about = {
+        "STRETTO_COORDINATOR": f"127.0.0.1:{free_port()}",
+        "STRETTO_NUM_PROCESSES": str(options.n),
+        SECRET: secrets.token_hex(32),
+    }
+    if options.devices is not None:
+        about["STRETTO_NUM_CPU_DEVICES"] = str(options.devices)
+    children: list[_Child] = []
+    written: list[int] = []
     told: list[int] = []
 
     def tell(number: int, frame: object) -> None:
+        # Who asks twice does not want to wait for what catches signals.
+        passed_on = signal.SIGKILL if told else number
         told.append(number)
-        for process in processes:
-            if process.poll() is None:
-                process.send_signal(number)
+        for child in children:
+            if child.process.poll() is None:
+                child.process.send_signal(passed_on)
 
     handlers = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
+    _adopt(True)
     try:
         for index in range(options.n):
-            processes.append(_started(options, coordinator, index))
-        readers = [
-            threading.Thread(target=_copy, args=(i, pipe, out))
-            for i, process in enumerate(processes)
-            for pipe, out in ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
-        ]
+            children.append(_Child(index, _started(options, about, index), written))
+        readers = [reader for child in children for reader in child.readers()]
         for reader in readers:
             reader.start()
-        status = _watch(processes)
+        failed, asked = _watch(children, told)
         for reader in readers:
             reader.join(_PATIENCE)
     finally:
-        for process in processes:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+        for child in children:
+            if child.process.poll() is None:
+                child.process.kill()
+                child.process.wait()
+        _end_coordinators()
+        _adopt(False)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    return status or (128 + told[0] if told else 0)
+    if failed is None:
+        return 128 + told[0] if told else 0
+    if not asked:
+        print(failed.describe(), file=sys.stderr, flush=True)
+    code = failed.process.returncode
+    return code if code > 0 else 128 - code
 
 
-def _started(options: argparse.Namespace, coordinator: str, index: int) -> subprocess.Popen[bytes]:
-    said = {
-        "STRETTO_COORDINATOR": coordinator,
-        "STRETTO_NUM_PROCESSES": str(options.n),
-        "STRETTO_PROCESS_ID": str(index),
-    }
-    if options.devices is not None:
-        said["STRETTO_NUM_CPU_DEVICES"] = str(options.devices)
+def _started(
+    options: argparse.Namespace, about: dict[str, str], index: int
+) -> subprocess.Popen[bytes]:
+    said = {"PYTHONUNBUFFERED": "1", **about, "STRETTO_PROCESS_ID": str(index)}
     return subprocess.Popen(
         [sys.executable, options.script, *options.arguments],
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **said},
+        env={**os.environ, **said},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -78,7 +139,7 @@ def _started(options: argparse.Namespace, coordinator: str, index: int) -> subpr
     )
 
 
-_PDEATHSIG = 1
+_PDEATHSIG, _SUBREAPER = 1, 36
 _SYSTEM = ctypes.CDLL(None)
 
 
@@ -88,31 +149,58 @@ def _ended_with_this_one() -> None:
         _SYSTEM.prctl(_PDEATHSIG, signal.SIGTERM)
 
 
-def _copy(index: int, pipe: IO[bytes], out: IO[str]) -> None:
-    """Write what a process writes, each line with its number."""
-    with pipe:
-        for line in pipe:
-            out.write(f"[{index}] {line.decode(errors='replace').rstrip()}\n")
-            out.flush()
+def _adopt(whether: bool) -> None:
+    """Have processes whose parents have ended become this one's children, where Linux is."""
+    if hasattr(_SYSTEM, "prctl"):
+        _SYSTEM.prctl(_SUBREAPER, int(whether), 0, 0, 0)
 
 
-def _watch(processes: list[subprocess.Popen[bytes]]) -> int:
-    """Wait for all to end; if one fails, end the others. The first status that is not 0, or 0."""
-    running, status, limit = list(processes), 0, float("inf")
+def _end_coordinators() -> None:
+    """End coordinators that stay though all processes have ended, as one does that was stopped."""
+    limit = time.monotonic() + _LEFT
+    while numbers := _coordinators():
+        late = time.monotonic() > limit
+        for number in numbers:
+            with contextlib.suppress(OSError):
+                if late:
+                    os.kill(number, signal.SIGKILL)
+                os.waitpid(number, 0 if late else os.WNOHANG)
+        time.sleep(0.02)
+
+
+def _coordinators() -> list[int]:
+    """The coordinators that are children of this process, which started none itself."""
+    found = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    parent = int(file.read().rpartition(")")[2].split()[1])
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    if parent == os.getpid() and MARK.encode() in file.read():
+                        found.append(int(name))
+    return found
+
+
+def _watch(children: list[_Child], told: list[int]) -> tuple[_Child | None, bool]:
+    """Wait for all to end; if one fails, end the others.
+
+    Returns the first that failed, if any did, and whether this one was told to end before it.
+    """
+    running, failed, asked, limit = list(children), None, False, float("inf")
     while running:
         time.sleep(0.02)
-        for process in list(running):
-            code = process.poll()
-            if code is None:
+        for child in list(running):
+            if child.process.poll() is None:
                 continue
-            running.remove(process)
-            if code and not status:
-                status = code if code > 0 else 128 - code
+            running.remove(child)
+            if child.process.returncode and failed is None:
+                failed, asked = child, bool(told)
                 limit = time.monotonic() + _PATIENCE
                 for other in running:
-                    other.terminate()
+                    other.process.terminate()
         if time.monotonic() > limit:
             for other in running:
-                other.kill()
+                other.process.kill()
             limit = float("inf")
-    return status
+    return failed, asked

@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.as_jax import calls
+from tests.as_jax.running import prints
 
 
 def test_shapes_of_keys():
@@ -68,3 +69,31 @@ def test_places_of_one_device():
         assert held(snp.ones(2)).tolist() == st.jit(held)(snp.ones(2)).tolist() == [2, 2]
     split = st.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
     assert calls.with_sharding_constraint(snp.ones(2), split).tolist() == [1, 1]
+
+
+def test_the_device_of_a_compiled_function():
+    assert prints(
+        """
+        st.config.num_cpu_devices = 3
+        last = jax.devices()[2]
+        f = jax.jit(lambda x: x + 1, device=last)
+        print(f(1).devices() == {last}, f(np.ones(2)).committed)
+        print(jax.jit(device=last)(abs)(-1).devices())
+        print(jax.jit(lambda x: x + 1)(1).devices() == {last})
+        for how in (
+            {"device": last, "backend": "cpu"}, {"device": "cpu"},
+            {"device": last, "out_shardings": last},
+        ):
+            try:
+                jax.jit(abs, **how)
+            except (TypeError, ValueError) as error:
+                print(error)
+        """
+    ) == [
+        *("True True", "{CpuDevice(id=2)}"),
+        "False",
+        "jax.jit: can't specify both a device and a backend, got device=CpuDevice(id=2) and "
+        "backend='cpu'",
+        "jax.jit: device must be one of jax.devices(); got 'cpu'",
+        "jax.jit: device and out_shardings cannot both be given",
+    ]

@@ -55,3 +55,69 @@ def test_wide_integers_wrap_as_in_jax():
         print(jax.random.key_data(jax.random.key(2**32 + 1)).tolist())
         """
     ) == ["[7, 3] [False]", "[8, 4]", "[0, 1]"]
+
+
+def test_what_would_change_results_or_checks_and_does_not_is_refused():
+    lines = prints(
+        """
+        for name, value in [
+            ("jax_transfer_guard", "disallow"), ("jax_transfer_guard_host_to_device", "log"),
+            ("jax_debug_key_reuse", True), ("jax_legacy_prng_key", "error"),
+            ("jax_dump_ir_to", "folder"), ("jax_error_checking_behavior_nan", "raise"),
+            ("jax_array_garbage_collection_guard", "fatal"),
+        ]:
+            before = getattr(jax.config, name)
+            setter = lambda: setattr(jax.config, name, value)
+            for use in (lambda: jax.config.update(name, value), setter):
+                try:
+                    use()
+                except NotImplementedError as error:
+                    print(error)
+            assert getattr(jax.config, name) == before
+            jax.config.update(name, before)
+        for block in (jax.transfer_guard("disallow"), jax.debug_key_reuse(True)):
+            try:
+                with block:
+                    print("not refused")
+            except NotImplementedError as error:
+                print(error)
+        with jax.transfer_guard("allow"), jax.debug_key_reuse(False):
+            print("taken")
+        """
+    )
+    assert lines[-1] == "taken" and len(lines) == 17 and "not refused" not in lines
+    assert lines[0] == (
+        "jax.config.update: jax_transfer_guard must be None or 'allow' in Stretto, got 'disallow': "
+        "what moves between devices and the host is not watched here"
+    )
+    assert fails("import jax", JAX_TRANSFER_GUARD="disallow").startswith("NotImplementedError")
+
+
+def test_the_offset_of_seeds():
+    """The numbers are JAX 0.10.2's."""
+    assert prints(
+        """
+        jax.config.update("jax_random_seed_offset", 7)
+        for seed in (3, np.uint32(3), jnp.int32(3), -8, 2**32 + 1):
+            print(jax.random.PRNGKey(seed), jax.random.key_data(jax.random.key(seed)))
+        jax.config.update("jax_random_seed_offset", 0)
+        print(jax.random.PRNGKey(3))
+        """
+    ) == [
+        *["[ 0 10] [ 0 10]"] * 3,
+        "[         0 4294967295] [         0 4294967295]",
+        *("[0 8] [0 8]", "[0 3]"),
+    ]
+    assert "must be an integer of 32 bits" in fails(
+        "jax.config.update('jax_random_seed_offset', 'x')"
+    )
+
+
+def test_typed_keys_by_default():
+    assert prints(
+        """
+        with jax.enable_custom_prng(True):
+            print(jax.random.PRNGKey(3).dtype)
+        print(jax.random.PRNGKey(3).dtype)
+        """
+    ) == ["key<fry>", "uint32"]

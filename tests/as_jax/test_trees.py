@@ -96,7 +96,7 @@ def test_dictionaries_come_back_sorted():
     assert list(made) == ["a", "b"] and list(made["a"]) == ["c", "d"]
     assert list(trees.map_(lambda x: x, collections.OrderedDict(b=1, a=2))) == ["b", "a"]
     kept = trees.map_(lambda x: x, collections.defaultdict(list, {"b": 1, "a": 2}))
-    assert list(kept) == ["b", "a"] and kept.default_factory is list
+    assert list(kept) == ["a", "b"] and kept.default_factory is list
 
 
 def test_structures():
@@ -160,3 +160,20 @@ def test_trees_are_turned_inside_out_whatever_static_data_says_of_children():
         "[{'a': 3, 'b': 5}, {'a': 4, 'b': 6}]",
         "tree_transpose: expected the struct",
     ]
+
+
+def test_dictionaries_with_a_default_are_sorted():
+    """As JAX has them: two that differ in the order of their keys alone are alike."""
+    one = collections.defaultdict(list, b=2, a=1, c=3)
+    other = collections.defaultdict(list, c=30, b=20, a=10)
+    assert trees.leaves(one) == [1, 2, 3] and trees.leaves([one, 4]) == [1, 2, 3, 4]
+    assert trees.structure(one) == trees.structure(other)
+    both = trees.map_(lambda x, y: x + y, one, other)
+    assert type(both) is collections.defaultdict and both.default_factory is list
+    assert list(both.items()) == [("a", 11), ("b", 22), ("c", 33)]
+    assert [path[0].key for path, _ in trees.flatten_with_path(one)[0]] == ["a", "b", "c"]
+    assert trees.structure(one) != trees.structure(collections.defaultdict(int, one))
+    with pytest.raises(TypeError, match="not supported between"):
+        trees.leaves(collections.defaultdict(int, {1: 1, "a": 2}))
+    ordered = collections.OrderedDict(b=2, a=1)
+    assert trees.leaves(ordered) == [2, 1]

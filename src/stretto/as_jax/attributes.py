@@ -6,14 +6,21 @@ Attached by ``finder.install``, so that Stretto by itself has none of them. Next
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.api.stages import Lowered
 from stretto._engine.control.refs import Ref
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value
 from stretto._engine.core.shardings import NamedSharding
+from stretto._engine.ops.joining import concatenate
+from stretto._engine.ops.layout import move_to_front, reshape
+from stretto._engine.ops.random.rng_bit_generator import RngBitGenerator
+from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.runtime.array import Array
+from stretto.as_jax import tracing
 from stretto.as_jax.avals import ShapedArray, get_aval
+from stretto.as_jax.keys import take
 from stretto.custom_derivatives import SymbolicZero
 from stretto.numpy.dtypes import ScalarType
 from stretto.random.key_arrays import KeyArray
@@ -85,8 +92,26 @@ def _hash_of_class(self: ScalarType) -> int:
     return hash(self.dtype.type)
 
 
+def _bits_of_the_first(
+    self: RngBitGenerator, size: int, args: Sequence[Any], axes: Sequence[int | None]
+) -> tuple[tuple[Any, Any], tuple[int, int]]:
+    """As JAX maps the generator of "rbg" keys: the first state gives the bits of all examples.
+
+    The other states stay what they are.
+    """
+    states = move_to_front(args[0], axes[0])
+    first = reshape(slice_in_dim(states, 0, 1), states.shape[1:])
+    after, bits = RngBitGenerator((size, *self.shape), self.dtype, self.algorithm)(first)
+    rest = slice_in_dim(states, 1, states.shape[0])
+    states = concatenate([reshape(after, (1, *after.shape)), rest], 0)
+    return (states, bits), (0, after.ndim - 1)
+
+
 def attach() -> None:
     """Attach them."""
+    tracing.attach()
+    Value.take = take  # type: ignore[method-assign]
+    RngBitGenerator.vmap = _bits_of_the_first  # type: ignore[method-assign]
     ScalarType.__hash__ = _hash_of_class  # type: ignore[method-assign]
     Value.aval = property(_aval)  # type: ignore[attr-defined]
     Ref.aval = property(_aval)  # type: ignore[attr-defined]

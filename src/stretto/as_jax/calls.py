@@ -51,11 +51,27 @@ def jit(
     abstracted_axes: Any = None,
     **options: Any,
 ) -> Any:
-    """``stretto.jit`` with JAX's parameters."""
+    """``stretto.jit`` with JAX's parameters.
+
+    Results of a function with ``device=`` are there; its arguments may be there, or put nowhere.
+    """
     if abstracted_axes is not None:
         raise NotImplementedError("jax.jit: abstracted_axes is not in Stretto; use dynamic_axes")
-    if backend is not None or device is not None:
-        _check_backend(backend if device is None else device.platform, "jit")
+    if device is not None:
+        if backend is not None:
+            raise ValueError(
+                f"jax.jit: can't specify both a device and a backend, got device={device!r} and "
+                f"backend={backend!r}"
+            )
+        if not isinstance(device, stretto.Device):
+            raise TypeError(f"jax.jit: device must be one of jax.devices(); got {device!r}")
+        given = [
+            name for name in ("in_shardings", "out_shardings") if options.get(name) is not None
+        ]
+        if given:
+            raise ValueError(f"jax.jit: device and {given[0]} cannot both be given")
+        options["out_shardings"] = SingleDeviceSharding(device)
+    _check_backend(backend, "jit")
     if fun is None:
         return functools.partial(jit, **options)
     return shared_jit(fun, options)

@@ -21,7 +21,7 @@ from stretto.as_jax.moved_keys import LAX_MOVING_KEYS, MOVING_KEYS, key_among, o
 from stretto.as_jax.types import is_key
 from stretto.random.key_arrays import KeyArray
 
-__all__ = ["LAX_TAKING_KEYS", "TAKING_KEYS", "with_keys"]
+__all__ = ["LAX_TAKING_KEYS", "TAKING_KEYS", "take", "with_keys"]
 
 
 def _words(value: Any) -> Any:
@@ -247,8 +247,18 @@ def _no_number(fun: Callable[..., Any], answer: bool) -> Callable[..., Any]:
     return call
 
 
-def _take(a: Any, indices: Any, axis: int | None = None, **options: Any) -> Any:
-    return a.take(indices, axis, **options) if is_key(a) else snp.take(a, indices, axis, **options)
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    **options: Any,
+) -> Any:
+    """``take``, which gives NaN out of bounds, or what stands for it, where no mode is given."""
+    if is_key(a):
+        return a.take(indices, axis, **options, **({} if mode is None else {"mode": mode}))
+    return snp.take(a, indices, axis, out, mode or "fill", **options)
 
 
 def _result_type(*args: Any) -> Any:
@@ -316,7 +326,7 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "split": with_keys(snp.split),
     "squeeze": _squeeze,
     "stack": with_keys(snp.stack, more_axes=1),
-    "take": _take,
+    "take": take,
     "transpose": _transpose,
     "vectorize": _vectorize,
     "where": _where,

@@ -1,7 +1,8 @@
 """``jax.config``: JAX's settings by their names, over Stretto's where both have one.
 
-A setting of JAX's that changes nothing that Stretto computes is kept and can be read. A name that
-JAX does not have is an error. Next, read ``presented/__init__``, which has their context managers.
+A setting of JAX's that changes nothing that Stretto computes is kept and can be read; one that
+would change what is computed or checked, and does not here, is refused. A name that JAX does not
+have is an error. Next, read ``presented/__init__``, which has their context managers.
 """
 
 from __future__ import annotations
@@ -52,10 +53,8 @@ KEPT: dict[str, Any] = {
     "jax_distributed_debug": False,
     "jax_dump_ir_modes": "stablehlo",
     "jax_dump_ir_to": "",
-    "jax_dynamic_shapes": False,
     "jax_enable_checks": False,
     "jax_enable_custom_prng": False,
-    "jax_enable_custom_vjp_by_custom_transpose": False,
     "jax_enable_pgle": False,
     "jax_error_checking_behavior_divide": "ignore",
     "jax_error_checking_behavior_nan": "ignore",
@@ -86,9 +85,7 @@ KEPT: dict[str, Any] = {
     "jax_raise_persistent_cache_errors": False,
     "jax_random_seed_offset": 0,
     "jax_remove_size_one_mesh_axis_from_type": False,
-    "jax_safer_randint": True,
     "jax_serialization_version": 0,
-    "jax_share_autotune_config_between_hosts": False,
     "jax_share_binary_between_hosts": False,
     "jax_softmax_custom_jvp": True,
     "jax_threefry_gpu_kernel_lowering": False,
@@ -100,10 +97,26 @@ KEPT: dict[str, Any] = {
     "jax_transfer_guard_host_to_device": None,
     "jax_use_direct_linearize": True,
     "jax_use_shardy_partitioner": True,
-    "jax_vjp3": True,
     "jax_xla_profile_version": 0,
 }
 """Other settings of JAX's, and their defaults."""
+
+_TRANSFERS = "what moves between devices and the host is not watched here"
+_CHECKS = "results are not checked by it here; jax.experimental.checkify checks them"
+REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "jax_array_garbage_collection_guard": ((None, "allow"), "arrays in cycles are not watched"),
+    "jax_debug_key_reuse": ((False,), "keys that are used again are not found here"),
+    "jax_dump_ir_to": (("", None), "jax.jit(f).lower(...).as_text() has the text"),
+    "jax_error_checking_behavior_divide": (("ignore",), _CHECKS),
+    "jax_error_checking_behavior_nan": (("ignore",), _CHECKS),
+    "jax_error_checking_behavior_oob": (("ignore",), _CHECKS),
+    "jax_legacy_prng_key": (("allow",), "raw keys are taken everywhere here"),
+    "jax_transfer_guard": ((None, "allow"), _TRANSFERS),
+    "jax_transfer_guard_device_to_device": ((None, "allow"), _TRANSFERS),
+    "jax_transfer_guard_device_to_host": ((None, "allow"), _TRANSFERS),
+    "jax_transfer_guard_host_to_device": ((None, "allow"), _TRANSFERS),
+}
+"""Settings whose other values would change what is computed or checked: those taken, and why."""
 
 _FILTERING = {"off": "off", "tracebackhide": "hide", "remove_frames": "hide",
               "quiet_remove_frames": "hide", "auto": "hide"}  # fmt: skip
@@ -198,8 +211,20 @@ def _as_ours(name: str, value: Any) -> Any:
     return bool(value) if SETTINGS[OURS[name]].choices == (False, True) else value
 
 
+def _is_offset(value: Any) -> bool:
+    return type(value) is int and abs(value) < 1 << 31
+
+
 def _check(name: str, value: Any) -> None:
     """Refuse what cannot be honoured."""
+    taken, why = REFUSED.get(name, ((value,), ""))
+    if value not in taken:
+        raise NotImplementedError(
+            f"jax.config.update: {name} must be {' or '.join(map(repr, taken))} in Stretto, got "
+            f"{value!r}: {why}"
+        )
+    if name == "jax_random_seed_offset" and not _is_offset(value):
+        raise TypeError(f"jax.config.update: {name} must be an integer of 32 bits; got {value!r}")
     if name in ("jax_platforms", "jax_platform_name"):
         for platform in (value or "").split(","):
             if platform.strip() not in _PLATFORMS:

@@ -1,6 +1,7 @@
 """Trees by JAX's rules, which are those of jaxlib's registry of nodes.
 
-Typed keys and deques are leaves, and dictionaries come back sorted. The classes registered with
+Typed keys and deques are leaves, and dictionaries come back sorted, those with a default too, but
+not those that are ordered. The classes registered with
 Stretto are nodes here too. Next, read ``presented/tree_util``.
 """
 
@@ -209,8 +210,8 @@ _register(
 )
 _register(
     collections.defaultdict,
-    lambda x: (tuple(x.values()), (x.default_factory, tuple(x))),
+    lambda x: (tuple([x[key] for key in sorted(x)]), (x.default_factory, tuple(sorted(x)))),
     lambda data, xs: collections.defaultdict(data[0], zip(data[1], xs, strict=True)),
-    lambda x: (_keyed(x.items()), (x.default_factory, tuple(x))),
+    lambda x: (_keyed((key, x[key]) for key in sorted(x)), (x.default_factory, tuple(sorted(x)))),
 )
 nodes.tell(_register_node)

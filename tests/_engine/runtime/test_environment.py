@@ -48,6 +48,8 @@ def test_settings_and_variables(monkeypatch):
     assert "XLA_FLAGS=--xla_cpu_enable_fast_math=false" in said["environment"]
     assert "secret" not in said["environment"]
     assert "plan" not in found()["settings"]
+    monkeypatch.setenv("STRETTO_JOB_SECRET", "0123456789abcdef")
+    assert "STRETTO_JOB_SECRET=(not shown)" in found()["environment"]
 
 
 def test_it_is_printed(capsys):

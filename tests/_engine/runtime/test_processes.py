@@ -1,13 +1,19 @@
 """Processes that are lost in the midst of steps: the error, what goes on, and beginning again."""
 
+import contextlib
+import os
 import re
+import signal
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from stretto._engine.runtime import processes
-from tests.processes import started, together, wait_for
+from stretto._engine.runtime.coordinator import free_port
+from stretto._engine.runtime.handshake import line
+from tests.processes import read, started, together, wait_for
 
 LOSING = """
 st.distributed.initialize(heartbeat_timeout=HEARTBEAT)
@@ -108,6 +114,145 @@ def test_a_slow_one_is_waited_for():
     print(st.multihost.process_allgather(np.int32(st.process_index())))
     """
     assert together(script) == ["[0 1]\n"] * 2
+
+
+def test_ten_thousand_messages_of_strangers_do_not_keep_a_job_from_its_end(tmp_path):
+    """One process has come; the other, whose place strangers claim, comes when all were sent."""
+    script = """
+    while os.environ["STRETTO_PROCESS_ID"] == "1" and not os.path.exists(os.environ["GO"]):
+        time.sleep(0.01)
+    st.distributed.initialize(initialization_timeout=60)
+    print(st.multihost.process_allgather(np.int32(st.process_index())))
+    time.sleep(0.5)
+    print(st.multihost.process_allgather(np.int32(st.process_index() + 2)))
+    """
+    go = tmp_path / "go"
+    port = free_port()
+    where = {"GO": str(go), "STRETTO_COORDINATOR": f"127.0.0.1:{port}"}
+    noise = [
+        *(b"5\n", b"null\n", b'{"join": 0}\n', b"[" * 3000 + b"\n", b'{"bye": 1}\n'),
+        *(line(join=1, of=2, devices=1), line(join=-1, of=2, devices="x")),
+        line(join=1, of=2, devices=1, challenge="0" * 64, proof="0" * 64),
+        *(b"GET / HTTP/1.1\r\n\r\n", b"\0" * 5000, b"half a line"),
+    ]
+    with started(script, **where) as processes:
+        sent, open_ones = 0, []
+        end = time.monotonic() + 60
+        while sent < 10_000:
+            assert time.monotonic() < end and all(one.process.poll() is None for one in processes)
+            try:
+                stranger = socket.create_connection(("127.0.0.1", port), timeout=60)
+            except ConnectionRefusedError:  # it does not listen yet
+                time.sleep(0.05)
+                continue
+            open_ones.append(stranger)
+            with contextlib.suppress(OSError):
+                for n in range(20):
+                    stranger.send(noise[(sent + n) % len(noise)])
+            sent += 20
+            if len(open_ones) > 200:
+                open_ones.pop(0).close()
+        go.touch()
+        for one in processes:
+            assert one.process.wait(60) == 0, read(one)
+            assert read(one) == "[0 1]\n[2 3]\n"
+        for one in open_ones:
+            one.close()
+
+
+def test_a_process_with_another_secret_takes_no_part():
+    script = """
+    if os.environ["STRETTO_PROCESS_ID"] == "1":
+        os.environ["STRETTO_JOB_SECRET"] = "0123456789abcdef0"
+    try:
+        st.distributed.initialize(initialization_timeout=3)
+    except RuntimeError as error:
+        print(error)
+    """
+    first, second = together(script, STRETTO_JOB_SECRET="0123456789abcdef")
+    assert "of 2 processes these have not come: 1" in first
+    assert "process 1 of 2 could not join the others" in second
+    assert "its secret is another one than that of process 0" in second
+
+
+def test_no_secret_where_other_machines_reach_the_coordinator():
+    script = """
+    try:
+        st.distributed.initialize(os.environ["AT"], 2, here, **eval(os.environ["HOW"]))
+    except RuntimeError as error:
+        print(error)
+    """.replace("here", 'int(os.environ["STRETTO_PROCESS_ID"])')
+    for at, how, expected in [
+        ("192.0.2.77:4567", {}, "192.0.2.77:4567 may be reached from other machines, and this job"),
+        ("no.such.invalid:4567", {}, "has no secret"),
+    ]:
+        texts = together(script, AT=at, HOW=repr(how))
+        assert all(expected in text and "set STRETTO_JOB_SECRET" in text for text in texts)
+    how = {"coordinator_bind_address": "0.0.0.0:4568"}
+    script = script.replace(", 2, ", ", 1, ")
+    (text,) = together(script, 1, AT="127.0.0.1:4567", HOW=repr(how))
+    assert "0.0.0.0:4568 may be reached from other machines" in text
+
+
+def test_another_address_to_listen_at():
+    """Process 0 listens everywhere, and at another port than the others were told."""
+    port = free_port()
+    script = """
+    here = int(os.environ["STRETTO_PROCESS_ID"])
+    bound = os.environ["BOUND"] if here == 0 else None
+    st.distributed.initialize(coordinator_bind_address=bound)
+    print(st.multihost.process_allgather(np.int32(here)))
+    """
+    where = {"STRETTO_COORDINATOR": f"127.0.0.1:{port}", "BOUND": f"0.0.0.0:{port}"}
+    secret = {"STRETTO_JOB_SECRET": "0123456789abcdef"}
+    assert together(script, **where, **secret) == ["[0 1]\n"] * 2
+
+
+def test_a_name_that_is_of_this_machine_alone(monkeypatch):
+    """Others would look for it elsewhere, and process 0 says so."""
+    monkeypatch.setattr(processes, "is_local", lambda host: True)
+    named = lambda host, *rest, **how: "127.0.1.1"
+    monkeypatch.setattr(processes, "_start_coordinator", named)
+
+    class Alone:
+        def join(self, deadline):
+            raise TimeoutError("of 2 processes these have not come: 1")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(processes, "_introduced", lambda *about: (None, Alone()))
+    monkeypatch.setattr(
+        processes, "_coordinators", [SimpleNamespace(stdin=SimpleNamespace(close=lambda: None))]
+    )
+    words = "not come: 1; process 0 listens at 127.0.1.1, which only this machine reaches"
+    with pytest.raises(RuntimeError, match=words):
+        processes.join("node-7", 1234, 2, 0, 1, 1)
+
+
+def test_the_coordinator_ends_where_it_was_stopped():
+    """The system ends it with the process that has started it."""
+    script = """
+    st.distributed.initialize()
+    print("pid", *[one.pid for one in st._engine.runtime.processes._coordinators])
+    os.kill(st._engine.runtime.processes._coordinators[0].pid, signal.SIGSTOP)
+    print("stopped")
+    time.sleep(600)
+    """
+    with started(script, 1) as (only,):
+        wait_for(only, "stopped")
+        pid = int(re.search(r"pid (\d+)", read(only))[1])
+        assert running(pid)
+        only.process.kill()
+        only.process.wait()
+        end = time.monotonic() + 30
+        try:
+            while running(pid):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def test_the_coordinator_ends_with_the_last():

@@ -1,7 +1,8 @@
 """Files that are written whole or not at all, and opened only if they are regular files.
 
 Layer 1 (core). Nothing here knows what is in a file. Everything in this package that writes files
-does it through here, except ``runtime/store``, which trusts its folder less.
+does it through here, except ``runtime/store`` and ``runtime/handshake``, which trust their folder
+less.
 
 A file is written in the folder it is meant for, under a temporary name, flushed to the disk, and
 then renamed. While it is being written it is locked. The system releases the locks of a process

@@ -18,6 +18,7 @@ from stretto._engine.core.native import WITHOUT
 from stretto._engine.core.version import VERSION
 from stretto._engine.runtime.clients import TESTED, check_version
 from stretto._engine.runtime.device import devices
+from stretto._engine.runtime.handshake import SECRET
 
 __all__ = ["print_environment_info"]
 
@@ -57,7 +58,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 def _environment() -> dict[str, str]:
     settings = [f"{name}={value!r}" for name, value in changed().items()]
     variables = [
-        f"{name}={os.environ[name]}"
+        f"{name}={'(not shown)' if name == SECRET else os.environ[name]}"
         for name in sorted(os.environ)
         if name.startswith(_PREFIXES) or name in _NAMES
     ]

@@ -7,16 +7,24 @@ read ``processes``.
 from __future__ import annotations
 
 import contextlib
-import json
 import select
 import socket
 import threading
 import time
 from typing import Any
 
-from stretto._engine.runtime.coordinator import line
+from stretto._engine.runtime import handshake
+from stretto._engine.runtime.handshake import FROM_COORDINATOR, LONGEST, LONGEST_TOLD, line, read
 
-__all__ = ["Members"]
+__all__ = ["Members", "NotAnswered", "Refused"]
+
+
+class NotAnswered(ConnectionError):
+    """The coordinator did not answer, or closed the connection: it may do better at another try."""
+
+
+class Refused(ConnectionError):
+    """One of the two is not of the job, or not as it should be: another try is of no use."""
 
 
 class Members:
@@ -27,6 +35,9 @@ class Members:
         self.index, self.count = index, count
         self._interval = heartbeat / 5
         self._rest = b""
+        self._longest = LONGEST
+        self._messages: list[dict[str, Any]] = []
+        """What has come and was not looked at yet."""
         self._changed = threading.Condition()
         self.gone: dict[int, str] = {}
         """How each process that is gone has ended."""
@@ -34,13 +45,52 @@ class Members:
         """Since when each process that does not answer is known not to."""
         self._gone_since = 0.0
 
-    def join(self, devices: int, deadline: float) -> tuple[list[int], int]:
-        """Say that this process is here; wait for all others.
+    def introduce(self, devices: int, secret: bytes, seconds: float) -> None:
+        """Prove to the coordinator that this process is of the job, and have it prove the same.
 
-        Returns how many devices each process has, and the port of the coordination service. Raises
-        ``ConnectionError`` if the coordinator refuses, and ``TimeoutError`` if others do not come.
+        Raises ``NotAnswered`` if nothing comes within these seconds, or the connection ends, and
+        ``Refused`` if either is not of the job, or the coordinator says so.
         """
-        self._connection.sendall(line(join=self.index, of=self.count, devices=devices))
+        deadline = time.monotonic() + seconds
+        its = self._answer(deadline, "challenge")["challenge"]
+        own = handshake.new_challenge()
+        said = its, own, self.index, self.count, devices
+        shown = handshake.proof(secret, "process", *said)
+        message = line(join=self.index, of=self.count, devices=devices, challenge=own, proof=shown)
+        try:
+            self._connection.sendall(message)
+        except OSError as error:
+            raise NotAnswered(str(error)) from None
+        expected = handshake.proof(secret, "coordinator", its, own)
+        if not handshake.same(self._answer(deadline, "proof")["proof"], expected):
+            raise Refused("whoever listens there does not know the secret of this job")
+        self._longest = LONGEST_TOLD
+
+    def _answer(self, deadline: float, name: str) -> dict[str, Any]:
+        """The next message, which must have this field."""
+        while not self._messages:
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self._connection], [], [], max(left, 0))
+            if not ready:
+                raise NotAnswered("whoever listens there does not answer as process 0 does")
+            try:
+                self._messages += self._read()
+            except OSError as error:
+                raise NotAnswered(str(error)) from None
+        message = self._messages.pop(0)
+        if "refused" in message:
+            raise Refused(message["refused"])
+        if name not in message:
+            raise NotAnswered("whoever listens there does not answer as process 0 does")
+        return message
+
+    def join(self, deadline: float) -> tuple[list[int], int | str]:
+        """Wait for all others, once this process has introduced itself.
+
+        Returns how many devices each process has, and the port of the coordination service, or its
+        path. Raises ``ConnectionError`` if the coordinator ends, and ``TimeoutError`` if others do
+        not come.
+        """
         here: list[int] = []
         while True:
             messages = self._received(min(self._interval, max(deadline - time.monotonic(), 0)))
@@ -48,8 +98,6 @@ class Members:
                 self._note(message)
                 here = message.get("here", here)
             for message in messages:
-                if "refused" in message:
-                    raise ConnectionError(message["refused"])
                 if "all" in message:
                     return message["all"], message["service"]
             if time.monotonic() > deadline:
@@ -70,15 +118,27 @@ class Members:
 
     def _received(self, seconds: float) -> list[dict[str, Any]]:
         """What comes within this time; if nothing does, the coordinator hears of this process."""
+        if self._messages:
+            messages, self._messages = self._messages, []
+            return messages
         ready, _, _ = select.select([self._connection], [], [], seconds)
         if not ready:
             self._connection.sendall(line(ping=self.index))
             return []
-        data = self._connection.recv(4096)
+        return self._read()
+
+    def _read(self) -> list[dict[str, Any]]:
+        """The messages that the connection has; raises ``ConnectionError`` if it ends."""
+        data = self._connection.recv(65536)
         if not data:
             raise ConnectionError("the coordinator has closed the connection")
         *lines, self._rest = (self._rest + data).split(b"\n")
-        return [json.loads(one) for one in lines]
+        if len(self._rest) > self._longest:
+            raise ConnectionError("the coordinator sends lines without end")
+        try:
+            return [read(one, FROM_COORDINATOR) for one in lines]
+        except ValueError as error:
+            raise ConnectionError(f"what the coordinator sends cannot be read: {error}") from None
 
     def _note(self, message: dict[str, Any]) -> None:
         with self._changed:

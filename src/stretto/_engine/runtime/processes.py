@@ -7,6 +7,7 @@ is learned from the ``members``, at once and by name. Next, read ``partitions``.
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -18,13 +19,18 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import LostProcessError
 from stretto._engine.core.forks import in_child
 from stretto._engine.runtime import clients, pjrt
+from stretto._engine.runtime.coordinator import MARK
+from stretto._engine.runtime.handshake import is_local, job_secret
 from stretto._engine.runtime.launching import Launcher
-from stretto._engine.runtime.members import Members
+from stretto._engine.runtime.members import Members, NotAnswered, Refused
 
 __all__ = ["check", "finish", "freeze", "join", "joined", "launched", "leave", "left"]
 
 _GRACE = 0.5
 """For so many seconds after a loss, the runtime may still say itself what failed."""
+_ANSWER = 10.0
+"""For so many seconds the coordinator may take to answer before it is tried again."""
+_EVERYWHERE = ("0.0.0.0", "::")
 
 
 class _Membership:
@@ -60,25 +66,44 @@ def left() -> bool:
     return _past
 
 
-def join(host: str, port: int, count: int, index: int, patience: float, heartbeat: float) -> None:
+def join(
+    host: str,
+    port: int,
+    count: int,
+    index: int,
+    patience: float,
+    heartbeat: float,
+    bound: tuple[str, int] | None = None,
+) -> None:
     """Take part in a job of so many processes, as the one of this number.
 
-    Raises ``RuntimeError`` if that fails, or not all have come within ``patience`` seconds.
+    Process 0 listens at ``bound``, or at ``host``, by which the others reach it. Raises
+    ``RuntimeError`` if that fails, there is no secret where one is needed, or not all have come
+    within ``patience`` seconds.
     """
     global _now  # noqa: PLW0603
     deadline = time.monotonic() + patience
+    here = bound if index == 0 and bound is not None else (host, port)
+    local = is_local(here[0])
+    secret = job_secret("distributed.initialize", "{}:{}".format(*here), local)
+    listens, there = None, (host, port)
     if index == 0:
-        _start_coordinator(host, port, count, heartbeat, deadline)
+        listens = _start_coordinator(*here, count, heartbeat, secret, local)
+        if listens not in _EVERYWHERE:
+            there = listens, here[1]
     members = None
     try:
-        connection = _connected(host, port, deadline)
-        members = Members(connection, index, count, heartbeat)
-        counts, service = members.join(config.num_cpu_devices, deadline)
+        connection, members = _introduced(there, count, index, heartbeat, secret, deadline)
+        try:
+            counts, service = members.join(deadline)
+        except TimeoutError as error:
+            if not local or listens is None or host in ("localhost", listens):
+                raise
+            raise TimeoutError(
+                f"{error}; process 0 listens at {listens}, which only this machine reaches"
+            ) from None
         members.listen()
-        shown = f"[{host}]" if ":" in host else host
-        coordination = clients.coordination_client(
-            f"{shown}:{service}", index, max(deadline - time.monotonic(), 5), heartbeat
-        )
+        coordination = _coordination(connection, service, index, heartbeat, deadline)
         address = connection.getsockname()[0]
         clients.join(clients.Job(index, tuple(counts)), coordination, address)
     except BaseException as error:
@@ -93,6 +118,24 @@ def join(host: str, port: int, count: int, index: int, patience: float, heartbea
             ) from None
         raise
     _now = _Membership(members, coordination)
+
+
+def _coordination(
+    connection: socket.socket, service: int | str, index: int, heartbeat: float, deadline: float
+) -> Any:
+    """XLA's client of its service, which is where the coordinator is."""
+    if isinstance(service, str):
+        if not os.path.exists(service.removeprefix("unix:")):
+            raise RuntimeError(
+                f"the processes do not share a folder for temporary files, where "
+                f"{service.removeprefix('unix:')} would be: set TMPDIR to the same in all"
+            )
+        address = service
+    else:
+        host = connection.getpeername()[0]
+        address = f"[{host}]:{service}" if ":" in host else f"{host}:{service}"
+    patience = max(deadline - time.monotonic(), 5)
+    return clients.coordination_client(address, index, patience, heartbeat)
 
 
 def leave() -> None:
@@ -112,23 +155,31 @@ def leave() -> None:
     _coordinators[:] = [one for one in _coordinators if one.poll() is None]
 
 
-def _start_coordinator(host: str, port: int, count: int, heartbeat: float, deadline: float) -> None:
+def _start_coordinator(
+    host: str, port: int, count: int, heartbeat: float, secret: bytes, local: bool
+) -> str:
+    """Start it; return the address at which it listens."""
     code = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
-        f"from stretto._engine.runtime.coordinator import main\n"
-        f"main({host!r}, {port}, {count}, {heartbeat})"
+        f"from {MARK} import main\n"
+        f"main({host!r}, {port}, {count}, {heartbeat}, {local})"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # what interrupts this process must not end it
+        # What interrupts this process must not end it, so it is in no terminal's foreground. It
+        # stays in the session: should it be stopped when this process ends, the system ends it.
+        process_group=0,
     )
-    assert process.stdout is not None
-    with process.stdout as output:
+    assert process.stdout is not None and process.stdin is not None
+    text = ""
+    with process.stdout as output, contextlib.suppress(BrokenPipeError):
+        process.stdin.write(secret.hex().encode() + b"\n")
+        process.stdin.flush()
         text = output.readline().decode().strip()
-    if text != "ready":
+    if not text.startswith("ready "):
         process.kill()
         process.communicate()
         raise RuntimeError(
@@ -136,21 +187,42 @@ def _start_coordinator(host: str, port: int, count: int, heartbeat: float, deadl
             f"{text or 'the coordinator does not start'}"
         )
     _coordinators.append(process)
+    return text.removeprefix("ready ")
 
 
-def _connected(host: str, port: int, deadline: float) -> socket.socket:
-    """A connection to the coordinator, once it is there."""
+def _introduced(
+    there: tuple[str, int],
+    count: int,
+    index: int,
+    heartbeat: float,
+    secret: bytes,
+    deadline: float,
+) -> tuple[socket.socket, Members]:
+    """A connection to the coordinator, once it is there, after each has proved what it is."""
+    problem: OSError = TimeoutError("process 0 has not come")
     while True:
+        connection = None
         try:
-            connection = socket.create_connection((host, port), timeout=5)
-        except OSError as error:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"process 0 has not come: {error}") from None
-            time.sleep(0.1)
-        else:
+            connection = socket.create_connection(there, timeout=5)
             connection.settimeout(None)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return connection
+            members = Members(connection, index, count, heartbeat)
+            seconds = min(_ANSWER, max(deadline - time.monotonic(), 1))
+            members.introduce(config.num_cpu_devices, secret, seconds)
+            return connection, members
+        except Refused:
+            assert connection is not None
+            connection.close()
+            raise
+        except NotAnswered as error:  # it may have too many connections, of strangers
+            problem = error
+        except OSError as error:
+            problem = TimeoutError(f"process 0 has not come: {error}")
+        if connection is not None:
+            connection.close()
+        if time.monotonic() > deadline:
+            raise problem
+        time.sleep(0.1)
 
 
 def check() -> None:

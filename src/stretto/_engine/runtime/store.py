@@ -3,8 +3,9 @@
 Layer 6 (runtime). It uses the standard library alone, and knows nothing about what the bytes are.
 
 Files that another user could have written are never read: folder and files must belong to the
-effective user, and be writable for nobody else. The folder is opened once, what was opened is
-checked, and files are reached through it, so that no name is looked up twice. A file is written
+effective user, and be writable for nobody else, and no other user may be able to rename a folder on
+the way (``private``). The folder is opened once, what was opened is checked, and files are reached
+through it, so that no name is looked up twice. A file is written
 under a temporary name and renamed, so it is whole or not there; it contains its key, length and
 checksum. No more is read than may be written. There are no locks: if several processes write a key,
 the last one wins. When there are too many bytes, the least recently used files are removed. Next,
@@ -23,6 +24,8 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from stretto._engine.runtime.private import Unsafe, check_owned, check_way
+
 __all__ = ["Kept", "Unsafe", "clear", "kept", "read", "write"]
 
 _HEADER = struct.Struct("<8s32sQ32s")
@@ -37,10 +40,6 @@ _PART = 64
 """After each such part of the limit is written, files are counted, and old ones removed."""
 _UNIT = 1024
 """The file ``written`` grows by one byte for each of so many that are written."""
-
-
-class Unsafe(OSError):
-    """Another user could have written this; the message says what, why, and what to do."""
 
 
 class Kept(NamedTuple):
@@ -87,7 +86,9 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
     size = len(header) + len(content)
     if size > _most(limit):
         return
-    os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
+    above = os.path.dirname(os.path.abspath(folder))
+    check_way(above)  # before anything is made there
+    os.makedirs(above, 0o700, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
     with _opened(folder) as at:
@@ -133,14 +134,8 @@ def clear(folder: str) -> list[Kept]:
 def _opened(folder: str) -> Iterator[int]:
     """A descriptor of the folder; raises ``Unsafe`` if anybody else can write to it."""
     with _handle(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW) as at:
-        _check_owned(os.fstat(at), folder)
-        above = os.path.realpath(folder)
-        while above != (above := os.path.dirname(above)):
-            mode = os.stat(above).st_mode
-            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-                raise Unsafe(
-                    f"{folder} is in {above}, which everybody can write to: chmod o-w {above}"
-                )
+        check_owned(os.fstat(at), folder)
+        check_way(os.path.dirname(os.path.abspath(folder)))
         yield at
 
 
@@ -161,18 +156,10 @@ def _most(limit: int) -> int:
     return limit // 8
 
 
-def _check_owned(status: os.stat_result, path: str) -> None:
-    if status.st_uid != os.geteuid():
-        raise Unsafe(f"{path} belongs to user {status.st_uid}, you are {os.geteuid()}: remove it")
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise Unsafe(f"{path} can be written by others, with mode {mode:o}: remove it")
-
-
 def _check_file(status: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise Unsafe(f"{path} is not a regular file: remove it")
-    _check_owned(status, path)
+    check_owned(status, path)
 
 
 def _all_of(handle: int, size: int) -> bytes:

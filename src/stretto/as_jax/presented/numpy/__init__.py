@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
+import numpy as np
 
 from stretto import lax, numpy as snp
+from stretto._engine.core.config import config
+from stretto.as_jax.convolving import floats, in_floats
 from stretto.as_jax.keys import TAKING_KEYS
 from stretto.as_jax.naming import names_of
 from stretto.as_jax.types import Array, is_key
@@ -18,6 +21,8 @@ __all__: list[str]
 
 ndarray = Array
 iinfo = ml_dtypes.iinfo
+convolve, correlate = in_floats(snp.convolve), in_floats(snp.correlate)
+polymul = in_floats(snp.polymul)
 _get, __dir__ = names_of("stretto.numpy")
 
 
@@ -34,6 +39,48 @@ def histogram(
     """The histogram of the elements, counted in the floating-point dtype of its edges."""
     counts, edges = snp.histogram(a, bins, range, density=density, weights=weights)
     return (counts.astype(edges.dtype) if weights is None else counts), edges
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """``stretto.numpy.polyder``, in floats."""
+    (p,) = floats(p)
+    return snp.polyder(p, m)
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """The dtype that two dtypes promote to, which may have 64 bits whatever the setting.
+
+    Where 64 are not allowed, JAX has only signed integers of fewer and uint32 promote to 32.
+    """
+    with config(enable_x64=True):
+        found = snp.promote_types(a, b)
+    if found == np.int64 and all(x is not int and np.dtype(x).itemsize < 8 for x in (a, b)):
+        return snp.promote_types(a, b)
+    return found
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether a dtype converts to another without loss, as NumPy has it."""
+    of = lambda x: np.dtype(x.dtype if hasattr(x, "dtype") else x)
+    return np.can_cast(of(from_), of(to), casting)
+
+
+def take_along_axis(
+    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, **options: Any
+) -> Any:
+    """``stretto.numpy.take_along_axis``, which fills with NaN where no mode is given."""
+    return snp.take_along_axis(arr, indices, axis, mode or "fill", **options)
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """``stretto.numpy.put``, which puts at the nearest place where no mode is given.
+
+    Negative indices then count from the end first, as they do not in the mode ``"clip"``.
+    """
+    if mode is None:
+        mode, ind = "clip", snp.asarray(ind)
+        ind = snp.where(ind < 0, ind + snp.size(a), ind)
+    return snp.put(a, ind, v, mode, inplace=inplace)
 
 
 def finfo(dtype: Any) -> Any:

@@ -1,0 +1,38 @@
+"""Convolutions and polynomials as JAX has them: of integers and booleans in floats.
+
+Next, read ``presented/numpy`` and ``presented/scipy/signal``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from stretto import numpy as snp
+
+__all__ = ["floats", "in_floats"]
+
+
+def floats(*arrays: Any) -> list[Any]:
+    """The arrays, in the float dtype by default where all are integers or booleans."""
+    values = [snp.asarray(x) for x in arrays]
+    dtype = snp.result_type(*values)
+    if snp.issubdtype(dtype, snp.inexact):
+        return values
+    return [x.astype(snp.result_type(dtype, float)) for x in values]
+
+
+def in_floats(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of two arrays, which come as floats where both are integers or booleans."""
+    signature = inspect.signature(fun)
+    first, second, *_ = signature.parameters
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        x, y = floats(given.pop(first), given.pop(second))
+        return fun(x, y, **given)
+
+    return call
