@@ -12,15 +12,14 @@ from typing import Any
 
 from stretto._engine.control.family import ControlFlow, cut
 from stretto._engine.core.config import config
-from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.jvp import jvp_call
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
 from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
-from stretto._engine.transforms.transpose import parts_read, transpose_program
+from stretto._engine.transforms.transpose import parts_read, transpose_call
 from stretto._engine.transforms.vmap import vmap_program
 
 __all__ = ["Call", "call", "linearized"]
@@ -30,6 +29,8 @@ class Call(ControlFlow):
     """Apply a program to its inputs."""
 
     program: Program
+    takes_masked = True
+    pushes_masked = True
     only_compiled = True  # whoever wrote jit asked for a compiled program
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -78,11 +79,8 @@ class Call(ControlFlow):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A call of the program of values and tangents."""
-        active = tuple(t is not None for t in tangents)
-        program, mask = jvp_program(self.program, active)
-        outs = self.of(program)(*primals, *(t for t in tangents if t is not None))
-        nonzero = iter(outs[len(mask) :])
-        return outs[: len(mask)], [next(nonzero) if m else None for m in mask]
+        run = lambda program, values: self.of(program)(*values)
+        return jvp_call(self.program, primals, tangents, run)
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A call for the values and residuals, and a linear one for the tangents."""
@@ -90,16 +88,7 @@ class Call(ControlFlow):
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
         """A call of the transposed program."""
-        linear = tuple(isinstance(a, Linear) for a in args)
-        active = tuple(ct is not None for ct in cts)
-        known = [a for a in args if not isinstance(a, Linear)]
-        totals = [a.so_far for a in args if isinstance(a, Linear)]
-        onto = tuple([t is not None for t in totals])
-        program, mask = transpose_program(self.program, linear, active, None, onto)
-        moving = [v for v in (*cts, *totals) if v is not None]
-        outs = iter(self.of(program)(*known, *moving))
-        back = iter([next(outs) if m else None for m in mask])
-        return [next(back) if is_linear else None for is_linear in linear]
+        return transpose_call(self.program, cts, args, lambda back, values: self.of(back)(*values))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """A call of the program for all examples."""

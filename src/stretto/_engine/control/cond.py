@@ -38,8 +38,10 @@ from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.masked import settled
+from stretto._engine.transforms.masked_parts import apart, together
 from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
-from stretto._engine.transforms.transpose import parts_read, transpose_program
+from stretto._engine.transforms.transpose import Masks, masked_transpose, opened, parts_read
 from stretto._engine.transforms.vmap import vmap_program
 
 if TYPE_CHECKING:  # loaded where disable_jit is set
@@ -61,6 +63,7 @@ class Cond(ControlFlow):
     """
 
     branches: tuple[Program, ...]
+    takes_masked = True
     size: int | None = None
     mapped: tuple[bool, ...] = ()
     routed: bool = True
@@ -174,20 +177,28 @@ class Cond(ControlFlow):
         linear = tuple(isinstance(a, Linear) for a in args)
         active = tuple(ct is not None for ct in cts)
         force = (True,) * sum(linear)
+        given = apart(cts, self.size is not None)
+        asked = tuple([a.masked for a in args if isinstance(a, Linear)])
+        masks = Masks(given.form, given.types, asked)
+        masks, forms = opened(self.branches, linear, active, masks)
         totals = [a.so_far for a in args if isinstance(a, Linear)]
         onto = tuple([t is not None for t in totals])
-        branches = [transpose_program(b, linear, active, force, onto)[0] for b in self.branches]
+        branches = [
+            masked_transpose(b, linear, active, force, onto, masks)[0] for b in self.branches
+        ]
         mapped = self._mapped(len(args))
         known = [m for m, is_linear in zip(mapped, linear, strict=True) if not is_linear]
-        moving = [v for v in (*cts, *totals) if v is not None]
-        new = self._with(branches, (*known, *((True,) * len(moving))))
+        moving = [*given.values, *[t for t in totals if t is not None]]
+        new = self._with(branches, (*known, *((True,) * len(moving)), *given.rows))
         fixed = [a for a in args if not isinstance(a, Linear)]
-        back = iter(new(index, *fixed, *moving))
+        outs = new(index, *fixed, *moving, *given.arrays)
+        rows = None if self.size is None else [*known, *given.rows]
+        back = iter(together(forms, outs, [*fixed, *given.arrays], rows))
         out: list[Any] = [None]
         for is_linear, is_mapped in zip(linear, mapped, strict=True):
             ct = next(back) if is_linear else None
             shared = self.size is not None and not is_mapped
-            out.append(reduce_sum(ct, (0,)) if shared and ct is not None else ct)
+            out.append(reduce_sum(settled(ct), (0,)) if shared and ct is not None else ct)
         return out
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:

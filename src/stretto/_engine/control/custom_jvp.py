@@ -31,6 +31,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class CustomJvp(WithRule):
     """A program; ``rule(primals, tangents)`` gives outputs and tangents (``None``: zero)."""
 
+    takes_masked = True
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The user's rule."""
         return self.rule(primals, tangents)

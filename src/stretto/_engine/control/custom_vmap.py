@@ -32,6 +32,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class CustomVmap(WithRule):
     """A program; ``rule(size, mapped, args)`` gives outputs, and which have examples on axis 0."""
 
+    takes_masked = True
+
     def inlined(self) -> None:
         """None: under ``vmap`` the rule must take its place, not the program."""
         return

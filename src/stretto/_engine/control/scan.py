@@ -44,8 +44,14 @@ from stretto._engine.ops.layout import move_axis, move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.masked_parts import (
+    apart,
+    everywhere,
+    together,
+    with_conditions,
+)
 from stretto._engine.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
-from stretto._engine.transforms.transpose import backward, parts_read
+from stretto._engine.transforms.transpose import masked_backward, parts_read
 from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 if TYPE_CHECKING:  # loaded where disable_jit is set
@@ -71,6 +77,7 @@ class Scan(ControlFlow):
     """
 
     body: Program
+    takes_masked = True
     length: int
     consts: int
     carry: int
@@ -310,37 +317,47 @@ class Scan(ControlFlow):
         xs_types = types[self.consts + self.carry :]
         moving_types = [t for t, is_l in zip(xs_types, lin_xs, strict=True) if is_l]
         still_types = [t for t, is_l in zip(xs_types, lin_xs, strict=True) if not is_l]
-        active_ys = [ct is not None for ct in ct_ys]
+        active_ys = tuple([ct is not None for ct in ct_ys])
         ys_types = [
             t for t, a in zip(self.body.out_types[self.carry :], active_ys, strict=True) if a
         ]
 
+        # A condition on stacks goes along with them; one on carries, if it is the same for all.
+        first = [or_zeros(everywhere(ct), t) for ct, t in zip(ct_carry, carry_types, strict=True)]
+        given = apart([*first, *ct_ys], by_row=True)
+        whole, stacks = given.apart()
+        n, held = len(const_types) + self.carry, len(known_consts)
+        masked = [False] * n + [a.masked for a in xs if isinstance(a, Linear)]
+        forms: list[Any] = []
+
         def step(*values: Any) -> Any:
-            known, sums, ct_c, ct_y, still = split(
-                values, len(known_consts), len(const_types), self.carry, len(ys_types)
-            )
-            nonzero = iter(ct_y)
-            ct_out = [*ct_c, *(next(nonzero) if a else None for a in active_ys)]
-            nothing = [None] * (self.carry + len(moving_types))
-            back = backward(self.body, linear, [*known, *still], ct_out, [*sums, *nothing])
-            sums, ct_in, ct_x = split(back, len(const_types), self.carry)
+            sizes = held, len(whole), len(const_types), len(given.values), len(still_types)
+            known, same, sums, cts, still, own = split(values, *sizes)
+            nonzero = iter(given.again(cts, same, own))
+            ct_out = [next(nonzero) if a else None for a in ((True,) * self.carry + active_ys)]
+            totals = [*sums, *[None] * (self.carry + len(moving_types))]
+            back = masked_backward(self.body, linear, [*known, *still], ct_out, masked, totals)
+            kept = [with_conditions(ct, [*known, *same, *still, *own]) for ct in back]
+            forms[:] = [form for _, form in kept[n:]]
+            sums, ct_in, ct_x = split([ct for ct, _ in kept], len(const_types), self.carry)
             ct_in = [or_zeros(ct, t) for ct, t in zip(ct_in, carry_types, strict=True)]
             ct_x = [or_zeros(ct, t) for ct, t in zip(ct_x, moving_types, strict=True)]
             return [*sums, *ct_in, *ct_x], None
 
         known_types = [c.type for c in known_consts]
-        own = [*known_types, *const_types, *carry_types, *ys_types, *still_types]
+        types = [*known_types, *(a.type for a in whole), *const_types, *carry_types, *ys_types]
+        own = [*types, *still_types, *(a.type.with_shape(a.shape[1:]) for a in stacks)]
         body, _, captured = record(step, own, name=f"transpose_{self.body.name}")
         body = captured_first(body, len(own))  # a user's rule may capture arrays from outside
-        known_consts = [*captured, *known_consts]
-        body = with_out_types(body, [*const_types, *carry_types], len(const_types) + self.carry)
-        body = narrowed(body)
-        new = self.over(body, len(known_consts), len(const_types) + self.carry, back=True)
+        known_consts = [*captured, *known_consts, *whole]
+        body = narrowed(with_out_types(body, [*const_types, *carry_types], n))
+        new = self.over(body, len(known_consts), n, back=True)
         starts = [or_zeros(c.so_far, c.type) for c in consts if isinstance(c, Linear)]
-        starts += [or_zeros(ct, t) for ct, t in zip(ct_carry, carry_types, strict=True)]
-        outs = new(*known_consts, *starts, *(ct for ct in ct_ys if ct is not None), *known_xs)
+        outs = new(*known_consts, *starts, *given.values, *known_xs, *stacks)
         sums, ct_in, ct_x = split(outs, len(const_types), self.carry)
-        of_consts, of_xs = iter(sums), iter(ct_x)
+        arrays = [*known_consts[len(captured) :], *known_xs, *stacks]
+        rows = [False] * (held + len(whole)) + [True] * len([*known_xs, *stacks])
+        of_consts, of_xs = iter(sums), iter(together(forms, ct_x, arrays, rows))
         return [
             *(next(of_consts) if is_l else None for is_l in lin_consts),
             *(ct if is_l else None for ct, is_l in zip(ct_in, lin_carry, strict=True)),

@@ -288,16 +288,18 @@ class Linear:
     Args:
         type: its type.
         so_far: the sum of the cotangents that other operations have given it, if any.
+        masked: whether the cotangent may be a ``Masked`` one (``transforms/masked``).
 
     >>> Linear(array_type((3,), np.dtype("float32"))).shape
     (3,)
     """
 
-    __slots__ = ("so_far", "type")
+    __slots__ = ("masked", "so_far", "type")
 
-    def __init__(self, type: ArrayType, so_far: Any = None) -> None:
+    def __init__(self, type: ArrayType, so_far: Any = None, masked: bool = False) -> None:
         self.type = type
         self.so_far = so_far
+        self.masked = masked
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -227,6 +227,29 @@ class Primitive(metaclass=_Interned):
     only_compiled: ClassVar[bool] = False
     """Whether it is compiled wherever ``compiled`` says so, whatever ``config.eager_compiled``."""
 
+    # What becomes of the zeros of a cotangent when it is run backwards; see ``transforms/masked``.
+    picks: ClassVar[tuple[bool | None, ...]] = ()
+    """For each operand whether the output is this operand where the first one holds (True), or
+    where it does not (False); empty unless the operation chooses among operands."""
+    counts: ClassVar[tuple[Callable[..., Any], ...]] = ()
+    """For each operand a function of the operands that says where the output depends on it: a
+    boolean array. Empty if that is everywhere, or where ``picks`` says."""
+    chooses: ClassVar[bool] = False
+    """Whether ``picks`` or ``counts`` say anything; set automatically."""
+    keeps_zeros: ClassVar[bool] = False
+    """Whether ``transpose`` only moves elements, adds them up and changes signs: zeros stay zeros,
+    whatever the other operands hold. Those of several outputs are the operands, one by one."""
+    hands_on: ClassVar[bool] = False
+    """Whether ``transpose`` hands on the cotangent as it is, whatever it is."""
+    rearranges: ClassVar[bool] = False
+    """Whether ``transpose`` only moves elements, also those of booleans."""
+
+    takes_masked: ClassVar[bool] = False
+    """Whether ``transpose`` takes cotangents with the conditions under which they count, as
+    ``Masked`` ones, and gives such to arguments that are ``masked``."""
+    pushes_masked: ClassVar[bool] = False
+    """Whether ``jvp`` takes such tangents."""
+
     # What a pass over programs may do with it.
     splat: ClassVar[bool] = False
     """Whether it maps splats (arrays whose elements are all equal) to a splat, so literals fold."""
@@ -278,6 +301,7 @@ class Primitive(metaclass=_Interned):
         cls._instances = {}
         cls.interned = cls.interned and not (cls.holds_programs or cls.calls_python)
         cls.reducible = cls.simpler is not Primitive.simpler
+        cls.chooses = bool(cls.picks or cls.counts)
         if abstract:
             return
         if "name" not in cls.__dict__:
@@ -335,6 +359,14 @@ class Primitive(metaclass=_Interned):
     def sums_rows(self, types: Sequence[ArrayType]) -> bool:
         """Whether the output is the sum of what each row of the operands gives; see ``by_rows``."""
         return False
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """For each axis of the output, that of operand ``k`` along which it lies, if any.
+
+        Each place along such an axis depends on the same place of the operand alone, and linearly.
+        Asked of operations that are run backwards; by default elements are mixed.
+        """
+        return (None,) * out.ndim
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
         """Something simpler with the same bits: an operation and its operands, or an atom.

@@ -64,6 +64,7 @@ class Recorder(Interpreter):
         "equations",
         "inputs",
         "locate",
+        "makers",
         "names",
         "noted",
         "own",
@@ -86,6 +87,8 @@ class Recorder(Interpreter):
         self.ended = False
         self.noted: list[tuple[str, Place | None]] = []
         """Which formulas became stable forms, in words; the program keeps it for ``explain``."""
+        self.makers: tuple[int, dict[Atom, Equation]] = 0, {}
+        """How many of the equations have been looked at for ``maker``, and what they compute."""
         self.own = None if state.maker is state.eager else state.maker
         """What notes the constants that the function makes itself, if others become inputs."""
         self.locate: Callable[[], Place | None] = place
@@ -164,6 +167,14 @@ class Recorder(Interpreter):
         self.captured[id(value)] = value
         self.captured_vars[id(value)] = v
         return v
+
+    def maker(self, atom: Atom) -> Equation | None:
+        """The equation that computes this atom, if one has."""
+        seen, makers = self.makers
+        for equation in self.equations[seen:]:
+            makers.update(dict.fromkeys(equation.outputs, equation))
+        self.makers = len(self.equations), makers
+        return makers.get(atom)
 
     def position_of(self, atom: Atom) -> Any:
         """Where the equation that assigns this atom was called; None for inputs."""

@@ -53,6 +53,7 @@ class Neg(Elementwise):
     """The negative."""
 
     accepts = NUMERIC
+    keeps_zeros = True
     op = "negate"
     reference = staticmethod(np.negative)
     partials = (lambda dx, out, x: -dx,)
@@ -70,6 +71,8 @@ class Add(Elementwise):
     """The sum; of booleans, the logical or."""
 
     accepts = ALL
+    keeps_zeros = True
+    hands_on = True
     costs = thresholds.HALF
     commutative = True
     op = "add"
@@ -85,6 +88,7 @@ class Sub(Elementwise):
     """The difference."""
 
     accepts = NUMERIC
+    keeps_zeros = True
     costs = thresholds.HALF
     op = "subtract"
     reference = staticmethod(np.subtract)

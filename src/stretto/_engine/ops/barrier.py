@@ -29,6 +29,7 @@ class OptimizationBarrier(Primitive):
 
     kernel = Kernel.ONE
     multiple = True
+    keeps_zeros = True
     mergeable = False
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:

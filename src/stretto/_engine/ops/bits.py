@@ -83,6 +83,7 @@ class ReducePrecision(Elementwise):
     """Floats rounded, halves to even, to fewer bits of exponent and mantissa; in their dtype."""
 
     accepts = FLOAT
+    keeps_zeros = True
 
     exponent_bits: int
     mantissa_bits: int

@@ -45,6 +45,12 @@ class BroadcastInDim(Primitive):
     shape: tuple[int, ...]
     dims: tuple[int, ...]
     splat = True
+    keeps_zeros = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """The axes that are not repeated."""
+        places = {d: i for i, d in enumerate(self.dims) if x.shape[i] == self.shape[d]}
+        return [places.get(d) for d in range(out.ndim)]
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
         """The first axis stays the first, or comes anew."""
@@ -132,6 +138,11 @@ class ReduceSum(Primitive):
     kernel = Kernel.SUM
     light = True
     axes: tuple[int, ...]
+    keeps_zeros = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """Those that are not summed."""
+        return [d for d in range(x.ndim) if d not in self.axes]
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's shape without those axes."""

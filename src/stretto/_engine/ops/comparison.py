@@ -110,6 +110,7 @@ class Select(Primitive):
 
     light = True
     splat = True
+    picks = (None, True, False)
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
         """Each element is made of those in its place."""

@@ -23,6 +23,7 @@ class Real(Elementwise):
     """The real part."""
 
     accepts = COMPLEX
+    keeps_zeros = True
     op = "real"
     reference = staticmethod(np.real)
     partials = (lambda dx, out, x: real(dx),)
@@ -40,6 +41,7 @@ class Imag(Elementwise):
     """The imaginary part."""
 
     accepts = COMPLEX
+    keeps_zeros = True
     op = "imag"
     reference = staticmethod(np.imag)
     partials = (lambda dx, out, x: imag(dx),)
@@ -57,6 +59,7 @@ class Complex(Elementwise):
     """The complex number of two parts."""
 
     accepts = FLOAT
+    keeps_zeros = True
     op = "complex"
     partials = (
         lambda dx, out, x, y: complex_(dx, zeros_like(dx)),
@@ -92,6 +95,7 @@ class Conj(Elementwise):
     """The complex conjugate."""
 
     accepts = COMPLEX
+    keeps_zeros = True
     op = "conj"
     reference = staticmethod(np.conj)
     partials = (lambda dx, out, x: conj(dx),)

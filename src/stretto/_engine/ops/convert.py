@@ -59,10 +59,15 @@ class ConvertElementType(Primitive):
     dtype: np.dtype
     weak: bool = False
     splat = True
+    keeps_zeros = True
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
         """Each element is made of those in its place."""
         return True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """All axes: each element is treated alone."""
+        return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The same shape."""

@@ -97,6 +97,10 @@ class Elementwise(Primitive, abstract=True):
         """Each element is made of those in its place."""
         return True
 
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """All axes: each element is treated alone."""
+        return range(out.ndim)
+
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         derives = hasattr(cls, "partials") or cls.jvp is not Elementwise.jvp
         lowers = cls.op or cls.lower is not Elementwise.lower

@@ -24,6 +24,11 @@ class Example(Primitive):
 
     light = True
     axis: int
+    keeps_zeros = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """All axes."""
+        return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's type."""

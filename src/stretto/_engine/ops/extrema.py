@@ -6,6 +6,7 @@ Layer 2 (ops). At ties each gets half of the derivative. Complex numbers are ord
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -16,8 +17,8 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
 from stretto._engine.ops.comparison import (
     EQ,
-    GT,
-    LT,
+    GE,
+    LE,
     SELECT,
     eq,
     full_like,
@@ -48,7 +49,16 @@ The library that XLA hands extrema to loses NaN in them; it does not take ``clam
 
 
 class Choice(Elementwise, abstract=True):
-    """An operation that gives one of its operands."""
+    """An operation that gives one of its operands; ``counts`` says which."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Each tangent where its operand counts."""
+        out, total = self(*primals), None
+        for partial, counts, dx in zip(self.partials, self.counts, tangents, strict=True):
+            if dx is not None and partial is not None:
+                part = SELECT(counts(*primals), partial(dx, out, *primals), zeros_like(dx))
+                total = part if total is None else total + part
+        return out, total
 
     def widely(self, *operands: np.ndarray) -> np.ndarray:
         """In float32, from which the upper halves are taken without loss."""
@@ -64,9 +74,10 @@ class Max(Choice):
     op = "maximum"
     # at ties each argument gets half
     partials = (
-        lambda dx, out, x, y: dx * _share(GT(x, y), x, y),
-        lambda dy, out, x, y: dy * _share(GT(y, x), x, y),
+        lambda dx, out, x, y: dx * _share(x, y),
+        lambda dy, out, x, y: dy * _share(y, x),
     )
+    counts = (GE, lambda x, y: GE(y, x))
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's, with -0 less than 0."""
@@ -90,9 +101,10 @@ class Min(Choice):
     widens = True
     op = "minimum"
     partials = (
-        lambda dx, out, x, y: dx * _share(LT(x, y), x, y),
-        lambda dy, out, x, y: dy * _share(LT(y, x), x, y),
+        lambda dx, out, x, y: dx * _share(x, y),
+        lambda dy, out, x, y: dy * _share(y, x),
     )
+    counts = (LE, lambda x, y: LE(y, x))
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's, with -0 less than 0."""
@@ -120,10 +132,9 @@ def _may_be_zeros(x: np.ndarray, y: np.ndarray) -> bool:
     return not any(v[(0,) * v.ndim] != 0 for v in (x, y) if not any(v.strides))
 
 
-def _share(wins: Any, x: Any, y: Any) -> Any:
-    """1 where the argument wins, 0 where it loses, one half at ties."""
-    tie = SELECT(EQ(x, y), full_like(x, 0.5), zeros_like(x))
-    return SELECT(wins, full_like(x, 1), tie)
+def _share(x: Any, y: Any) -> Any:
+    """What an argument that is not beaten has of the derivative: all, or half at ties."""
+    return SELECT(EQ(x, y), full_like(x, 0.5), full_like(x, 1))
 
 
 class Clamp(Choice):
@@ -133,9 +144,14 @@ class Clamp(Choice):
     widens = True
     op = "clamp"
     partials = (
-        lambda dl, out, low, x, high: select(gt(low, x), dl, zeros_like(dl)),
-        lambda dx, out, low, x, high: select(gt(x, low) & lt(x, high), dx, zeros_like(dx)),
-        lambda dh, out, low, x, high: select(gt(x, high), dh, zeros_like(dh)),
+        lambda dl, out, low, x, high: dl,
+        lambda dx, out, low, x, high: dx,
+        lambda dh, out, low, x, high: dh,
+    )
+    counts = (
+        lambda low, x, high: gt(low, x),
+        lambda low, x, high: gt(x, low) & lt(x, high),
+        lambda low, x, high: gt(x, high),
     )
 
     def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -29,6 +29,12 @@ class Concatenate(Primitive):
 
     light = True
     axis: int
+    keeps_zeros = True
+    rearranges = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """All others."""
+        return [None if d == self.axis else d for d in range(out.ndim)]
 
     def infer(self, *types: ArrayType) -> ArrayType:
         """Sizes add along the axis; everything else must agree."""

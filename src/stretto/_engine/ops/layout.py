@@ -40,6 +40,15 @@ class Reshape(Primitive):
     light = True
     shape: tuple[int, ...]
     splat = True
+    keeps_zeros = True
+    rearranges = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """The first and the last axes, as far as they are the same."""
+        first = _in_common(x.shape, out.shape)
+        last = _in_common(x.shape[first:][::-1], out.shape[first:][::-1])
+        between: tuple[None, ...] = (None,) * (out.ndim - first - last)
+        return (*range(first), *between, *range(x.ndim - last, x.ndim))
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The shape requested, of the same size."""
@@ -89,6 +98,12 @@ class Reshape(Primitive):
         return at.taken(x, type.shape, self.shape)
 
 
+def _in_common(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """The number of sizes in front that are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (n, m) in pairs if n != m), min(len(one), len(other)))
+
+
 def in_order(one: Sequence[Any], other: Sequence[Any]) -> bool:
     """Whether arrays of these shapes have their elements in one order, whatever is past the ends.
 
@@ -125,6 +140,12 @@ class Transpose(Primitive):
     light = True
     permutation: tuple[int, ...]
     splat = True
+    keeps_zeros = True
+    rearranges = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """All axes, permuted."""
+        return self.permutation
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
         """The first axis stays."""

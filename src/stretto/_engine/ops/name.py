@@ -27,6 +27,11 @@ class Name(Primitive):
 
     light = True
     label: str
+    hands_on = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """All axes."""
+        return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's type."""

@@ -54,6 +54,12 @@ class Pad(Primitive):
 
     config: PadConfig
     kernel = Kernel.ONE
+    keeps_zeros = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """The axes without padding; none of the value's, which all of them add to."""
+        whole = [not any(c) for c in self.config]
+        return [d if not k and w else None for d, w in enumerate(whole)]
 
     def infer(self, x: ArrayType, value: ArrayType) -> ArrayType:
         """Each size grows by what is put in."""
@@ -157,6 +163,12 @@ class Slice(Primitive):
     limits: tuple[int, ...]
     strides: tuple[int, ...]
     hidden: bool = False
+    keeps_zeros = True
+    rearranges = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """The axes that are taken whole."""
+        return [d if x.shape[d] == out.shape[d] else None for d in range(out.ndim)]
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The number of elements taken along each axis."""
@@ -242,6 +254,12 @@ class Rev(Primitive):
 
     light = True
     axes: tuple[int, ...]
+    keeps_zeros = True
+    rearranges = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """The axes that are not reversed."""
+        return [None if d in self.axes else d for d in range(out.ndim)]
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's type."""

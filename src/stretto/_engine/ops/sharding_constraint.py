@@ -30,6 +30,7 @@ class ShardingConstraint(Primitive):
     only_compiled = True  # nothing else can put it there
     padded = CARRIED
     sharding: NamedSharding
+    keeps_zeros = True
 
     @property
     def effects(self) -> frozenset[Any]:
@@ -39,6 +40,10 @@ class ShardingConstraint(Primitive):
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Always."""
         return True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        """All axes."""
+        return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's type, whose axes must split evenly."""

@@ -26,7 +26,7 @@ from stretto._engine.plan.members import Decision, planned
 from stretto._engine.plan.memory import chunk_within
 from stretto._engine.plan.turns import CHOICES, operations
 from stretto._engine.transforms.evaluate import evaluate, replay
-from stretto._engine.transforms.jvp import Differentiator, jvp_program
+from stretto._engine.transforms.jvp import Differentiator, jvp_call
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
 from stretto._engine.transforms.simplify import (
     depending,
@@ -35,7 +35,7 @@ from stretto._engine.transforms.simplify import (
     used_inputs,
     with_inputs,
 )
-from stretto._engine.transforms.transpose import transpose_program
+from stretto._engine.transforms.transpose import transpose_call
 from stretto._engine.transforms.vmap import AxisSize, vmap_flat, vmap_program
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
@@ -59,6 +59,8 @@ class Mapped(ControlFlow):
     member: Program
     size: int
     over: tuple[bool, ...]
+    takes_masked = True
+    pushes_masked = True
     form: str
     """What ``config.plan`` was when it was traced."""
     only_compiled = True  # it exists so that the planner chooses a compiled form
@@ -135,11 +137,8 @@ class Mapped(ControlFlow):
         """A mapped call of the program of values and tangents."""
         if self._shares(t is not None for t in tangents):
             return Call(self.whole()).jvp(primals, tangents)
-        program, mask = jvp_program(self.member, tuple(t is not None for t in tangents))
-        moving = [t for t in tangents if t is not None]
-        outs = self._of(program, (*self.over, *[True] * len(moving)))(*primals, *moving)
-        douts = iter(outs[len(mask) :])
-        return outs[: len(mask)], [next(douts) if m else None for m in mask]
+        run = lambda program, values, over: self._of(program, over)(*values)
+        return jvp_call(self.member, primals, tangents, run, self.over)
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A mapped call for the values and residuals, and a linear one for the tangents."""
@@ -165,14 +164,8 @@ class Mapped(ControlFlow):
         linear = tuple(isinstance(a, Linear) for a in args)
         if self._shares(linear):
             return Call(self.whole()).transpose(cts, *args)
-        active = tuple(ct is not None for ct in cts)
-        program, mask = transpose_program(self.member, linear, active)
-        known = [(a, m) for a, m, lin in zip(args, self.over, linear, strict=True) if not lin]
-        nonzero = [ct for ct in cts if ct is not None]
-        over = (*[m for _, m in known], *[True] * len(nonzero))
-        outs = iter(self._of(program, over)(*[a for a, _ in known], *nonzero))
-        back = iter([next(outs) if m else None for m in mask])
-        return [next(back) if is_linear else None for is_linear in linear]
+        run = lambda back, values, over: self._of(back, over)(*values)
+        return transpose_call(self.member, cts, args, run, self.over)
 
     def _of(self, program: Program, over: Sequence[bool]) -> Mapped:
         return Mapped(program, self.size, tuple(over), self.form)

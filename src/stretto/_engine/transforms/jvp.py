@@ -18,11 +18,15 @@ from stretto._engine.core.interpreter import Form, Interpreter, Tracer, Value, s
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.scope import joined, scope
+from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.masked import Masked, settled
+from stretto._engine.transforms.masked_parts import apart, together, with_conditions
+from stretto._engine.transforms.masked_rules import pushed
 
-__all__ = ["Differentiator", "Dual", "instantiate", "jvp_flat", "jvp_program"]
+__all__ = ["Differentiator", "Dual", "instantiate", "jvp_call", "jvp_flat", "jvp_program"]
 
 
 class _Pending:
@@ -90,13 +94,14 @@ class Differentiator(Interpreter):
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Apply the jvp rule if any argument is a dual; otherwise hand the operation on."""
-        primals, tangents, active, factored = [], [], False, False
+        primals, tangents, active, factored, masked = [], [], False, False, False
         for a in args:
             if a.__class__ is Dual and a.interpreter is self:
                 active = True
                 factored = factored or a.made is not None
                 primals.append(a.primal)
                 tangents.append(a.tangent)
+                masked = masked or a.tangent.__class__ is Masked
             else:
                 primals.append(a)
                 tangents.append(None)
@@ -111,15 +116,17 @@ class Differentiator(Interpreter):
         outer = state.interpreter
         try:
             state.interpreter = self.rules
-            # Only operations that hold programs have their own rule for linearization. They may
-            # also call functions of the user's, so their equations do not share one place.
-            if primitive.holds_programs:
-                out, tangent = getattr(primitive, self.rule)(primals, tangents)
-            elif primitive.has_factors:
-                out, tangent = self._factors(primitive, primals, tangents)
-            else:
-                jvp = _scoped(primitive) if settings.key.debugged else primitive.jvp
-                out, tangent = self._placed(jvp, primals, tangents)
+            rule = primitive.jvp
+            if masked or primitive.holds_programs or primitive.has_factors or primitive.chooses:
+                rule, tangents = self._rule(primitive, tangents, masked)
+            elif settings.key.debugged:
+                rule = _scoped(primitive.name, rule)
+            # Operations that hold programs may call functions of the user's, so their equations do
+            # not share one place.
+            placed = not primitive.holds_programs
+            out, tangent = (
+                self._placed(rule, primals, tangents) if placed else rule(primals, tangents)
+            )
         except NonFiniteError as error:
             error.fault.within_rule(primitive.name)
             raise
@@ -131,7 +138,7 @@ class Differentiator(Interpreter):
 
     def _factors(self, primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """The factors of a matrix, whose tangents are computed when they are asked for."""
-        outs, forms = self._placed(primitive.factored, primals, tangents)
+        outs, forms = primitive.factored(primals, tangents)
         return outs, [_Pending(form) for form in forms]
 
     def _placed(self, rule: Callable[..., Any], *args: Any) -> Any:
@@ -156,6 +163,7 @@ class Differentiator(Interpreter):
             outer = state.interpreter
             try:
                 state.interpreter = self.rules
+                tangents = [settled(t) for t in tangents]
                 made = self._placed(first.through, primitive, primals, forms, tangents)
             finally:
                 state.interpreter = outer
@@ -183,6 +191,21 @@ class Differentiator(Interpreter):
                 state.interpreter = outer
         return self.wrap(value.primal, value.tangent)
 
+    def _rule(
+        self, primitive: Any, tangents: list[Any], masked: bool
+    ) -> tuple[Callable[..., Any], list[Any]]:
+        """The rule for this primitive, and the tangents that it takes."""
+        if primitive.holds_programs:  # only these have their own rule for linearization
+            if masked and not (primitive.pushes_masked and self.rule == "jvp"):
+                tangents = [settled(t) for t in tangents]
+            return getattr(primitive, self.rule), tangents
+        rule = functools.partial(pushed, primitive)
+        if primitive.multiple:
+            rule, tangents = primitive.jvp, [settled(t) for t in tangents]
+        if primitive.has_factors:
+            return functools.partial(self._factors, primitive), tangents
+        return (_scoped(primitive.name, rule) if settings.key.debugged else rule), tangents
+
     def run(self, fun: Callable[..., Any], duals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The values that ``fun`` returns for these under this interpreter, and their tangents."""
         try:
@@ -195,6 +218,8 @@ class Differentiator(Interpreter):
         for o in fun(*duals):
             primal, tangent = self.unwrap(o)
             outs.append(primal)
+            if tangent.__class__ is Masked and self.rules is not self.parent:
+                tangent = holding(state, "interpreter", self.rules, tangent.settled)
             douts.append(tangent)
         return outs, douts
 
@@ -214,16 +239,24 @@ class Differentiator(Interpreter):
         return value, None
 
 
-def _scoped(primitive: Any) -> Callable[..., Any]:
-    """The jvp rule, recorded in a scope of its name, for finding faults."""
-    path = joined(scope.path, f"jvp({primitive.name})")
-    return functools.partial(holding, scope, "path", path, primitive.jvp)
+def _scoped(name: str, jvp: Callable[..., Any]) -> Callable[..., Any]:
+    """The jvp rule of a primitive, recorded in a scope of its name, for finding faults."""
+    path = joined(scope.path, f"jvp({name})")
+    return functools.partial(holding, scope, "path", path, jvp)
 
 
 def jvp_flat(
     fun: Callable[..., Sequence[Value]], primals: Sequence[Value], tangents: Sequence[Any]
 ) -> tuple[list[Value], list[Any]]:
     """The outputs of ``fun``, and their tangents (``None``: zero); all lists are flat."""
+    outs, douts = _pushed(fun, primals, tangents)
+    return outs, [settled(t) for t in douts]
+
+
+def _pushed(
+    fun: Callable[..., Sequence[Value]], primals: Sequence[Value], tangents: Sequence[Any]
+) -> tuple[list[Value], list[Any]]:
+    """The same with tangents that may be masked."""
     interpreter = Differentiator()
     interpreter.begin(fun)
     duals = [interpreter.wrap(p, t) for p, t in zip(primals, tangents, strict=True)]
@@ -239,21 +272,73 @@ def jvp_program(
     outputs whose tangent must be there even if it is zero. The second result says which outputs
     have a tangent.
     """
-    key = ("jvp", active, force, settings.key)
+    return _jvp_program(program, active, force, (), (), False)[:2]
+
+
+def _jvp_program(
+    program: Program,
+    active: tuple[bool, ...],
+    force: tuple[bool, ...] | None,
+    form: tuple[Any, ...],
+    types: tuple[ArrayType, ...],
+    open: bool,
+) -> tuple[Program, tuple[bool, ...], list[Any]]:
+    """The same for tangents of this form, whose conditions' arrays are the last inputs.
+
+    If ``open``, tangents of outputs need not be settled. The third result is their form, with
+    places among the inputs that are not tangents, and then among the outputs after them.
+    """
+    key = ("jvp", active, force, form, types, open, settings.key)
     if key not in program.cache:
+        own = program.in_types
+        extra = [t for t, a in zip(own, active, strict=True) if a]
 
         def fun(*values: Any) -> Any:
-            primals, nonzero = values[: len(active)], iter(values[len(active) :])
+            primals, given = values[: len(own)], values[len(own) :]
+            given, arrays = given[: len(extra)], given[len(extra) :]
+            nonzero = iter(together(form, given, arrays) if form else given)
             tangents = [next(nonzero) if a else None for a in active]
-            outs, douts = jvp_flat(lambda *xs: evaluate(program, xs), primals, tangents)
-            douts = instantiate(outs, douts, force)
+            outs, douts = _pushed(lambda *xs: evaluate(program, xs), primals, tangents)
+            douts = instantiate(outs, [t if open else settled(t) for t in douts], force)
             mask = tuple(t is not None for t in douts)
-            return [*outs, *(t for t in douts if t is not None)], mask
+            more: list[Any] = []
+            kept = [with_conditions(t, [*primals, *arrays], more) for t in douts if t is not None]
+            return [*outs, *(t for t, _ in kept), *more], (mask, [how for _, how in kept])
 
-        types = program.in_types
-        extra = [t for t, a in zip(types, active, strict=True) if a]
-        program.cache[key] = record_closed(fun, [*types, *extra], f"jvp_{program.name}")
+        whole, extras = record_closed(fun, [*own, *extra, *types], f"jvp_{program.name}")
+        program.cache[key] = whole, *extras
     return program.cache[key]
+
+
+def jvp_call(
+    program: Program,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    run: Callable[..., Sequence[Any]],
+    over: Sequence[bool] | None = None,
+) -> tuple[Sequence[Any], list[Any]]:
+    """What a program gives that is called with these, and its tangents; they may be masked.
+
+    ``run(program, values)`` calls the program of values and tangents. With ``over`` the program is
+    for one row, ``over`` says which primals have a first axis of rows, and ``run`` gets the same
+    for its values.
+    """
+    given = apart(tangents, over is not None)
+    active = tuple([t is not None for t in tangents])
+    form = given.form if given.arrays else ()
+    whole, mask, forms = _jvp_program(program, active, None, form, given.types, True)
+    values = [*primals, *given.values, *given.arrays]
+    if over is None:
+        outs, rows = run(whole, values), None
+    else:
+        outs = run(whole, values, [*over, *(True,) * len(given.values), *given.rows])
+        rows = [*over, *given.rows]
+    end = len(mask) + len(forms)
+    more = outs[end:]
+    rows = rows and [*rows, *(True,) * len(more)]
+    arrays = [*primals, *given.arrays, *more]
+    nonzero = iter(together(forms, outs[len(mask) : end], arrays, rows))
+    return outs[: len(mask)], [next(nonzero) if m else None for m in mask]
 
 
 def instantiate(

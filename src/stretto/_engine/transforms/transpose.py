@@ -7,42 +7,69 @@ differentiation; ``api/derivatives`` puts the two together. Next, read ``vmap``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Linear, splat, state
 from stretto._engine.core.position import Place
-from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.program import Equation, Literal, Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.scope import joined, scope
+from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.closed import record_closed
+from stretto._engine.transforms.masked import Masked, added, chosen, settled, under
+from stretto._engine.transforms.masked_parts import apart, shared, together, with_conditions
+from stretto._engine.transforms.masked_rules import passed
 
-__all__ = ["accumulated", "backward", "parts_read", "transpose_program"]
+__all__ = [
+    "Masks",
+    "backward",
+    "masked_backward",
+    "masked_transpose",
+    "opened",
+    "parts_read",
+    "transpose_call",
+    "transpose_program",
+]
 
 
 def backward(
-    program: Program,
-    linear: Sequence[bool],
-    known: Sequence[Any],
-    cotangents: Sequence[Any],
-    totals: Sequence[Any] = (),
+    program: Program, linear: Sequence[bool], known: Sequence[Any], cotangents: Sequence[Any]
 ) -> list[Any]:
     """The cotangents of the ``linear`` inputs (``None``: zero).
 
     ``known`` holds the values of the other inputs, in order; ``cotangents`` has one for each
-    output, ``None`` for zero. ``totals``, if given, has for each linear input what its cotangent
-    is added to, or ``None``.
+    output, ``None`` for zero.
+    """
+    return masked_backward(program, linear, known, cotangents)
+
+
+def masked_backward(
+    program: Program,
+    linear: Sequence[bool],
+    known: Sequence[Any],
+    cotangents: Sequence[Any],
+    masked: Sequence[bool] = (),
+    totals: Sequence[Any] = (),
+) -> list[Any]:
+    """As ``backward``, with cotangents that may be ``Masked``.
+
+    ``masked`` marks the linear inputs whose own may be; empty, it marks none. ``totals``, if given,
+    has for each linear input what its cotangent is added to, or ``None``.
     """
     recorder = state.interpreter.recorder
     if recorder is None:
-        return _backward(program, linear, known, cotangents, totals, None)
+        return _backward(program, linear, known, cotangents, masked, totals, None)
     with standing(recorder) as here:
-        return _backward(program, linear, known, cotangents, totals, here)
+        return _backward(program, linear, known, cotangents, masked, totals, here)
 
 
 def _backward(
@@ -50,18 +77,20 @@ def _backward(
     linear: Sequence[bool],
     known: Sequence[Any],
     cotangents: Sequence[Any],
+    masked: Sequence[bool],
     totals: Sequence[Any],
     here: standing | None,
 ) -> list[Any]:
     values, varying, pending = _known(program, linear, known, here)
     inputs = [v for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
     starts = {v: t for v, t in zip(inputs, totals, strict=bool(totals)) if t is not None}
+    last = {v for v, m in zip(inputs, masked or (False,) * len(inputs), strict=True) if not m}
     sums: dict[Any, Any] = {}
     for atom, ct in zip(program.outputs, cotangents, strict=True):
         _accumulate(sums, varying, (atom,), (ct,))
     always = _at_zero(program, cotangents, pending)
     for equation in reversed(pending):
-        primitive, place = equation.primitive, equation.place
+        primitive = equation.primitive
         if primitive.multiple:
             ct = [sums.pop(v, None) for v in equation.outputs]
             is_zero = all([part is None for part in ct])
@@ -70,30 +99,81 @@ def _backward(
             is_zero = ct is None
         if is_zero and id(equation) not in always:
             continue
-        args: list[Any] = [ct]
-        for a in equation.inputs:
-            args.append(Linear(a.type) if a in varying else _read(values, a))
-        summed = [i for i in primitive.accumulates if equation.inputs[i] in varying]
-        for i in summed:
-            args[i + 1].so_far = _so_far(sums, starts, equation.inputs[i])
-        try:
-            if place is not None and (place[2] or settings.key.debugged):
-                path = joined(scope.path, f"transpose({place[2]})")
-                rule = primitive.transpose
-                back = holding(scope, "path", path, _run, primitive, rule, args, here, place)
-            else:
-                back = _run(primitive, primitive.transpose, args, here, place)
-        except NonFiniteError as error:
-            error.fault.going_back(place)
-            raise
+        takes = primitive.takes_masked
+        args: list[Any] = [
+            Linear(a.type, None, takes and a not in last) if a in varying else _read(values, a)
+            for a in equation.inputs
+        ]
+        for i in primitive.accumulates:
+            if equation.inputs[i] in varying:
+                so_far = settled(_so_far(sums, starts, equation.inputs[i]))
+                args[i] = Linear(args[i].type, so_far)
+        back = _transpose(equation, varying, args, here, ct)
         _accumulate(sums, varying, equation.inputs, back)
-    return [_so_far(sums, starts, v) for v in inputs]
+    out = [_so_far(sums, starts, v) for v in inputs]
+    return [settled(ct) if v in last else ct for v, ct in zip(inputs, out, strict=True)]
 
 
 def _so_far(sums: dict[Any, Any], starts: dict[Any, Any], atom: Any) -> Any:
     """The sum of an atom's cotangents, with what it is added to; no longer in the tables."""
     start, ct = starts.pop(atom, None), sums.pop(atom, None)
-    return ct if start is None else start if ct is None else ADD(start, ct)
+    return ct if start is None else start if ct is None else ADD(start, settled(ct))
+
+
+def _transpose(
+    equation: Equation, varying: set[Any], args: Sequence[Any], here: standing | None, ct: Any
+) -> Sequence[Any]:
+    """The cotangents of the arguments, from that of the output, or those of all; some masked."""
+    primitive: Any = equation.primitive
+    if primitive.picks:
+        parts = zip(args, primitive.picks, strict=True)
+        return [chosen(ct, args[0], p) if a.__class__ is Linear else None for a, p in parts]
+    summed = [a.__class__ is Linear and a.so_far is not None for a in args]
+    if ct.__class__ is Masked and any(summed):  # the sum so far is under no condition
+        ct = settled(ct)
+    if ct.__class__ is Masked and not primitive.hands_on:
+        rule = functools.partial(_back, equation, args, here)
+        return passed(
+            primitive, rule, ct, args, primitive.keeps_zeros or _scales(equation, varying)
+        )
+    if not primitive.multiple:
+        return _back(equation, args, here, ct)
+    if primitive.keeps_zeros:  # the outputs are the operands, one by one
+        parts = apart(ct)
+        values = iter(parts.values)
+        back = _back(equation, args, here, [None if part is None else next(values) for part in ct])
+        again = iter(together(parts.form, [v for v in back if v is not None], parts.arrays))
+        return [None if v is None else next(again) for v in back]
+    takes = primitive.takes_masked
+    conditions = shared(ct)
+    back = _back(equation, args, here, ct if takes else [settled(part) for part in ct])
+    if not conditions:
+        return back
+    plain = [
+        v is not None and v.__class__ is not Masked and not s
+        for v, s in zip(back, summed, strict=True)
+    ]
+    return [under(v, conditions, takes) if p else v for v, p in zip(back, plain, strict=True)]
+
+
+def _back(equation: Equation, args: Sequence[Any], here: standing | None, ct: Any) -> Sequence[Any]:
+    """The cotangents of the arguments, from that of the output, a value."""
+    primitive, place = equation.primitive, equation.place
+    rule, args = primitive.transpose, [ct, *args]
+    try:
+        if place is not None and (place[2] or settings.key.debugged):
+            path = joined(scope.path, f"transpose({place[2]})")
+            return holding(scope, "path", path, _run, primitive, rule, args, here, place)
+        return _run(primitive, rule, args, here, place)
+    except NonFiniteError as error:
+        error.fault.going_back(place)
+        raise
+
+
+def _scales(equation: Equation, varying: set[Any]) -> bool:
+    """Whether all that its other operands hold is finite numbers other than 0."""
+    known: list[Any] = [a for a in equation.inputs if a not in varying]
+    return all([a.__class__ is Literal and a.value and np.isfinite(a.value) for a in known])
 
 
 def _at_zero(
@@ -122,7 +202,7 @@ def _accumulate(
     for atom, ct in zip(atoms, cts, strict=True):
         if ct is not None and atom in varying:
             sum_so_far = sums.get(atom)
-            sums[atom] = ct if sum_so_far is None else ADD(sum_so_far, ct)
+            sums[atom] = ct if sum_so_far is None else added(sum_so_far, ct)
 
 
 def _known(
@@ -208,7 +288,40 @@ def transpose_program(
     their cotangents. Its outputs are the cotangents of those linear inputs that get one or that
     ``force`` marks; the second result says which.
     """
-    key = ("transpose", linear, active, force, onto, settings.key)
+    back, mask, _ = masked_transpose(program, linear, active, force, onto)
+    return back, mask
+
+
+class Masks(NamedTuple):
+    """Which conditions a program that is run backwards meets at its ends."""
+
+    given: tuple[Any, ...] = ()
+    """The form of the cotangents given; see ``Apart``."""
+    types: tuple[ArrayType, ...] = ()
+    """The types of the arrays of their conditions."""
+    open: tuple[bool, ...] = ()
+    """The linear inputs whose cotangents need not be settled."""
+    more: bool = False
+    """Whether arrays of conditions that the program makes itself are outputs, after the others."""
+
+
+_NO_MASKS = Masks()
+
+
+def masked_transpose(
+    program: Program,
+    linear: tuple[bool, ...],
+    active: tuple[bool, ...],
+    force: tuple[bool, ...] | None = None,
+    onto: tuple[bool, ...] | None = None,
+    masks: Masks = _NO_MASKS,
+) -> tuple[Program, tuple[bool, ...], list[Any]]:
+    """As ``transpose_program``, with inputs for the arrays of conditions after all others.
+
+    The third result has, for each cotangent, its form, with places among the inputs that are not
+    cotangents, and then among the outputs that are not.
+    """
+    key = ("transpose", linear, active, force, onto, masks, settings.key)
     if key not in program.cache:
         fixed = [t for t, is_linear in zip(program.in_types, linear, strict=True) if not is_linear]
         varying = [t for t, is_linear in zip(program.in_types, linear, strict=True) if is_linear]
@@ -217,19 +330,96 @@ def transpose_program(
         onto_types = [t for t, m in zip(varying, added, strict=True) if m]
 
         def fun(*values: Any) -> Any:
-            known, rest = values[: len(fixed)], iter(values[len(fixed) :])
-            cts = [next(rest) if a else None for a in active]
-            totals = [next(rest) if m else None for m in added]
-            back = backward(program, linear, known, cts, totals)
+            sizes = len(fixed), len(outs), len(onto_types)
+            known, given, sums, arrays = _split(values, *sizes)
+            form = masks.given or ((True, ()),) * len(outs)
+            nonzero, start = iter(together(form, given, arrays)), iter(sums)
+            cts = [next(nonzero) if a else None for a in active]
+            totals = [next(start) if m else None for m in added]
+            back = masked_backward(program, linear, known, cts, masks.open, totals)
             for i, t in enumerate(varying):
                 if back[i] is None and force and force[i]:
                     back[i] = full(t.shape, 0, t.dtype)
-            return [ct for ct in back if ct is not None], tuple(ct is not None for ct in back)
+            own: list[Any] = []
+            more = own if masks.more else None
+            kept = [with_conditions(ct, [*known, *arrays], more) for ct in back if ct is not None]
+            mask = tuple(ct is not None for ct in back)
+            return [*(ct for ct, _ in kept), *own], (mask, [how for _, how in kept])
 
-        program.cache[key] = record_closed(
-            fun, [*fixed, *outs, *onto_types], f"transpose_{program.name}"
-        )
+        types = [*fixed, *outs, *onto_types, *masks.types]
+        back, extra = record_closed(fun, types, f"transpose_{program.name}")
+        program.cache[key] = back, *extra
     return program.cache[key]
+
+
+def opened(
+    programs: Sequence[Program], linear: tuple[bool, ...], active: tuple[bool, ...], masks: Masks
+) -> tuple[Masks, list[Any]]:
+    """The cotangents that need not be settled where one of several programs is run, and forms.
+
+    Only those that one program alone gives are: where it is not run they are zero.
+    """
+    each = []
+    for program in programs:
+        _, mask, forms = masked_transpose(program, linear, active, None, None, masks)
+        found = iter(forms)
+        each.append([next(found) if m else None for m in mask])
+    out, is_open = [], []
+    for forms, asked in zip(zip(*each, strict=True), masks.open, strict=True):
+        own = [form for form in forms if form is not None]
+        is_open.append(asked and len(own) == 1)
+        out.append(own[0] if is_open[-1] else (True, ()))
+    if not masks.types and not any(is_open):
+        return _NO_MASKS, out
+    return masks._replace(open=tuple(is_open)), out
+
+
+def transpose_call(
+    program: Program,
+    cts: Sequence[Any],
+    args: Sequence[Any],
+    run: Callable[..., Sequence[Any]],
+    over: Sequence[bool] | None = None,
+) -> list[Any]:
+    """The cotangents of the arguments that this program is called with.
+
+    Those of its outputs, and of arguments that allow it, may be masked. ``run(program, values)``
+    calls the program that runs it backwards. With ``over`` the program is for one row, ``over``
+    says which arguments have a first axis of rows, and ``run`` gets the same for its values.
+    """
+    linear = tuple([a.__class__ is Linear for a in args])
+    known = [a for a in args if a.__class__ is not Linear]
+    given = apart(cts, over is not None)
+    asked = tuple([a.masked for a in args if a.__class__ is Linear])
+    masks = Masks(given.form, given.types, asked, any(asked))
+    if not given.arrays and not masks.more:
+        masks = _NO_MASKS
+    active = tuple([ct is not None for ct in cts])
+    totals = [a.so_far for a in args if a.__class__ is Linear]
+    onto = tuple([t is not None for t in totals])
+    back, mask, moved = masked_transpose(program, linear, active, None, onto, masks)
+    moving = [*given.values, *[t for t in totals if t is not None]]
+    values, rows = [*known, *moving, *given.arrays], None
+    if over is None:
+        outs = run(back, values)
+    else:
+        mine = [o for o, is_linear in zip(over, linear, strict=True) if not is_linear]
+        rows = [*mine, *given.rows]
+        outs = run(back, values, [*mine, *(True,) * len(moving), *given.rows])
+    more = outs[len(moved) :]
+    rows = rows and [*rows, *(True,) * len(more)]
+    found = iter(together(moved, outs[: len(moved)], [*known, *given.arrays, *more], rows))
+    each = iter([next(found) if m else None for m in mask])
+    return [next(each) if is_linear else None for is_linear in linear]
+
+
+def _split(values: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:
+    """Consecutive parts with these sizes, then the rest."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(values[start : start + size])
+        start += size
+    return [*parts, values[start:]]
 
 
 def parts_read(program: Program) -> tuple[bool, ...]:
@@ -239,9 +429,3 @@ def parts_read(program: Program) -> tuple[bool, ...]:
         atoms = {e.inputs[i] for e in program.equations for i in e.primitive.accumulates}
         found = program.cache["parts"] = tuple([v in atoms for v in program.inputs])
     return found
-
-
-def accumulated(arg: Linear, ct: Any) -> Any:
-    """The sum so far of an argument's cotangents, with this one added."""
-    so_far = arg.so_far
-    return ct if so_far is None else so_far if ct is None else ADD(so_far, ct)

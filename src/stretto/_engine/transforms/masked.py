@@ -1,0 +1,340 @@
+"""Cotangents that a choice has made zero in places, where they stay zero.
+
+Layer 3 (transforms). Run backwards, ``select`` hands each choice its cotangent where it was chosen,
+and zero elsewhere. If that zero then meets an infinite derivative, as that of ``log`` at 0, the
+product is NaN. So zeros are not put in at once: the cotangent travels as it is, with the conditions
+under which it counts, through operations that treat each element alone, and they are applied where
+elements are first mixed. Next, read
+``masked_rules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto._engine.core.interpreter import Tracer, constant
+from stretto._engine.core.recorder import Traced
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.bitwise import bitwise_and, bitwise_not, bitwise_or
+from stretto._engine.ops.broadcast import BroadcastInDim
+from stretto._engine.ops.comparison import SELECT, zeros_like
+from stretto._engine.ops.layout import Reshape
+
+__all__ = [
+    "Condition",
+    "Known",
+    "Later",
+    "Masked",
+    "added",
+    "both",
+    "chosen",
+    "is_same",
+    "narrowed",
+    "settled",
+    "under",
+]
+
+_MOST = 6
+"""With more conditions than this, they are joined, so that a chain of n choices takes n of them.
+
+The first stays, as an array from outside of a program is found again outside, and a joined one is
+not.
+"""
+
+
+class Later:
+    """A boolean array that is computed when it is first needed, if ever.
+
+    Those with equal keys are equal.
+    """
+
+    __slots__ = ("_make", "_value", "key")
+
+    def __init__(self, make: Callable[[], Any], key: Any = None) -> None:
+        self.key = key
+        self._make: Callable[[], Any] | None = make
+        self._value: Any = None
+
+    def value(self) -> Any:
+        """The array."""
+        if self._make is not None:
+            self._value, self._make = self._make(), None
+        return self._value
+
+
+class Condition(NamedTuple):
+    """Elements count where ``array``, whose axes are ``dims`` of theirs, is ``holds``."""
+
+    array: Any
+    """A boolean value, or a ``Later``."""
+    holds: bool
+    dims: tuple[int, ...]
+
+    def known(self) -> Any:
+        """The array, computed if it was not."""
+        return _computed(self.array)
+
+    def value(self, shape: Sequence[int]) -> Any:
+        """The array, for ``select`` of an array of this shape."""
+        array = self.known()
+        if not self.dims or len(self.dims) == len(shape):
+            return array
+        return BroadcastInDim(tuple(shape), self.dims)(array)
+
+    def whole(self, shape: Sequence[int]) -> Any:
+        """The array, repeated to this shape."""
+        array = self.value(shape)
+        return array if array.ndim == len(shape) else BroadcastInDim(tuple(shape), ())(array)
+
+    def mask(self, shape: Sequence[int]) -> Any:
+        """Where elements count: an array of this shape."""
+        return self.whole(shape) if self.holds else bitwise_not(self.whole(shape))
+
+    def is_at(self, other: Condition) -> bool:
+        """Whether it is about the same array, and the same elements of it."""
+        return self.dims == other.dims and is_same(self.array, other.array)
+
+    def among(self, others: Sequence[Condition]) -> bool:
+        """Whether it is one of these."""
+        return any([self.is_at(other) and self.holds == other.holds for other in others])
+
+
+class Masked:
+    """A cotangent that counts where all ``conditions`` hold, and is zero elsewhere.
+
+    ``raw`` is the cotangent with anything in the places where it does not count, ``settled`` the
+    one with zeros there. Both are computed when they are first needed, if ever.
+    """
+
+    __slots__ = ("_part", "_raw", "_settled", "conditions", "type")
+
+    def __init__(
+        self,
+        conditions: tuple[Condition, ...],
+        type: ArrayType,
+        raw: Callable[[], Any],
+        settled: Callable[[], Any] | None = None,
+    ) -> None:
+        self.conditions = conditions
+        self.type = type
+        self._raw: Any = raw
+        self._settled: Any = settled or self._select
+        self._part: Any = None, None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether ``settled`` costs nothing any more."""
+        return self._settled.__class__ is Known
+
+    def raw(self) -> Any:
+        """The cotangent, with anything where it does not count."""
+        if self._raw.__class__ is not Known:
+            self._raw = Known(self._raw())
+        return self._raw.value
+
+    def settled(self) -> Any:
+        """The cotangent, with zeros where it does not count."""
+        if self._settled.__class__ is not Known:
+            self._settled = Known(self._settled())
+        return self._settled.value
+
+    def without(self, places: frozenset[int]) -> Any:
+        """The cotangent with zeros where the conditions at these places do not hold."""
+        if self._part[0] != places:
+            conditions = [self.conditions[i] for i in sorted(places)]
+            self._part = places, _select(self.raw(), conditions)
+        return self._part[1]
+
+    def _select(self) -> Any:
+        return _select(self.raw(), self.conditions)
+
+
+class Known:
+    """A value that has been computed."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        return self.value
+
+
+def narrowed(condition: Condition, shape: tuple[int, ...]) -> Condition:
+    """The same condition, for elements of this shape, without axes that it does not vary along.
+
+    Those are axes of size 1, and those along which its array was repeated, if that can be told.
+    """
+    array, dims = condition.array, condition.dims
+    if array.__class__ is Traced:
+        maker = array.interpreter.maker(array.atom)
+        if maker is not None and isinstance(maker.primitive, BroadcastInDim):
+            array = Traced(array.interpreter, maker.inputs[0])
+            dims = tuple([dims[d] for d in maker.primitive.dims])
+            shape = tuple(
+                [
+                    1 if d in dims and array.shape[dims.index(d)] == 1 else n
+                    for d, n in enumerate(shape)
+                ]
+            )
+    elif array.__class__ is not Later and not isinstance(array, Tracer):
+        return _narrowed_array(condition)
+    kept = tuple([d for d in dims if shape[d] != 1])
+    if len(kept) < len(dims):
+        whole, squeezed = array, Reshape(tuple([shape[d] for d in kept]))
+        array = Later(lambda: squeezed(_computed(whole)), (squeezed, _identity(whole)))
+    return condition._replace(array=array, dims=kept)
+
+
+def _narrowed_array(condition: Condition) -> Condition:
+    """The same for a condition whose array is there."""
+    array, host = condition.array, condition.array.host()
+    if host is None or not host.size:
+        return condition
+    varies = tuple([n != 1 and step != 0 for n, step in zip(host.shape, host.strides, strict=True)])
+    if all(varies):
+        return condition
+    part = host[tuple([slice(None) if v else 0 for v in varies])]
+    dims = tuple([d for d, v in zip(condition.dims, varies, strict=True) if v])
+    return condition._replace(
+        array=Later(lambda: constant(np.array(part)), (varies, _identity(array))), dims=dims
+    )
+
+
+def _computed(array: Any) -> Any:
+    return array.value() if array.__class__ is Later else array
+
+
+def _identity(array: Any) -> Any:
+    """What tells whether two arrays are the same, or stand for the same value of a program."""
+    if array.__class__ is Traced:
+        return array.interpreter, array.atom
+    return array.key or _Itself(array) if array.__class__ is Later else _Itself(array)
+
+
+class _Itself:
+    """An object that equals itself alone."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.of is other.of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+
+def is_same(x: Any, y: Any) -> bool:
+    """Whether these are the same array, or stand for the same value of a program."""
+    return x is y or (x.__class__ is y.__class__ and _identity(x) == _identity(y))
+
+
+def settled(ct: Any) -> Any:
+    """The cotangent as a value; ``None`` stays, for zero."""
+    return ct.settled() if ct.__class__ is Masked else ct
+
+
+def _where(condition: Condition, value: Any) -> Any:
+    """The value where the condition holds, zero elsewhere."""
+    zeros, array = zeros_like(value), condition.value(value.type.shape)
+    return SELECT(array, value, zeros) if condition.holds else SELECT(array, zeros, value)
+
+
+def _select(value: Any, conditions: Sequence[Condition]) -> Any:
+    """The value where all conditions hold, zero elsewhere."""
+    for condition in conditions:
+        value = _where(condition, value)
+    return value
+
+
+def chosen(ct: Any, array: Any, holds: bool | None) -> Masked | None:
+    """The cotangent of what ``select`` by this array chooses; ``None`` if it never does."""
+    condition = Condition(array, bool(holds), tuple(range(array.ndim)))
+    if ct.__class__ is not Masked:
+        return Masked((condition,), ct.type, Known(ct), lambda: _where(condition, ct))
+    conditions = ct.conditions
+    for other in conditions:
+        if other.is_at(condition):
+            return ct if other.holds == holds else None
+    if len(conditions) == _MOST:
+        conditions = (conditions[0], both(conditions[1:], ct.type.shape))
+    return Masked(
+        (*conditions, condition), ct.type, ct.raw, lambda: _where(condition, ct.settled())
+    )
+
+
+def both(conditions: Sequence[Condition], shape: tuple[int, ...]) -> Condition:
+    """The condition that all of them hold."""
+
+    def make() -> Any:
+        first, *rest = [c.mask(shape) for c in conditions]
+        for other in rest:
+            first = bitwise_and(first, other)
+        return first
+
+    return Condition(Later(make), True, tuple(range(len(shape))))
+
+
+def under(value: Any, conditions: tuple[Condition, ...], is_settled: bool) -> Masked:
+    """The value as a cotangent that counts where these hold; it is zero elsewhere if settled."""
+    known = Known(value)
+    return Masked(conditions, value.type, known, known if is_settled else None)
+
+
+def added(x: Any, y: Any) -> Any:
+    """The sum of two cotangents of one variable, which counts where either does."""
+    if x.__class__ is not Masked or y.__class__ is not Masked:
+        return ADD(settled(x), settled(y))
+    shared, own_x, own_y = _compared(x.conditions, y.conditions)
+    if own_x and own_y:  # the same mask of rows may have been broadcast for one of them
+        narrow = [[narrowed(c, x.type.shape) for c in own] for own in (own_x, own_y)]
+        more, rest_x, rest_y = _compared(*narrow)
+        if more:
+            shared, own_x, own_y = (*shared, *more), rest_x, rest_y
+    if not own_x and not own_y:
+        return Masked(shared, x.type, lambda: ADD(x.raw(), y.raw()), _sum_settled(x, y, shared))
+    if len(own_x) == len(own_y) == 1 and own_x[0].is_at(own_y[0]):
+        first, second = (x, y) if own_x[0].holds else (y, x)  # one where it holds, one elsewhere
+        either = lambda: SELECT(own_x[0].value(x.type.shape), first.raw(), second.raw())
+        return Masked(shared, x.type, either) if shared else either()
+    total = Known(ADD(x.settled(), y.settled()))
+    if not own_x or not own_y:
+        return Masked(shared, x.type, total, total) if shared else total.value
+    shape = x.type.shape
+
+    def make() -> Any:
+        return bitwise_or(
+            both(own_x, shape).value(shape),
+            both(own_y, shape).value(shape),
+        )
+
+    whole = Condition(Later(make), True, tuple(range(len(shape))))
+    return Masked((*shared, whole), x.type, total, total)
+
+
+def _compared(
+    x: Sequence[Condition], y: Sequence[Condition]
+) -> tuple[tuple[Condition, ...], tuple[Condition, ...], tuple[Condition, ...]]:
+    """The conditions that are among both, and the others of each."""
+    shared = tuple([c for c in x if c.among(y)])
+    own_x, own_y = [tuple([c for c in each if not c.among(shared)]) for each in (x, y)]
+    return shared, own_x, own_y
+
+
+def _sum_settled(x: Masked, y: Masked, conditions: tuple[Condition, ...]) -> Callable[[], Any]:
+    """The sum of what is settled, if both are already; otherwise the sum, settled."""
+
+    def make() -> Any:
+        if x.is_settled and y.is_settled:
+            return ADD(x.settled(), y.settled())
+        return Masked(conditions, x.type, lambda: ADD(x.raw(), y.raw())).settled()
+
+    return make
