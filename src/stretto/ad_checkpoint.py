@@ -5,6 +5,7 @@ Next, read ``api/checkpoint`` and ``control/policies``.
 
 from stretto._engine.api.checkpoint import checkpoint, checkpoint_policies, remat
 from stretto._engine.api.residuals import print_saved_residuals
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.ops.name import checkpoint_name
 
 __all__ = [
@@ -14,3 +15,5 @@ __all__ = [
     "print_saved_residuals",
     "remat",
 ]
+
+guard_module(__name__)

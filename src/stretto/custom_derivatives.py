@@ -16,6 +16,7 @@ from stretto._engine.control.symbolic_zeros import (
     custom_vjp_primal_tree_values,
     zero_from_primal,
 )
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import Linear
 
 __all__ = [
@@ -30,3 +31,5 @@ __all__ = [
     "linear_call",
     "zero_from_primal",
 ]
+
+guard_module(__name__)

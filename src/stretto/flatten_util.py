@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.types import is_complex, promote
@@ -103,3 +104,6 @@ def ravel_pytree(pytree: Tree) -> tuple[Array, Unravel]:
     lines = [convert(reshape(v, (v.size,)), dtype) for v in values]
     shapes, dtypes = (tuple(v.shape for v in values), tuple(v.dtype for v in values))
     return concatenate(lines), Unravel(structure, shapes, dtypes, dtype)
+
+
+guard_module(__name__)

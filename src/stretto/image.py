@@ -19,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, real_dtype
@@ -328,3 +329,6 @@ def scale_and_translate(
         [v[i] for i in range(len(axes))] for v in (scale_value, translation_value)
     )
     return _scaled(x, sizes, axes, scales, translations, kind, antialias, precision)
+
+
+guard_module(__name__)

@@ -13,6 +13,7 @@ Array([0.5 , 0.25], dtype=float32)
 
 from numpy.linalg import LinAlgError
 
+from stretto._engine.core.guarded import guard_module as _guard_module
 from stretto.numpy.linalg.factorizations import *
 from stretto.numpy.linalg.norms import *
 from stretto.numpy.linalg.products import *
@@ -24,3 +25,5 @@ from stretto.scipy.linalg.matrices import *
 from stretto.scipy.linalg.named_matrices import *
 from stretto.scipy.linalg.sylvester import *
 from stretto.scipy.linalg.systems import cho_solve, lu_solve, solve_triangular
+
+_guard_module(__name__)

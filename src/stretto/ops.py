@@ -7,6 +7,7 @@ Layer 7. Under the names of ``jax.ops``. Next, read ``_engine/ops/index/segments
 Array([5., 2.], dtype=float32)
 """
 
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.ops.index.segments import (
     segment_max,
     segment_min,
@@ -15,3 +16,5 @@ from stretto._engine.ops.index.segments import (
 )
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+guard_module(__name__)

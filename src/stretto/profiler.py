@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.forks import lock
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.profiling import op_names
 
@@ -218,3 +219,6 @@ def annotate_function(
     """
     label = name or getattr(func, "__qualname__", type(func).__name__)
     return functools.wraps(func)(TraceAnnotation(label, **metadata)(func))
+
+
+guard_module(__name__)

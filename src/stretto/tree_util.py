@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import optree
 
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey, keystr
 from stretto._engine.core.tree import (
     NAMESPACE,
@@ -280,3 +281,5 @@ class PyTreeRegistry:
 
 
 default_registry = PyTreeRegistry()
+
+guard_module(__name__)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import sys
 
 from stretto._engine.core.config import of_process, settings, watch
+from stretto._engine.core.guarded import guard
 from stretto._engine.core.interpreter import Value, install_eager
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.plan import measured
+from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.device import check_device_count
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.runtime.timing import seconds_of
@@ -19,6 +21,8 @@ from stretto.numpy import methods, stable_forms
 install_eager(EAGER)
 methods.attach(Value)
 stable_forms.attach()
+guard(Value)
+guard(Array)
 measured.clock.seconds_of = seconds_of
 
 _CHECKED = "stretto._engine.runtime.checked"  # nor for this

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.typing import ArrayLike
 from stretto.ensemble.arguments import of_members
 from stretto.ensemble.calibration_error import Binning, ece, reliability
@@ -208,3 +209,6 @@ def uncertainty_band(
     if label is not None:
         ax.legend()
     return ax
+
+
+guard_module(__name__)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
@@ -349,3 +350,6 @@ def delta_orthogonal(
         return At(full(shape, 0, dtype))[middle].set(q)
 
     return initializer("delta_orthogonal", dtype, draw)
+
+
+guard_module(__name__)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.typing import ArrayLike, ShardingLike
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index.geometry import reading_mode
@@ -286,3 +287,6 @@ class IndexUpdate:
             times = getitem(update("add", counts, index, 1, **options), index, **wrap)
             new = apply_again(func, x, new, times)
         return update("set", x, index, new, **options)
+
+
+guard_module(__name__)

@@ -20,6 +20,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
+from stretto._engine.core.guarded import guard
 from stretto._engine.core.holding import holding
 from stretto._engine.core.left_out import left_out
 from stretto._engine.core.migration import OPTIMIZERS
@@ -103,7 +104,7 @@ class GradientTransformationExtraArgs(GradientTransformation):
             news = [_still(x) if i in still else next(moved) for i, x in enumerate(leaves)]
             return tree.unflatten(spec, news), state
 
-        made = super().__new__(cls, init_trained, update_trained)
+        made = super().__new__(cls, guard(init_trained), guard(update_trained))
         made._made_by = _maker()
         return made
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import entries_of, integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
@@ -308,3 +309,6 @@ def idctn(
            [1., 1.]], dtype=float32)
     """
     return _transform("idctn", x, type, _sizes(s), axes, norm, True)
+
+
+guard_module(__name__)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
@@ -147,3 +148,6 @@ def _check_method(method: str) -> str:
             f"RegularGridInterpolator: method must be 'linear' or 'nearest'; got {method!r}"
         )
     return method
+
+
+guard_module(__name__)

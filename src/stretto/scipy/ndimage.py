@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike
@@ -134,3 +135,6 @@ def _read(x: Array, indices: Sequence[Array], mode: str, value: Array) -> Array:
     for i, n in zip(indices, x.shape, strict=True):
         inside = (i >= 0) & (i < n) & inside
     return snp.where(inside, out, value)
+
+
+guard_module(__name__)

@@ -11,6 +11,7 @@ Array([0.5  , 0.975], dtype=float32)
 
 # ruff: noqa: F403 (each file's __all__ lists what it exports)
 
+from stretto._engine.core.guarded import guard_module as _guard_module
 from stretto.special.bessel import *
 from stretto.special.betas import *
 from stretto.special.entropies import *
@@ -22,3 +23,5 @@ from stretto.special.hypergeometric import *
 from stretto.special.integrals import *
 from stretto.special.owens import *
 from stretto.special.sums import *
+
+_guard_module(__name__)

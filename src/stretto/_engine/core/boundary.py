@@ -1,20 +1,23 @@
 """Tracebacks that show the user's code, without the frames inside this package.
 
-Layer 1 (core). A transformation runs the user's function many frames deep. Public functions put
-``with boundary:`` around their bodies, so that an exception leaving them shows the user's frames
-alone, unless ``config.traceback_filtering`` is ``"off"``.
+Layer 1 (core). A transformation runs the user's function many frames deep, and puts ``with
+boundary:`` around its body, so that an exception leaving it shows the user's frames alone, and says
+that others were left out. Functions that are not given functions are guarded (``guarded``), and
+show the same without a word. ``config.traceback_filtering = "off"`` shows everything.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import sysconfig
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from stretto._engine.core import guarded
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import PACKAGE
@@ -28,6 +31,15 @@ _NOTE = (
     "stretto.config.traceback_filtering = 'off' shows them.)"
 )
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+_LIBRARIES = tuple([sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")])
+_STANDARD = (sysconfig.get_path("stdlib") + os.sep, "<frozen", "<string>")
+_CALLED_HERE = tuple(
+    [
+        os.path.dirname(os.path.dirname(_NUMPY)) + os.sep + name + os.sep
+        for name in ("jaxlib", "ml_dtypes", "numpy", "opt_einsum", "optree", "safetensors", "scipy")
+    ]
+)
+"""Where the packages are that this one calls; they are installed beside NumPy."""
 
 
 def reraise_foreign(error: BaseException) -> None:
@@ -53,11 +65,57 @@ def hide_frames(error: BaseException) -> None:
     """
     if isinstance(error, TypeError):
         migration.explain_call(error)
-    if config.traceback_filtering == "off" or not isinstance(error, Exception):
-        return
-    hidden = [_trim(e) for e in _chain(error)]
-    if any(hidden) and _NOTE not in getattr(error, "__notes__", ()):
+    if _trim_all(error) and _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
+
+
+def _trim_all(error: BaseException) -> bool:
+    """Remove this package's frames from the error and its causes; return whether there were any.
+
+    An error that was handled inside the package, and nowhere else, is no context of another.
+    """
+    if config.traceback_filtering == "off" or not isinstance(error, Exception):
+        return False
+    hidden = False
+    for e in _chain(error):
+        if _trim(e):
+            hidden = True
+        context = e.__context__
+        while context is not None and context is not e.__cause__ and _is_internal(context):
+            context = context.__context__
+        if context is not e.__context__:
+            e.__context__ = context
+    return hidden
+
+
+def _trim_quietly(error: BaseException) -> None:
+    _trim_all(error)
+
+
+guarded.leaving.append(_trim_quietly)
+
+
+def _is_internal(error: BaseException) -> bool:
+    """Whether an error has been in no frame of the user's."""
+    entry = error.__traceback__
+    within = True  # whoever handled it is of this package
+    while entry is not None:
+        within = _is_hidden(entry.tb_frame.f_code.co_filename, within)
+        if not within:
+            return False
+        entry = entry.tb_next
+    return True
+
+
+def _is_hidden(name: str, within: bool) -> bool:
+    """Whether frames of a source file are left out: this package's, and of what these call."""
+    return name.startswith(PACKAGE) or (
+        within
+        and (
+            name.startswith(_CALLED_HERE)
+            or (name.startswith(_STANDARD) and not name.startswith(_LIBRARIES))
+        )
+    )
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -75,10 +133,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _trim(error: BaseException) -> bool:
     """Remove this package's frames from the error's traceback; return whether there were any."""
     kept: list[TracebackType] = []
-    hidden = False
+    hidden = within = False
     entry = error.__traceback__
     while entry is not None:
-        if entry.tb_frame.f_code.co_filename.startswith(PACKAGE):
+        within = _is_hidden(entry.tb_frame.f_code.co_filename, within)
+        if within:
             hidden = True
         else:
             kept.append(entry)

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn, TypeVar
 
+from stretto._engine.core.guarded import guard
+
 __all__ = ["LazyMethod", "LazyModule", "brief", "imports_on_demand", "no_attribute", "shown"]
 
 C = TypeVar("C", bound=type)
@@ -161,7 +163,7 @@ def imports_on_demand(package: str, absent: Mapping[str, str] | None = None) -> 
             value = importlib.import_module(f"{package}.{name}")
         else:
             value = getattr(importlib.import_module(home), name)
-        namespace[name] = value
+        namespace[name] = guard(value)
         return value
 
     def names() -> list[str]:
@@ -169,7 +171,10 @@ def imports_on_demand(package: str, absent: Mapping[str, str] | None = None) -> 
         starred = [name for home in stars for name in importlib.import_module(home).__all__]
         return sorted({*ready, *homes, *starred} - _MACHINERY)
 
-    namespace["__getattr__"], namespace["__dir__"] = get, names
+    namespace["__getattr__"], namespace["__dir__"] = guard(get), names
+    for name, value in loaded.items():
+        if not (name.startswith("_") or isinstance(value, ModuleType)):
+            guard(value)
 
 
 _MACHINERY = {"imports_on_demand", "__getattr__", "__dir__"}
@@ -188,7 +193,8 @@ def no_attribute(package: str) -> Callable[[str], NoReturn]:
     def get(name: str) -> NoReturn:
         raise _not_there(module, name, None)
 
-    return get
+    guard(module)
+    return guard(get)
 
 
 def _not_there(module: ModuleType, name: str, reason: str | None) -> AttributeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stretto.numpy as snp
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
@@ -56,3 +57,6 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     nearest = snp.min(squares, -1)
     apart = nearest > 0
     return code, snp.where(apart, snp.sqrt(snp.where(apart, nearest, 1)), 0)
+
+
+guard_module(__name__)

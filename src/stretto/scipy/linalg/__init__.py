@@ -14,6 +14,7 @@ Array([[1, 2, 3],
 
 # ruff: noqa: F403 (each file's __all__ lists what it exports)
 
+from stretto._engine.core.guarded import guard_module as _guard_module
 from stretto.scipy.linalg.eigenvalues import *
 from stretto.scipy.linalg.factorizations import *
 from stretto.scipy.linalg.functions import *
@@ -21,3 +22,5 @@ from stretto.scipy.linalg.matrices import *
 from stretto.scipy.linalg.named_matrices import *
 from stretto.scipy.linalg.sylvester import *
 from stretto.scipy.linalg.systems import *
+
+_guard_module(__name__)

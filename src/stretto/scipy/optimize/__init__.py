@@ -3,6 +3,9 @@
 Read ``minimizing``, ``descent``, ``line_search``, ``bfgs``, ``lbfgs``.
 """
 
+from stretto._engine.core.guarded import guard_module
 from stretto.scipy.optimize.minimizing import OptimizeResults, minimize
 
 __all__ = ["OptimizeResults", "minimize"]
+
+guard_module(__name__)

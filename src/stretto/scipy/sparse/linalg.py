@@ -19,6 +19,7 @@ from stretto._engine.control.loops import fori_loop
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core import tree
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
@@ -428,3 +429,6 @@ def gmres(
     if restart < 1:
         raise ValueError(f"gmres: restart must be 1 or more, got {restart}")
     return _solve("gmres", _by_gmres(restart), A, b, x0, tol, atol, maxiter, M, False)
+
+
+guard_module(__name__)

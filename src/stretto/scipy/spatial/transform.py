@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import stretto.numpy as snp
 from stretto import random
+from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.tree import register_dataclass
@@ -417,3 +418,6 @@ class Slerp:
         return self.rotations[interval] * Rotation.from_rotvec(
             self.rotvecs[interval] * part[..., None]
         )
+
+
+guard_module(__name__)
