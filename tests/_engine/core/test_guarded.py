@@ -3,6 +3,7 @@
 import dis
 import importlib.util
 import inspect
+import json
 import logging
 import pickle
 import pkgutil
@@ -20,6 +21,7 @@ from stretto._engine.core.guarded import guard
 from stretto._engine.core.position import PACKAGE
 
 X = snp.ones(3)
+MADE = PACKAGE + "made.py"
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def made(monkeypatch):
 
     def make(source, **names):
         space = {"__name__": "stretto.made", **names}
-        exec(compile(inspect.cleandoc(source), PACKAGE + "made.py", "exec"), space)
+        exec(compile(inspect.cleandoc(source), MADE, "exec"), space)
         return space, left
 
     return make
@@ -237,6 +239,7 @@ FAULTS = {
     "missing name": lambda: snp.nonsense,
     "missing setting": lambda: st.config(nonsense=1),
     "class": lambda: st.Ensemble(3, 4),
+    "method loaded when first used": lambda: st.Ensemble(wrong, X[:, None]).fit(wrong, X, None),
     "tree": lambda: st.tree.map(lambda a, b: a, {"a": 1}, {"b": 1}),
 }
 
@@ -282,6 +285,32 @@ def test_the_users_frames_between_are_shown():
         st.tree.map(lambda a: [callback(a)], {"a": 1})
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert names == ["test_the_users_frames_between_are_shown", "<lambda>", "callback"]
+
+
+def test_what_python_c_runs_is_the_users():
+    script = (
+        "import stretto as st, stretto.numpy as snp\n"
+        "def mine(x):\n    return x + snp.ones(7)\n"
+        "st.tree.map(mine, snp.ones(3))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert "line 4, in <module>" in done.stderr and "line 3, in mine" in done.stderr
+    assert PACKAGE not in done.stderr
+
+
+def test_frames_of_libraries_that_are_called_here_are_left_out():
+    space = {"__name__": "stretto.made", "json": json}
+    exec(compile("read = lambda text, **options: json.loads(text, **options)", MADE, "exec"), space)
+    read = guard(space["read"])
+    with pytest.raises(json.JSONDecodeError) as caught:
+        read("{")  # which is found three frames deep in json
+    assert {f.filename for f in traceback.extract_tb(caught.value.__traceback__)} == {__file__}
+    with pytest.raises(ZeroDivisionError) as caught:
+        read("[1.5]", parse_float=lambda text: 1 / 0)  # json calls back
+    names = [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
+    assert names == [sys._getframe().f_code.co_name, "<lambda>"]
 
 
 IPYTHON = """

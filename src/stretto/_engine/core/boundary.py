@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import functools
 import os
-import sysconfig
 from collections.abc import Callable, Iterator
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,11 +30,11 @@ _NOTE = (
     "stretto.config.traceback_filtering = 'off' shows them.)"
 )
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
-_LIBRARIES = tuple([sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")])
-_STANDARD = (sysconfig.get_path("stdlib") + os.sep, "<frozen", "<string>")
+_LIBRARIES = os.path.dirname(os.path.dirname(_NUMPY)) + os.sep
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _CALLED_HERE = tuple(
     [
-        os.path.dirname(os.path.dirname(_NUMPY)) + os.sep + name + os.sep
+        _LIBRARIES + name + os.sep
         for name in ("jaxlib", "ml_dtypes", "numpy", "opt_einsum", "optree", "safetensors", "scipy")
     ]
 )
@@ -100,21 +99,24 @@ def _is_internal(error: BaseException) -> bool:
     entry = error.__traceback__
     within = True  # whoever handled it is of this package
     while entry is not None:
-        within = _is_hidden(entry.tb_frame.f_code.co_filename, within)
+        within = _is_hidden(entry.tb_frame, within)
         if not within:
             return False
         entry = entry.tb_next
     return True
 
 
-def _is_hidden(name: str, within: bool) -> bool:
-    """Whether frames of a source file are left out: this package's, and of what these call."""
-    return name.startswith(PACKAGE) or (
-        within
-        and (
-            name.startswith(_CALLED_HERE)
-            or (name.startswith(_STANDARD) and not name.startswith(_LIBRARIES))
-        )
+def _is_hidden(frame: FrameType, within: bool) -> bool:
+    """Whether a frame is left out: this package's, and those of libraries that it has called."""
+    name = frame.f_code.co_filename
+    if name.startswith(PACKAGE):
+        return True
+    if name == "<string>":  # of dataclasses, as of `python -c`
+        return str(frame.f_globals.get("__name__")).startswith("stretto.")
+    return within and (
+        name.startswith(_CALLED_HERE)
+        or name.startswith("<frozen")
+        or (name.startswith(_STANDARD) and "site-packages" not in name)
     )
 
 
@@ -136,7 +138,7 @@ def _trim(error: BaseException) -> bool:
     hidden = within = False
     entry = error.__traceback__
     while entry is not None:
-        within = _is_hidden(entry.tb_frame.f_code.co_filename, within)
+        within = _is_hidden(entry.tb_frame, within)
         if within:
             hidden = True
         else:

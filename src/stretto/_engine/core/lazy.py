@@ -70,7 +70,7 @@ class LazyMethod:
         self._owner, self._name = owner, name
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        function = getattr(importlib.import_module(self._home), self._function)
+        function = guard(getattr(importlib.import_module(self._home), self._function))
         setattr(self._owner, self._name, function)
         return function if instance is None else function.__get__(instance, owner)
 
