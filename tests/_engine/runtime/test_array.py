@@ -157,6 +157,38 @@ def test_python_numbers():
     assert len(snp.ones((4, 2))) == 4
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "bool", "complex64"])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_formats_of_one_number(dtype, shape):
+    x = snp.full(shape, 1, dtype)
+    number = np.asarray(x).item()
+    for spec in (".2f", ">8", "e", "+"):
+        assert f"{x:{spec}}" == format(number, spec)
+    assert f"{x}" == str(x)
+
+
+@pytest.mark.parametrize("shape", [(2,), (0,), (2, 0), (3, 4)])
+def test_formats_of_more_say_what_to_do(shape):
+    x = snp.ones(shape)
+    with pytest.raises(TypeError) as caught:
+        f"{x:.2f}"
+    for word in ("'.2f'", str(shape), "array_str", ".item()", "printoptions"):
+        assert word in str(caught.value)
+    assert f"{x}" == str(x) and f"{x:>80}" == str(x).rjust(80)
+
+
+def test_formats_of_traced_values():
+    x = snp.array([1.5, 2.0])
+    for one, shown in ((x, '"{x}"'), (x[0], '"{x:.2f}"')):
+        with pytest.raises(st.errors.TracedValueError, match="the argument x") as caught:
+            st.jit(lambda x: f"{x:.2f}")(one)
+        assert "'.2f'" in str(caught.value) and f"stretto.debug.print({shown}" in str(caught.value)
+    assert st.jit(lambda x: len(f"{x}") + x)(x[0]) == len("<traced float32[]>") + 1.5
+    texts = []
+    st.grad(lambda x: (texts.append(f"{x:.2f}"), x * x)[1])(2.0)  # there the number is known
+    assert texts == ["2.00"]
+
+
 @pytest.mark.parametrize(
     "use, error, message",
     [

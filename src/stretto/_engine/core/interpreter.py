@@ -244,6 +244,16 @@ class Tracer(Value):
         """The elements as Python lists, if there is a concrete value behind this."""
         return self._need_concrete("tolist()", "Return the array and convert it outside.").tolist()
 
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        shown = f"x:{spec}" if self.type.size == 1 else "x"
+        remedy = (
+            f'Use stretto.debug.print("{{{shown}}}", x=x), which prints the value when the function '
+            f"runs, or return it and format it outside; without a format this shows the type."
+        )
+        return format(self._need_concrete(f"the format {spec!r}", remedy), spec)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise TracedValueError(
             f"NumPy was given a traced value of type {self.type} ({self.origin()}): NumPy cannot "

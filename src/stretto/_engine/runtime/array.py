@@ -274,7 +274,20 @@ class Array(Holder, Value, metaclass=_StoodFor):
         return printing.gone(self) if self.is_deleted() else printing.brief_text(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.to_host()[()] if not self.type.ndim else str(self), spec)
+        if not spec:
+            return str(self)
+        if self.type.size == 1:
+            number = self.to_host().reshape(())[()]
+            return format(number if self.type.dtype.isbuiltin == 1 else number.item(), spec)
+        try:
+            return format(str(self), spec)  # alignment and width are those of any text
+        except ValueError:
+            raise TypeError(
+                f"the format {spec!r} is for one number, but this is an array of shape "
+                f"{self.type.shape}: use snp.array_str(x, precision=2) for its text, format "
+                f"x[i].item() for one element, or set precision for all arrays with "
+                f"snp.printoptions(precision=2)"
+            ) from None
 
     def __str__(self) -> str:
         return str(self.to_host())
