@@ -249,8 +249,9 @@ class Tracer(Value):
             return str(self)
         shown = f"x:{spec}" if self.type.size == 1 else "x"
         remedy = (
-            f'Use stretto.debug.print("{{{shown}}}", x=x), which prints the value when the function '
-            f"runs, or return it and format it outside; without a format this shows the type."
+            f'Use stretto.debug.print("{{{shown}}}", x=x), which prints the value when the '
+            f"function is run, or return it and format it outside; without a format this shows the "
+            f"type."
         )
         return format(self._need_concrete(f"the format {spec!r}", remedy), spec)
 

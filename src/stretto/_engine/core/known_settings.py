@@ -152,6 +152,13 @@ SETTINGS: dict[str, Setting] = {
     "log_compiles": Setting(
         False, _BOOL, False, "each compilation is logged, as a warning of the logger 'stretto'"
     ),
+    "slow_compile_warning": Setting(
+        10,
+        (),
+        False,
+        "after how many seconds of compiling a program the logger 'stretto' warns of it, and says "
+        "later how long it took; 0: never",
+    ),
     "recompilation_warning": Setting(
         16,
         (),

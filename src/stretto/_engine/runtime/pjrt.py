@@ -12,11 +12,12 @@ import importlib
 import re
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from stretto._engine.core.errors import ConfigError
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import ArrayType
 from stretto._engine.runtime.clients import (
     Runtime,
@@ -36,6 +37,11 @@ from stretto._engine.runtime.options import (
 from stretto._engine.runtime.patience import LongRun, elsewhere, end_threads, patient, unusual
 from stretto._engine.runtime.room import LARGE, RunIfRoom, explained, needed
 from stretto._engine.runtime.small_loops import SMALL_LOOPS
+
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    from stretto._engine.runtime import slow_compiles
+else:
+    slow_compiles = LazyModule("stretto._engine.runtime.slow_compiles")
 
 __all__ = [
     "Executable",
@@ -349,9 +355,8 @@ def _loaded(
     chosen = at.compile_options(text, options, devices)
     places = at.list_of(devices)
     try:
-        if callbacks:
-            return at.client.compile_and_load(at.parse(text), places, chosen, callbacks)
-        return at.client.compile_and_load(text, places, chosen)
+        given = (at.parse(text), places, chosen, callbacks) if callbacks else (text, places, chosen)
+        return slow_compiles.timed(text, lambda: at.client.compile_and_load(*given))
     except at.jax.JaxRuntimeError as error:
         problem = _PROBLEM.search(str(error)) if options else None
         if problem is None:

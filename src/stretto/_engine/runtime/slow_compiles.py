@@ -1,0 +1,116 @@
+"""What is said of a program that takes long to compile: that it does, and how long it took.
+
+Layer 6 (runtime). While anything is compiled, a thread looks once a second for what has taken
+longer than ``config.slow_compile_warning``. Next, read ``pjrt``.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from stretto._engine.core.config import config
+from stretto._engine.core.forks import in_child, lock
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.position import Position, user_position
+
+__all__ = ["timed"]
+
+R = TypeVar("R")
+
+_logging = LazyModule("logging")
+_lock = lock()
+_EVERY = 1.0
+"""After how many seconds the thread looks again, or ends; to start one takes some 0.1 ms."""
+
+_NAME = re.compile(r"module @(\w+)")
+
+
+class _Compilation:
+    """A program that is being compiled."""
+
+    def __init__(self, text: str, position: Position | None, limit: int) -> None:
+        self.text, self.position, self.limit = text, position, limit
+        self.start = time.perf_counter()
+        self.is_said = False
+
+    def seconds(self) -> float:
+        """Give the seconds since it began."""
+        return time.perf_counter() - self.start
+
+    def say(self, done: bool) -> None:
+        """Log how long it takes, or took."""
+        name = _NAME.match(self.text)
+        # A thread of the package's own was started by threading, and called by nobody.
+        known = self.position and self.position.file != threading.__file__
+        where = f", called at {self.position}," if known else ""
+        _logging.getLogger("stretto").warning(
+            "compiled %s%s in %.0f s" if done else "compiling %s%s has taken %.0f s so far",
+            name[1] if name else "a program",
+            where,
+            self.seconds(),
+        )
+
+
+_at_work: list[_Compilation] = []
+
+
+class _Watch:
+    """Whether the thread is running; read and set with the lock."""
+
+    running = False
+
+
+def timed(text: str, compile: Callable[[], R]) -> R:
+    """Return ``compile()``, the compiled form of a text; log how long it takes if that is long."""
+    limit = config.slow_compile_warning
+    if not limit:
+        return compile()
+    compilation = _Compilation(text, user_position(), limit)
+    try:
+        with _lock:
+            _at_work.append(compilation)
+            if not _Watch.running:
+                _start()
+        result = compile()
+    finally:
+        with _lock:
+            if compilation in _at_work:
+                _at_work.remove(compilation)
+    if compilation.is_said:
+        compilation.say(done=True)
+    return result
+
+
+def _start() -> None:
+    try:
+        threading.Thread(target=_run, name="stretto-slow-compiles", daemon=True).start()
+        _Watch.running = True
+    except RuntimeError:  # the interpreter is ending, and starts no more threads
+        pass
+
+
+def _run() -> None:
+    while True:
+        time.sleep(_EVERY)
+        with _lock:
+            if not _at_work:
+                _Watch.running = False
+                return
+            late = [c for c in _at_work if not c.is_said and c.seconds() >= c.limit]
+            for compilation in late:
+                compilation.is_said = True
+        for compilation in late:
+            compilation.say(done=False)
+
+
+def _forked() -> None:
+    """In a forked child: there is no such thread, and what was compiled is so in the parent."""
+    _at_work.clear()
+    _Watch.running = False
+
+
+in_child(_forked)
