@@ -5,10 +5,12 @@ Why Sphinx: docs/decisions/0055-the-documentation-site.md. Next, read ``referenc
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[2]
@@ -93,8 +95,29 @@ def escape(app: Sphinx, kind: str, name: str, thing: object, options: object, li
     lines[:] = escaped("\n".join(lines)).split("\n")
 
 
+def titled(app: Sphinx, tree: nodes.document, name: str) -> None:
+    """Links within the site say what they lead to: the page, and the part of it if they name one.
+
+    The pointer shows it, and so do screen readers where the words are only "here" or a number.
+    """
+    for link in tree.findall(nodes.reference):
+        target = link.get("refuri", "")
+        if link.get("reftitle") or not link.get("internal"):
+            continue
+        path, _, part = target.partition("#")
+        page = posixpath.normpath(posixpath.join(posixpath.dirname(f"/{name}"), path or name))
+        page = page.lstrip("/").removesuffix(".html") if path else name
+        title = app.env.titles.get(page)
+        if title is None:
+            continue
+        parts = app.env.tocs[page].findall(nodes.reference) if part else ()
+        inside = [r.astext() for r in parts if r.get("anchorname") == f"#{part}"]
+        link["reftitle"] = ": ".join([title.astext(), *inside[:1]])
+
+
 def setup(app: Sphinx) -> None:
     """Write the reference's pages before Sphinx looks for pages."""
     write(ROOT / "docs" / "reference")
     app.connect("source-read", prepared)
+    app.connect("doctree-resolved", titled, priority=900)  # when all links are resolved
     app.connect("autodoc-process-docstring", escape, priority=400)  # before napoleon, of 500

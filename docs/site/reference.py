@@ -54,12 +54,14 @@ def write(folder: Path) -> None:
         _put(folder / f"{module.__name__}.rst", _namespace(module, names, folder))
     namespaces.sort(key=lambda pair: pair[0].__name__)
     listed = "\n".join(f"   {module.__name__}" for module, _ in namespaces)
+    lines = "\n".join(_lines(module, names) for module, names in namespaces)
     held = "\n".join(map(_class, (f"{c.__module__}.{c.__qualname__}" for c in HELD)))
     _put(folder / "held.rst", f"{_title('Objects without a public name')}{held}")
     _put(
         folder / "index.rst",
         f"{_title('Reference')}All public functions and classes, by the namespace to import them "
-        f"from. The examples run as tests.\n\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n   held\n",
+        f"from. The examples run as tests. Below the namespaces is a line for each name.\n\n"
+        f".. toctree::\n   :maxdepth: 1\n\n{listed}\n   held\n\n{lines}",
     )
     for path in set(folder.rglob("*.rst")) - written:  # of names that are gone
         path.unlink()
@@ -109,8 +111,11 @@ def _namespace(module: ModuleType, names: list[Entry], folder: Path) -> str:
         for home, members in groups:
             members.sort(key=lambda e: e.name.lower())
             title = home.replace("_", " ").capitalize()
-            links = " · ".join(f":py:obj:`{e.name} <{e.shown_as}>`" for e in members)
-            page += f":doc:`{title} <{space}/{home}>`\n   {links}\n\n"
+            lines = "\n".join(
+                f"   - :py:obj:`{e.name} <{e.shown_as}>`: {_sentence(e)}".rstrip(": ")
+                for e in members
+            )
+            page += f":doc:`{title} <{space}/{home}>`\n{lines}\n\n"
             source = sys.modules.get(getattr(members[0].value, "__module__", None) or "")
             text = _first(source.__doc__ if source else "")
             body = "".join(map(_entry, members))
@@ -122,6 +127,30 @@ def _namespace(module: ModuleType, names: list[Entry], folder: Path) -> str:
     return page
 
 
+def _lines(module: ModuleType, names: list[Entry]) -> str:
+    """A line for each name of a namespace: a link, and what it does in a sentence."""
+    space = module.__name__
+    lines = [_title(space, "-"), _first(module.__doc__), ""]
+    for e in sorted(names, key=lambda e: e.name.lower()):
+        own = e.shown_as == f"{space}.{e.name}"
+        said = _sentence(e) if own else f"The same as ``{e.shown_as}``."
+        lines.append(f"- :py:obj:`{e.name} <{e.shown_as}>`: {said}".rstrip(": "))
+    return "\n".join([*lines, "", ""])
+
+
+def _sentence(entry: Entry) -> str:
+    """The first sentence of what the name's own text says."""
+    if _is_numpys(entry):
+        return "The same as in NumPy."
+    text = "" if _plain(entry.value) else _first(getattr(entry.value, "__doc__", None))
+    return re.split(r"(?<=[.])\s", text, maxsplit=1)[0].rstrip(":")
+
+
+def _is_numpys(entry: Entry) -> bool:
+    home = getattr(entry.value, "__module__", None) or ""
+    return home.partition(".")[0] in ("numpy", "ml_dtypes")
+
+
 def _home(entry: Entry) -> str:
     """The module that defines it, without the names of the packages around."""
     module = getattr(entry.value, "__module__", None) if _has_text(entry.value) else None
@@ -129,7 +158,7 @@ def _home(entry: Entry) -> str:
 
 
 def _entry(entry: Entry) -> str:
-    if (getattr(entry.value, "__module__", None) or "").partition(".")[0] in ("numpy", "ml_dtypes"):
+    if _is_numpys(entry):
         return f".. py:data:: {entry.shown_as}\n\n   The same as in NumPy.\n\n"
     if isinstance(entry.value, type):
         return _class(entry.shown_as)
@@ -148,8 +177,8 @@ def _class(name: str) -> str:
     return f".. autoclass:: {name}\n   :members:\n\n"
 
 
-def _title(text: str) -> str:
-    return f"{text}\n{'=' * len(text)}\n\n"
+def _title(text: str, line: str = "=") -> str:
+    return f"{text}\n{line * len(text)}\n\n"
 
 
 def _first(text: str | None) -> str:
