@@ -142,7 +142,8 @@ def _sentence(entry: Entry) -> str:
     """The first sentence of what the name's own text says."""
     if _is_numpys(entry):
         return "The same as in NumPy."
-    text = "" if _plain(entry.value) else _first(getattr(entry.value, "__doc__", None))
+    own = _has_text(entry.value) or not _plain(entry.value)
+    text = _first(getattr(entry.value, "__doc__", None)) if own else ""
     return re.split(r"(?<=[.])\s", text, maxsplit=1)[0].rstrip(":")
 
 
