@@ -349,7 +349,9 @@ def test_memory_of_a_deep_chain():
     assert plain > 32 / 4
     assert used["none"] < 0.45 * plain
     assert 0.8 * plain < used["dots"] < 1.2 * plain  # one product a layer is all that it needs
-    assert used["everything"] < 1.05 * plain
+    # Of each tanh its result, for the product behind it, and its argument, for its slope; plain
+    # computes the one from the other again.
+    assert used["everything"] < 2.05 * plain
     assert merged > 0.95 * plain  # the compiler found that the values were there already
 
 
