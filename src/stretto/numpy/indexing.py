@@ -17,7 +17,7 @@ from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import is_size, without_elements
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, ShardingLike, Tree
 from stretto._engine.ops.comparison import full
@@ -126,6 +126,8 @@ def getitem(
             f"x[{show(index)}] reads from {x.type}, which has no elements; mode='fill' gives the "
             f"fill value"
         )
+    if mode == "clip" and x.type.varies:
+        _refuse_none(parsed)
     parsed, mode = settle(parsed, mode)
     if at_rest and mode == "promise_in_bounds" and parsed.concrete:
         return _wrap(x.to_host().reshape(parsed.shape)[parsed.host()], x)
@@ -138,6 +140,14 @@ def getitem(
         "unique_indices": unique_indices or parsed.distinct,
     }
     return _read(x, parsed, options)
+
+
+def _refuse_none(parsed: Index) -> None:
+    """Raise ``SizeError`` where places are read along an axis that may have none."""
+    for e in parsed.arrays:
+        n = parsed.shape[e.axis]
+        if n not in parsed.batch:  # else no place is read then
+            without_elements(n, "indexing")
 
 
 def _view(host: np.ndarray, index: Tree) -> np.ndarray | None:

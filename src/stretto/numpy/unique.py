@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import lesser
 from stretto._engine.core.types import default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.comparison import full, full_like, ge, ne
@@ -219,7 +220,7 @@ def starts_of_runs(line: Array, equal_nan: bool) -> Array:
         both: Any = isnan(left)
         differs = differs & ~(both & isnan(right))
     differs = any_(differs, tuple(range(1, line.ndim)))
-    return concatenate([full((min(line.shape[0], 1),), True, _BOOL), differs], 0)
+    return concatenate([full((lesser(line.shape[0], 1),), True, _BOOL), differs], 0)
 
 
 def _unique_sized(

@@ -100,7 +100,8 @@ class Batch:
 
         Only if the sizes are to be ``known`` may it be for less than all of them.
         """
-        with varying_sizes(), known_sizes(self._known() if known else None) as guards:
+        several = self._known() if known else None
+        with varying_sizes(), known_sizes(several, of_examples=True) as guards:
             program, _, captured = record(fun, [*before, *self.types], (), name)
         for variable, x in self.sizes.items():
             limits = [guard.most(variable) for guard in guards]

@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.ops.arithmetic import absolute, sign
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
@@ -177,7 +178,7 @@ def det(x: Any) -> Any:
     """
     x = as_matrices("det", x, square=True)
     n = x.shape[-1]
-    if 1 <= n <= 3:
+    if not is_size(n) and 1 <= n <= 3:
         return _by_minors(x, tuple(range(n)), tuple(range(n)))
     return Determinant()(x, *Lu(True)(x))
 
