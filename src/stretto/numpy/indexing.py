@@ -126,8 +126,7 @@ def getitem(
         )
     if 0 in parsed.shape:
         raise _nothing_to_read(x, index)
-    if mode != "fill" or not parsed.undecided():
-        parsed, mode = settle(parsed, mode)
+    parsed, mode = settle(parsed, mode)
     if at_rest and mode == "promise_in_bounds" and parsed.concrete:
         return _wrap(x.to_host().reshape(parsed.shape)[parsed.host()], x)
     if not parsed.arrays and not outside and key is not None and key[1] is not None:

@@ -126,8 +126,7 @@ def update(
     values = _fit(caller, values, parsed, x)
     if not x.size or not values.size:
         return x
-    if not parsed.undecided():
-        parsed, mode = settle(parsed, mode)
+    parsed, mode = settle(parsed, mode)
     distinct = parsed.distinct or (unique_indices and mode != "clip") or _seen_distinct(parsed)
     if x.__class__ is Array and values.__class__ is Array and state.interpreter is EAGER:
         updated = _write_host(kind, x, parsed, values, mode)
