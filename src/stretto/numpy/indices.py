@@ -198,7 +198,7 @@ class Index(NamedTuple):
 
 def _inside(at: int | np.ndarray | Size, n: int | Size) -> bool:
     """Whether places are known to be in bounds by the bounds of a size."""
-    if is_size(at):
+    if isinstance(at, Size):
         return exceeds(at, -1) and exceeds(n - at, 0)
     places = np.asarray(at)
     return not places.size or (places.min() >= 0 and exceeds(n, int(places.max())))
