@@ -22,6 +22,7 @@ import stretto.numpy as snp
 from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import without_elements
 from stretto._engine.core.types import inexact_dtype, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert, rounded_once
@@ -250,7 +251,7 @@ def resize(
     x = as_value(image, caller, "image")
     sizes, kind = _shape(caller, x, shape), _method(caller, method)
     axes = [d for d in range(x.ndim) if sizes[d] != x.shape[d]]
-    if any(not x.shape[d] for d in axes):
+    if any([without_elements(x.shape[d], caller) for d in axes]):
         raise ValueError(
             f"{caller}: an axis of {x.type} is empty, so {sizes} cannot be made from it"
         )

@@ -186,7 +186,8 @@ def _ragged_together(column: Sequence[Any], order: np.ndarray) -> Tree:
     most = max([x._most for x in column])
     values = concatenate([x._rectangle(most) for x in column], 0)
     lengths = concatenate([x.lengths for x in column], 0)
-    wide = Ragged._of(values, lengths, most, True)._at(order)
+    least = min([x._least for x in column])
+    wide = Ragged._of(values, lengths, most, True, least)._at(order)
     return wide._packed(sum([x._room for x in column]))
 
 

@@ -168,5 +168,5 @@ def _made(node: object, steps: tuple[str, ...], left: dict[str, Any]) -> Tree:
         return {name: left.pop(".".join((*steps, name))) for name in inside}
     if word == "ragged" and isinstance(inside, int):
         values, lengths = [left.pop(".".join((*steps, name))) for name in ("values", "lengths")]
-        return ragged.Ragged._of(values, lengths, inside)
+        return ragged.Ragged._of(values, lengths, inside, False, 0)
     raise TypeError(f"no node is written {node!r}"[:200])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import exceeds, greater, is_size, lesser, without_elements
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.complex_parts import conj
@@ -25,7 +26,8 @@ __all__ = ["convolve", "correlate"]
 
 def _sequences(caller: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     x, y = as_value(a, caller, "a"), as_value(v, caller, "v")
-    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
+    of_rank_1 = x.ndim == y.ndim == 1
+    if not of_rank_1 or any([without_elements(n, caller) for n in (x.size, y.size)]):
         raise ValueError(
             f"{caller}: expected non-empty arrays of rank 1, got {x.type} and {y.type}"
             + ("" if x.ndim == y.ndim == 1 else "; stretto.scipy.signal takes any rank")
@@ -35,13 +37,15 @@ def _sequences(caller: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
 
 def _part(x: Array, y: Array, mode: str, middle: int, *options: Any) -> Array:
     """The part of the convolution that ``mode`` names; ``"same"`` begins at ``middle``."""
-    least, most = sorted((x.shape[0], y.shape[0]))
+    n, m = x.shape[0], y.shape[0]
+    least, most = lesser(n, m), greater(n, m)
     start, size = {
         "full": (0, least + most - 1),
         "same": (middle, most),
         "valid": (least - 1, most - least + 1),
     }[mode]
-    x, y = (x, y) if x.shape[0] == most else (y, x)
+    if not exceeds(n - m, -1) and (is_size(m) or not is_size(n)):
+        x, y = y, x
     return part_of_convolution(x, y, (start,), (size,), *options)
 
 
@@ -91,7 +95,7 @@ def _convolve(x: Array, y: Array, *, mode: str) -> Array:
 
 
 def _convolution(x: Array, y: Array, mode: str, *options: Any) -> Array:
-    return _part(x, y, mode, (min(x.shape[0], y.shape[0]) - 1) // 2, *options)
+    return _part(x, y, mode, (lesser(x.shape[0], y.shape[0]) - 1) // 2, *options)
 
 
 def correlate(
@@ -140,5 +144,7 @@ def _correlate(x: Array, y: Array, *, mode: str) -> Array:
 
 def _correlation(x: Array, y: Array, mode: str, *options: Any) -> Array:
     n, m = x.shape[0], y.shape[0]
-    middle = (m - 1) // 2 if n >= m else n // 2
+    middle = 0
+    if mode == "same":
+        middle = (m - 1) // 2 if n >= m else n // 2
     return _part(x, rev(conj(y), (0,)), mode, middle, *options)

@@ -54,5 +54,5 @@ def part_of_convolution(
         precision=precision,
         preferred_element_type=preferred,
     )
-    out = reshape(out, tuple(sizes))
+    out = reshape(out, out.shape[2:])
     return convert(out, np.dtype(bool)) if boolean else out

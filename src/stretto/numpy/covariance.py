@@ -9,8 +9,11 @@ import math
 from typing import Any
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import exceeds, is_size
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.ops.comparison import gt
+from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert, rounded_once
@@ -116,7 +119,9 @@ def cov(
     w = f if a is None else a if f is None else f * a
     if w is None:
         total: Any = x.shape[1]
-        over: Any = total - freedom if total > freedom else math.nan
+        over: Any = total - freedom if exceeds(total, freedom) else math.nan
+        if is_size(total) and not exceeds(total, freedom):
+            over = choose(gt(as_value(total), freedom), as_value(total) - freedom, math.nan)
         center = sum_(x, 1, keepdims=True) / total if total else math.nan
         away = x - center
         weighted = away

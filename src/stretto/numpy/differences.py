@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -33,12 +34,22 @@ from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
+from stretto.numpy.taking import take
 
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 
 
 def _part(x: Array, start: int | None, stop: int | None, axis: int) -> Array:
     return slice_in_dim(x, start, stop, 1, axis)
+
+
+def _one(x: Array, i: int, axis: int) -> Array:
+    """The element at a place along an axis, which has it; as an axis of size 1."""
+    n = x.shape[axis]
+    start: Any = i if i >= 0 else n + i
+    if exceeds(start, -1) and exceeds(n - start, 0):
+        return _part(x, start, start + 1, axis)
+    return take(x, reshape(as_value(start), (1,)), axis, mode="promise_in_bounds")
 
 
 def diff(
@@ -228,7 +239,6 @@ def _slopes(x: Array, *, axes: tuple[int, ...], edge_order: int) -> list[Array]:
 
 
 def _slope(x: Array, h: Array | float, axis: int, edge_order: int) -> Array:
-    n = x.shape[axis]
     coordinates = bool(getattr(h, "ndim", 0))
     gaps: Any = h
     if coordinates:
@@ -237,12 +247,12 @@ def _slope(x: Array, h: Array | float, axis: int, edge_order: int) -> Array:
     left = right = first = second = last = before = gaps
     if coordinates:
         left, right = _part(gaps, 0, -1, axis), _part(gaps, 1, None, axis)
-        first, second = (_part(gaps, i, i + 1, axis) for i in (0, min(1, n - 2)))
-        last, before = (_part(gaps, i, i + 1, axis) for i in (n - 2, max(n - 3, 0)))
+        nearest, next_ = (0, -1) if edge_order == 1 else (1, -2)
+        first, second = (_one(gaps, i, axis) for i in (0, nearest))
+        last, before = (_one(gaps, i, axis) for i in (-1, next_))
 
     def at(i: int) -> Array:
-        start = i if i >= 0 else n + i
-        return _part(x, start, start + 1, axis)
+        return _one(x, i, axis)
 
     # f' = (l² f₊ + (r² - l²) f - r² f₋) / (l r (l + r)), l and r the distances to either side
     a, b, c = _part(x, 0, -2, axis), _part(x, 1, -1, axis), _part(x, 2, None, axis)
@@ -321,7 +331,7 @@ def unwrap(
     away = lt(least, cycle if limit is None else 2 * limit)
     change = cumsum(choose(away, 0, within - steps), axis, dtype=x.dtype)
     config = [(int(d == axis), 0, 0) for d in range(x.ndim)]
-    return x + pad(change, 0, config)
+    return x + _part(pad(change, 0, config), 0, x.shape[axis], axis)
 
 
 @rounded_once

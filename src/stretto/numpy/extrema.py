@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.sizes import without_elements
 from stretto._engine.core.types import default_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
 from stretto._engine.ops.broadcast import canonical_axes, reshape
@@ -53,7 +54,7 @@ def _extremum(
         worst = reduce.greatest_below if greatest else reduce.least_above
         x = masked(caller, x, where, worst(x.dtype))
     axes = canonical_axes(axis, x.type.ndim, caller)
-    if initial is None and not math.prod([x.type.shape[d] for d in axes]):
+    if initial is None and without_elements(math.prod([x.type.shape[d] for d in axes]), caller):
         raise no_extremum(caller, x, axis)
     if is_complex(x.dtype):
         result = keep(_complex_extremum(x, axes, greatest), x.type.shape, axes, keepdims)
@@ -193,7 +194,7 @@ def _arg_extremum(caller: str, a: ArrayLike, axis: Axis, out: None, keepdims: bo
     refuse_out(caller, out)
     x = as_value(a, caller, "a")
     place = None if axis is None else canonical_axis(axis, x.ndim, caller)
-    if not (x.size if place is None else x.shape[place]):
+    if without_elements(x.size if place is None else x.shape[place], caller):
         raise no_extremum(caller, x, axis)
     search = _place_of_greatest if caller == "argmax" else _place_of_least
     return search(x, axis=place, keepdims=bool(keepdims))

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import without_elements
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.comparison import full_like
@@ -58,7 +59,8 @@ def _nanmin(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
 
 
 def _refuse_empty(caller: str, x: Array, axis: Axes) -> None:
-    if not math.prod([x.shape[d] for d in canonical_axes(axis, x.ndim, caller)]):
+    count = math.prod([x.shape[d] for d in canonical_axes(axis, x.ndim, caller)])
+    if without_elements(count, caller):
         raise no_extremum(caller, x, axis)
 
 

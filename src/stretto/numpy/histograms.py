@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import exceeds, is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import eq, full_like, ge, lt
@@ -21,6 +22,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.reducing.reduce import greatest_below, least_above
 from stretto._engine.ops.shape import slice_in_dim
 from stretto.numpy.arguments import inexact_values, refuse_complex
 from stretto.numpy.counting import add_up
@@ -80,6 +82,10 @@ def _ends(caller: str, x: Array, range: Sequence[ArrayLike] | None) -> tuple[Arr
     """The least and greatest number to count; where they are equal, half a unit below and above."""
     if range is not None:
         low, high = range
+    elif is_size(x.size) and not exceeds(x.size, 0):
+        nothing = eq(as_value(x.size), 0)
+        low = choose(nothing, 0, min_(x, initial=least_above(x.dtype)))
+        high = choose(nothing, 1, max_(x, initial=greatest_below(x.dtype)))
     elif x.size:
         low, high = min_(x), max_(x)
     else:

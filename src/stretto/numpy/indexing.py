@@ -17,7 +17,7 @@ from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import is_size, without_elements
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, ShardingLike, Tree
 from stretto._engine.ops.comparison import full
@@ -29,7 +29,7 @@ from stretto._engine.ops.shape import Rev, Slice
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
-from stretto.numpy.indices import Index, Integer, Span, for_numpy, parse, show, stack
+from stretto.numpy.indices import Index, Integer, Integers, Span, for_numpy, parse, show, stack
 from stretto.numpy.out_of_bounds import canonical_mode, settle
 
 if TYPE_CHECKING:
@@ -101,13 +101,16 @@ def getitem(
         if view is not None:
             return _wrap(view, x)
     x = as_value(x, "indexing")
-    general = at_rest or mode is not None or not wrap_negative_indices
+    # Of a size that varies what was found out once may not hold of the next.
+    general = at_rest or mode is not None or not wrap_negative_indices or x.type.varies
     key = None if general else (x.type.shape, _static(index))
     steps = _known_steps.get(key)
     if steps is not None:
         return _apply(steps, x)
     mode, given_mode = canonical_mode(mode, "clip"), mode
     parsed = parse(index, x.type, wrap_negative_indices)
+    if mode == "clip" and x.type.varies:
+        _refuse_none(parsed, x, index)
     outside = _integer_outside(parsed)
     if outside and given_mode in (None, "promise_in_bounds") and config.check_static_indices:
         parsed.check(x.type, numbers=True)
@@ -122,10 +125,7 @@ def getitem(
             shape, fill_element(x.dtype, fill_bytes(x.dtype, fill_value)), x.dtype, x.type.weak_type
         )
     if 0 in parsed.shape:
-        raise IndexError(
-            f"x[{show(index)}] reads from {x.type}, which has no elements; mode='fill' gives the "
-            f"fill value"
-        )
+        raise _nothing_to_read(x, index)
     parsed, mode = settle(parsed, mode)
     if at_rest and mode == "promise_in_bounds" and parsed.concrete:
         return _wrap(x.to_host().reshape(parsed.shape)[parsed.host()], x)
@@ -138,6 +138,22 @@ def getitem(
         "unique_indices": unique_indices or parsed.distinct,
     }
     return _read(x, parsed, options)
+
+
+def _refuse_none(parsed: Index, x: Array, index: IndexLike) -> None:
+    """Refuse to read places along an axis that has none; ``SizeError`` where it may have none."""
+    for e in parsed.entries:
+        if isinstance(e, (Integer, Integers)):
+            n = parsed.shape[e.axis]
+            if n not in parsed.batch and without_elements(n, "indexing"):  # else nothing is read
+                raise _nothing_to_read(x, index)
+
+
+def _nothing_to_read(x: Array, index: IndexLike) -> IndexError:
+    return IndexError(
+        f"x[{show(index)}] reads from {x.type}, which has no elements; mode='fill' gives the "
+        f"fill value"
+    )
 
 
 def _view(host: np.ndarray, index: Tree) -> np.ndarray | None:

@@ -16,7 +16,7 @@ import numpy as np
 from stretto._engine.core.errors import BooleanIndexError, TracedValueError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Tracer, Value, as_value, refuse_masked
-from stretto._engine.core.sizes import exceeds, is_size, slice_bounds
+from stretto._engine.core.sizes import Size, exceeds, is_size, slice_bounds
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import ArrayLike, DType, Tree
 from stretto._engine.ops.arithmetic import add
@@ -137,6 +137,11 @@ class Index(NamedTuple):
         """Whether a place that is known is out of bounds."""
         return any(_outside(e.at, self.shape[e.axis]).any() for e in self._known())
 
+    def undecided(self) -> bool:
+        """Whether the size of an axis leaves open if a known place is in bounds."""
+        places = [(e.at, self.shape[e.axis]) for e in self._known()]
+        return any([is_size(n) and not _inside(at, n) for at, n in places])
+
     def check(self, type: ArrayType, numbers: bool = False) -> None:
         """Raise ``IndexError`` for a place out of bounds, naming it, its axis and the size.
 
@@ -189,6 +194,14 @@ class Index(NamedTuple):
                 out.append(e.at)
         out.insert(len(out) if self.hollow is None else self.hollow, Ellipsis)
         return tuple(out)
+
+
+def _inside(at: int | np.ndarray | Size, n: int | Size) -> bool:
+    """Whether places are known to be in bounds by the bounds of a size."""
+    if isinstance(at, Size):
+        return exceeds(at, -1) and exceeds(n - at, 0)
+    places = np.asarray(at)
+    return not places.size or (places.min() >= 0 and exceeds(n, int(places.max())))
 
 
 def _outside(at: int | np.ndarray, n: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.sizes import without_elements
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne
@@ -65,11 +66,13 @@ def interp(
     """
     (values,) = inexact_values("interp", fp=fp)
     places, points = inexact_values("interp", x=x, xp=xp)
-    if points.ndim != 1 or values.shape != points.shape or not points.size:
+    if points.ndim != 1 or values.shape != points.shape:
         raise ValueError(
             f"interp: xp and fp must have one shape of rank 1, not empty; got {points.type}, "
             f"{values.type}"
         )
+    if without_elements(points.size, "interp"):
+        raise ValueError(f"interp: xp and fp must not be empty, got {points.type}")
     if is_complex(places.dtype):
         raise TypeError(f"interp: x and xp must be real, got {places.type}")
     for name, end in (("left", left), ("right", right)):

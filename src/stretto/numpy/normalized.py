@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.arithmetic import absolute
@@ -48,7 +49,7 @@ __all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax", "softplus"]
 def _greatest(x: Array, axes: tuple[int, ...], where: Array | None = None) -> Array:
     """The greatest element over the axes, kept, as a constant."""
     x = stop_gradient.StopGradient()(real(x) if is_complex(x.dtype) else x)
-    lowest = None if where is None and x.size else -math.inf
+    lowest = None if where is None and exceeds(x.size, 0) else -math.inf
     return max_(x, axes, None, True, lowest, where)
 
 

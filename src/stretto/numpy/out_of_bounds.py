@@ -30,6 +30,8 @@ def canonical_mode(mode: str | None, default: str) -> str:
 
 def settle(parsed: Index, mode: str) -> tuple[Index, str]:
     """Clamp known places; where all are known and in bounds, the mode has nothing left to do."""
+    if mode == "fill" and parsed.undecided():
+        return parsed, mode
     if parsed.concrete and parsed.outside():
         return (parsed, mode) if mode == "fill" else (parsed.clamped(), "promise_in_bounds")
     return parsed, "promise_in_bounds" if parsed.concrete else mode

@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import without_elements
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import conj
@@ -113,7 +114,8 @@ def polyfit(
     value, other = promote_dtypes("polyfit", x, y)
     value, other = inexact_of(value), inexact_of(other)
     m = value.size
-    if value.ndim != 1 or not m or other.ndim not in (1, 2) or other.shape[0] != m:
+    of_rank = value.ndim == 1 and other.ndim in (1, 2)
+    if not of_rank or without_elements(m, "polyfit") or other.shape[0] != m:
         raise TypeError(
             f"polyfit: x must be of rank 1 and not empty, y of rank 1 or 2 and as long; got "
             f"{value.type} and {other.type}"

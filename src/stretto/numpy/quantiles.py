@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import is_size, without_elements
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to, of_rank
@@ -154,7 +154,7 @@ def quantile_of(
     wanted, axes = inexact_dtype(x.dtype), canonical_axes(axis, x.ndim, caller)
     wide = wide_dtype(wanted)
     lines = _lines(x, axes)
-    if not lines.shape[-1]:
+    if without_elements(lines.shape[-1], caller):
         raise ValueError(
             f"{caller}: a quantile of an empty array is undefined, {x.type} over axis {axis}"
         )

@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, Value, as_value
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import array_type, default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike, Axis
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -198,9 +198,10 @@ def _places_in(x: Array, wanted: Array, *, side: str, method: str) -> Array:
         return sum_(beyond(x, reshape(wanted, (*shape, 1))), -1)
     # Halve the interval [below, above) in which the place lies, until it is one.
     below, above = (full(shape, k, _INT32) for k in (0, n))
+    mode = "promise_in_bounds" if is_size(n) else "clip"  # of no elements what is read is not taken
     for _ in range(32 if is_size(n) else math.ceil(math.log2(n + 1))):
         middle = (below + above) >> 1
-        further = beyond(take(x, middle, mode="clip"), wanted) & lt(below, above)
+        further = beyond(take(x, middle, mode=mode), wanted) & lt(below, above)
         below, above = select(further, middle + 1, below), select(further, above, middle)
     return convert(below, default_dtype("int"))
 
@@ -339,7 +340,8 @@ def nonzero(
     missing = ge(iota(dtype, size), sum_(flat))
     out = []
     for n, fill in reversed(list(zip(x.shape, fills, strict=True))):
-        at, index = (at // max(n, 1), at % max(n, 1))
+        most = greater(n, 1)
+        at, index = (at // most, at % most)
         out.append(choose(missing, convert(as_value(0 if fill is None else fill), dtype), index))
     return tuple(out[::-1])
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import greater, lesser
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.layout import canonical_axis
@@ -106,7 +107,7 @@ def _split(caller: str, ary: ArrayLike, at: ArrayLike | Sequence[int], axis: int
     places_or_count: Any = at
     if np.ndim(places_or_count):
         places = integers(at, caller, "indices_or_sections")
-        bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in places), n]
+        bounds = [0, *(lesser(greater(i + n if i < 0 else i, 0), n) for i in places), n]
     else:
         parts = integer(at, caller, "indices_or_sections")
         if parts < 1 or (caller != "array_split" and n % parts):
@@ -115,7 +116,7 @@ def _split(caller: str, ary: ArrayLike, at: ArrayLike | Sequence[int], axis: int
             )
         size, more = divmod(n, parts)
         bounds = [i * size + min(i, more) for i in range(parts + 1)]
-    slices = [slice(a, max(a, b)) for a, b in itertools.pairwise(bounds)]
+    slices = [slice(a, greater(a, b)) for a, b in itertools.pairwise(bounds)]
     return _parts(x, slices=slices, axis=place)
 
 

@@ -8,6 +8,7 @@ operation of their own use it; the others are a scan, from left to right.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.sizes import without_elements
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
@@ -156,8 +158,9 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         x = as_value(a, caller, "a")
         x = x if dtype is None else convert(x, as_dtype(dtype))
         axes = canonical_axes(axis, x.ndim, caller)
-        empty = not all(x.shape[d] for d in axes)
+        count = math.prod([x.shape[d] for d in axes])
         start = self.identity if initial is None else initial
+        empty = without_elements(count, caller) if start is None else not count
         if start is None and (empty or where is not None):
             raise ValueError(
                 f"{caller}: {self.__name__} has no identity, so for an empty axis, or with where=, "

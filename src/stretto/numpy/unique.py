@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import exceeds, lesser, without_elements
 from stretto._engine.core.types import default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.comparison import full, full_like, ge, ne
@@ -219,7 +220,7 @@ def starts_of_runs(line: Array, equal_nan: bool) -> Array:
         both: Any = isnan(left)
         differs = differs & ~(both & isnan(right))
     differs = any_(differs, tuple(range(1, line.ndim)))
-    return concatenate([full((min(line.shape[0], 1),), True, _BOOL), differs], 0)
+    return concatenate([full((lesser(line.shape[0], 1),), True, _BOOL), differs], 0)
 
 
 def _unique_sized(
@@ -229,7 +230,7 @@ def _unique_sized(
     place = 0 if axis is None else canonical_axis(axis, x.ndim, "unique")
     parts = reshape(x, (x.size,)) if axis is None else move_axis(x, place, 0)
     n, shape, dtype = parts.shape[0], parts.shape[1:], default_dtype("int")
-    if not n and size and fill_value is None:
+    if fill_value is None and size and without_elements(n, "unique"):
         raise ValueError(
             f"unique: {x.type} has no elements to fill {size} places with; give fill_value="
         )
@@ -247,14 +248,16 @@ def _unique_sized(
     begins = starts_of_runs(line, equal_nan)
     starts = flatnonzero(begins, size=size, fill_value=n)
     missing = ge(starts, n)
-    values = take(line, starts, 0, mode="clip")
+    mode = "clip" if exceeds(n, 0) else "fill"
+    values = take(line, starts, 0, mode=mode)
     fill = slice_in_dim(line, 0, 1) if fill_value is None else as_value(fill_value)
     absent = reshape(missing, (size,) + (1,) * len(shape))
     values = choose(absent, convert(fill, x.dtype), values)
     inverse = At(full_like(order, 0))[order].set(cumsum(convert(begins, dtype)) - 1)
     inverse = reshape(inverse, x.shape) if axis is None else inverse
     ends = flatnonzero(begins, size=size + 1, fill_value=n)[1:]
-    index = choose(missing, take(order, 0), take(order, starts, mode="clip"))
+    first = take(order, np.zeros(1, int), mode=mode, fill_value=0)
+    index = choose(missing, first, take(order, starts, mode=mode, fill_value=0))
     return move_axis(values, 0, place), index, inverse, ends - starts
 
 

@@ -181,7 +181,6 @@ def test_few_steps_are_compiled_once_and_sizes_differ(r):
             "map: a ragged array is mapped along axis 0, got 1",
         ),
         (lambda r: lax.map(lambda x: x, r, batch_size=0), ValueError, "map: batch_size must be"),
-        (lambda r: lax.map(lambda x: x[1:], r), NotImplementedError, "no elements for example 2"),
     ],
 )
 def test_what_is_refused(r, call, kind, match):

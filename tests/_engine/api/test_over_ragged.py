@@ -154,6 +154,123 @@ def test_results_of_other_lengths_take_no_rectangle():
         np.testing.assert_array_equal(out[99], f(np.full((500, 4), 500)))
 
 
+EMPTIES = [[3, 0, 5], [0, 0], [0], [0, 1, 0, 9]]
+OF_EMPTY = {
+    "sum": lambda x: x.sum(0),
+    "prod": lambda x: x.prod(0),
+    "mean": lambda x: x.mean(0),
+    "var": lambda x: x.var(0),
+    "cov": lambda x: snp.cov(x.T),
+    "any": lambda x: (x > 0).any(0),
+    "all": lambda x: (x > 0).all(0),
+    "max": lambda x: x.max(0, initial=-9.0),
+    "cumsum": lambda x: snp.cumsum(x, 0),
+    "sort": lambda x: snp.sort(x, 0),
+    "flip": lambda x: snp.flip(x, 0),
+    "roll": lambda x: snp.roll(x, 1, 0),
+    "join": lambda x: snp.concatenate([x, x[:1]]),
+    "rest": lambda x: x[1:],
+    "matmul": lambda x: x @ W,
+    "gram": lambda x: x.T @ x,
+    "softmax": lambda x: nn.functional.softmax(x, 0),
+    "logsumexp": lambda x: st.scipy.special.logsumexp(x, 0),
+    "attention": lambda x: attention(W, x),
+    "update": lambda x: x.at[-1].add(1.0).at[0].set(2.0),
+    "unique": lambda x: snp.unique(x[:, 0], size=2, fill_value=7.0),
+    "searchsorted": lambda x: snp.searchsorted(x[:, 0], 0.5),
+    "histogram": lambda x: snp.histogram(x[:, 0], 3)[0],
+    "split": lambda x: snp.split(x, [1], 0),
+    "det": lambda x: snp.linalg.det(x @ x.T + snp.eye(x.shape[0])),
+    "qr": lambda x: snp.linalg.qr(x)[1],
+    "unwrap": lambda x: snp.unwrap(x[:, 0]),
+    "scan": lambda x: lax.scan(lambda c, y: (c + y, c * y), snp.zeros(4), x),
+    "associative": lambda x: lax.associative_scan(snp.add, x),
+    "segments": lambda x: segments(W, x),
+}
+
+
+@pytest.mark.parametrize("name", OF_EMPTY)
+@pytest.mark.parametrize("lengths", EMPTIES, ids=str)
+def test_arrays_without_elements(name, lengths):
+    f = OF_EMPTY[name]
+    parts = [np.sin(np.arange(4.0 * n, dtype=np.float32)).reshape(n, 4) for n in lengths]
+    r = st.ragged(parts)
+    wanted = [st.tree.leaves(f(snp.asarray(x))) for x in parts]
+    for run in (st.vmap(f), st.jit(st.vmap(f))):
+        outs = st.tree.leaves(run(r), is_leaf=lambda x: isinstance(x, type(r)))
+        for i, own in enumerate(wanted):
+            for out, value in zip(outs, own, strict=True):
+                close(out[i], value)
+
+
+@pytest.mark.parametrize(
+    "name", ["prod", "mean", "cumsum", "sort", "softmax", "logsumexp", "attention", "det", "rest"]
+)
+def test_slopes_of_arrays_without_elements(name):
+    f = OF_EMPTY[name]
+    parts = [np.sin(np.arange(4.0 * n, dtype=np.float32)).reshape(n, 4) for n in (3, 0, 5)]
+    r = st.ragged(parts)
+
+    def loss(x):
+        y = f(x)
+        return snp.where(snp.isfinite(y), snp.sin(y), 0.0).sum()
+
+    total = lambda r: st.vmap(loss)(r).sum()
+    for run in (st.grad(total), st.jit(st.grad(total))):
+        slope = run(r).like(r)
+        for x, own in zip(parts, slope, strict=True):
+            close(own, st.grad(loss)(snp.asarray(x)))
+
+
+def test_without_elements_there_is_no_greatest():
+    r = st.ragged([snp.ones((3, 4)), snp.ones((0, 4))])
+    for f, name in (
+        (lambda x: x.max(0), "max"),
+        (lambda x: snp.argmin(x, 0), "argmin"),
+        (lambda x: snp.median(x, 0), "median"),
+        (lambda x: snp.nanmax(x, 0), "nanmax"),
+        (lambda x: snp.maximum.reduce(x, 0), "maximum.reduce"),
+        (lambda x: x[0], "indexing"),
+        (lambda x: x[snp.array([0])], "indexing"),
+    ):
+        with pytest.raises(st.errors.SizeError, match=f"^{name}: .* is 0 for some of the examples"):
+            st.vmap(f)(r)
+        with pytest.raises(st.errors.SizeError, match=f"^{name}: .* known only while the program"):
+            st.jit(st.vmap(f))(r)
+    with pytest.raises(ValueError, match="max of an empty array is undefined"):
+        st.vmap(lambda x: x.max(0))(r[1:])
+    close(st.jit(st.vmap(lambda x: x.max(0)))(r[:1]), np.ones((1, 4)))  # it is known to have some
+
+
+def test_results_of_jit_are_looked_at_between_calls():
+    """Lengths that could be 0 while traced are known afterwards."""
+    rest = st.jit(st.vmap(lambda x: x[1:]))(st.ragged([snp.arange(3.0), snp.arange(2.0)]))
+    close(st.jit(st.vmap(snp.max))(rest), [2, 1])
+
+
+@pytest.mark.parametrize("lengths", [[2, 7, 1], [0, 3], [1, 2]], ids=str)
+def test_convolutions_of_arrays_that_are_too_short_are_empty(lengths):
+    parts = [np.sin(np.arange(4.0 * n, dtype=np.float32)).reshape(n, 4) for n in lengths]
+    r, kernel = st.ragged(parts), np.stack([W[:2], -W[1:3], W[2:]], -1)  # (2, 4, 3)
+    f = lambda k, x: nn.functional.conv1d(x.T, k).T
+    one = lambda k, x: f(k, x) if x.shape[0] >= 3 else snp.zeros((0, 2)) * x.sum()
+    for run in (st.vmap(f, (None, 0)), st.jit(st.vmap(f, (None, 0)))):
+        out = run(kernel, r)
+        np.testing.assert_array_equal(out.lengths, [max(n - 2, 0) for n in lengths])
+        for own, x in zip(out, parts, strict=True):
+            close(own, one(kernel, snp.asarray(x)))
+    total = lambda k, r: st.vmap(lambda x: (f(k, x) ** 2).sum())(r).sum()
+    by_kernel, by_x = st.jit(st.grad(total, (0, 1)))(kernel, r)
+    alone = [st.grad(lambda k, x: (one(k, x) ** 2).sum(), (0, 1))(kernel, x) for x in parts]
+    close(by_kernel, sum(k for k, _ in alone), 1e-3)
+    for own, (_, x) in zip(by_x.like(r), alone, strict=True):
+        close(own, x, 1e-3)
+    pooled = st.vmap(lambda x: nn.functional.max_pool1d(x.T, 2).T)(r)
+    np.testing.assert_array_equal(pooled.lengths, [n // 2 for n in lengths])
+    with pytest.raises(ValueError, match="conv1d: a kernel that spans 3 does not fit an axis"):
+        st.jit(f, dynamic_axes=(None, {0: "n"}))(kernel, snp.ones((2, 4)))  # an array by itself
+
+
 def test_several_arguments():
     r = st.ragged(PARTS)
     scale, bias = np.arange(5.0, dtype=np.float32), np.ones(4, np.float32)
@@ -194,8 +311,6 @@ def test_what_is_refused():
     r = st.ragged(PARTS)
     with pytest.raises(NotImplementedError, match=r"float32\[n,n\] varies along axes \[0, 1\]"):
         st.vmap(lambda x: x @ x.T)(r)
-    with pytest.raises(NotImplementedError, match="no elements for example 2"):
-        st.vmap(lambda x: x[1:])(r)
     with pytest.raises(ValueError, match=r"numbers of examples differ: \[3, 5\]"):
         st.vmap(lambda x, y: x.sum() + y)(r, np.ones(3))
     with pytest.raises(ValueError, match="mapped along axis 0, got 1"):

@@ -107,7 +107,7 @@ def test_groups_of_a_table():
     [
         (lambda: st.ragged(5), TypeError, "expected a list of arrays, got int"),
         (lambda: st.ragged([1.0, 2.0]), ValueError, "array 0 is float32.* has no axis"),
-        (lambda: st.ragged([[1.0], []]), ValueError, "array 1 has length 0"),
+        (lambda: st.ragged([]), ValueError, "expected one array or more, got none"),
         (lambda: st.ragged([st.ragged([[1]])]), TypeError, "array 0 is ragged itself"),
     ],
 )
@@ -212,7 +212,7 @@ def test_loaded_like_another_of_the_same_room(tmp_path):
 
 def test_a_file_whose_lengths_are_not_those_of_its_elements(tmp_path):
     path = tmp_path / "r.safetensors"
-    for lengths, match in ([30, 30], "add up to 60, and there are 40"), ([0, 1], "has length 0"):
+    for lengths, match in ([30, 30], "add up to 60, and there are 40"), ([-1, 1], "has length -1"):
         r = st.ragged([np.ones(20), np.ones(20)])
         r._lengths = snp.array(lengths)
         st.save(path, {"x": r})
@@ -233,7 +233,7 @@ def test_shown_in_short(r):
     [
         (lambda: st.ragged([]), "one array or more, got none"),
         (lambda: st.ragged([np.ones(2), np.ones((2, 2))]), "one shape but for axis 0"),
-        (lambda: st.ragged([np.ones(2), np.ones(0)]), "array 1 has length 0"),
+        (lambda: st.ragged.from_padded(np.ones((2, 3)), [1, -1]), "array 1 has length -1"),
         (lambda: st.ragged.from_padded(np.ones((2, 3)), [1, 4]), "at most the size of axis 1"),
         (lambda: st.ragged.from_padded(np.ones((2, 3)), [1]), "one for each row"),
         (lambda: st.ragged.from_segments(np.ones(3), [0, 2, 2]), "count up from 0 without a gap"),
@@ -297,3 +297,45 @@ def test_tables_of_positions_for_traced_lengths():
     slopes = st.jit(st.grad(lambda r: st.vmap(f)(r).sum()))(st.ragged(parts).at_most(10))
     for got, x in zip(slopes.like(st.ragged(parts)).to_list(), parts, strict=True):
         np.testing.assert_allclose(got, st.grad(f)(x), rtol=1e-6)
+
+
+def test_arrays_without_elements(tmp_path):
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    r = st.ragged([x, x[:0], x[:2]])
+    assert repr(r) == "Ragged(float32[3,*,2], lengths=[3, 0, 2])"
+    assert [len(part) for part in r] == [3, 0, 2] and r[1].shape == (0, 2)
+    np.testing.assert_array_equal(r.values, [*x, *x[:2]])
+    padded = np.stack([x, x * 0 - 1, np.stack([*x[:2], -np.ones(2)])])
+    np.testing.assert_array_equal(r.pad(-1.0), padded)
+    np.testing.assert_array_equal(r[[2, 1]].lengths, [2, 0])
+    st.save(tmp_path / "r.safetensors", {"x": r, "none": r[1:2]})
+    read = st.load(tmp_path / "r.safetensors")
+    np.testing.assert_array_equal(read["x"].pad(-1.0), padded)
+    assert read["none"].lengths.tolist() == [0] and read["none"].pad().shape == (1, 0, 2)
+    assert read["none"].values.shape == (0, 2)
+    copied = st.tree.map(lambda x: x, r)
+    np.testing.assert_array_equal(copied.pad(-1.0), padded)
+    np.testing.assert_array_equal(st.ragged.from_padded(padded, [3, 0, 2]).values, r.values)
+    slope = st.grad(lambda r: st.vmap(lambda x: (x**2).sum())(r).sum())(r).like(r)
+    np.testing.assert_array_equal(slope.values, 2 * np.asarray(r.values))
+    total, sums = st.lax.scan(lambda c, x: (c + x.sum(), snp.cumsum(x, 0)), 0.0, r)
+    assert float(total) == 21 and sums.lengths.tolist() == [3, 0, 2]
+    np.testing.assert_array_equal(st.lax.map(lambda x: x.sum(), r), [15, 0, 6])
+    np.testing.assert_array_equal(st.vmap(lambda x, w: x.sum() * w)(r, np.arange(3)), [0, 0, 12])
+
+
+def test_what_has_elements_compiles_as_before():
+    """Whether some array has none is one thing more that programs are compiled for."""
+    count = []
+
+    @st.jit
+    def f(r):
+        count.append(1)
+        return st.vmap(snp.sum)(r)
+
+    full, other = st.ragged([[1.0, 2.0], [3.0]]), st.ragged([[1.0], [3.0, 4.0, 5.0]])
+    some = st.ragged([[1.0, 2.0], []])
+    assert [f(r).tolist() for r in (full, other, some)] == [[3, 3], [1, 12], [3, 0]]
+    assert len(count) == 2
+    f(st.ragged([[], [2.0]])), f(st.vmap(lambda x: -x)(some)), f(some[:1])
+    assert len(count) == 3  # of one array

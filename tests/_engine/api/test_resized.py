@@ -196,14 +196,61 @@ def test_what_our_own_code_asks_of_sizes_is_asked_of_those_of_the_call():
 
 def test_examples_that_our_own_code_tells_apart():
     smooth = lambda x: snp.convolve(x, snp.ones(3), "same")
-    parts = [np.arange(n, dtype=np.float32) for n in (4, 9, 5)]
-    out = st.vmap(smooth)(st.ragged(parts))
-    for got, part in zip(out, parts, strict=True):
-        np.testing.assert_allclose(got, np.convolve(part, np.ones(3), "same"), rtol=1e-6)
-    with pytest.raises(st.errors.SizeError, match="not the same for all examples"):
-        st.vmap(smooth)(st.ragged([np.ones(2), np.ones(5)]))
-    with pytest.raises(st.errors.SizeError, match="depends on sizes that are known only"):
-        st.jit(st.vmap(smooth))(st.ragged(parts))
+    parts = [np.arange(n, dtype=np.float32) for n in (4, 9, 2, 5)]  # the kernel may be longer
+    for run in (st.vmap(smooth), st.jit(st.vmap(smooth))):
+        for got, part in zip(run(st.ragged(parts)), parts, strict=True):
+            np.testing.assert_allclose(got, np.convolve(part, np.ones(3), "same"), rtol=1e-6)
+    several = st.ragged([np.ones(1), np.ones(5)])
+    with pytest.raises(st.errors.SizeError, match=r"^gradient: .*not the same for all examples"):
+        st.vmap(snp.gradient)(several)
+    with pytest.raises(st.errors.SizeError, match=r"^gradient: .*depends on sizes that are known"):
+        st.jit(st.vmap(snp.gradient))(several)
+    with pytest.raises(st.errors.SizeError, match=r"^whether n > 2"):  # the user's own condition
+        st.vmap(lambda x: x if x.shape[0] > 2 else -x)(several)
+
+
+@pytest.mark.parametrize("edge_order", [1, 2])
+def test_gradient(edge_order):
+    f = lambda x: snp.gradient(x, edge_order=edge_order)
+    g = lambda x, t: snp.gradient(x, t, edge_order=edge_order)
+    loss = lambda x: (f(x) ** 2).sum()
+    any_size = st.jit(f, dynamic_axes=({0: "n"},))
+    with_places = st.jit(g, dynamic_axes=({0: "n"}, {0: "n"}))
+    slope = st.jit(st.grad(loss), dynamic_axes=({0: "n"},))
+    for n in (3, 4, 9):
+        x = np.sin(np.arange(n, dtype=np.float32) ** 2)
+        t = np.cumsum(np.abs(x) + 0.5, dtype=np.float32)
+        np.testing.assert_allclose(any_size(x), np.gradient(x, edge_order=edge_order), 1e-5, 1e-6)
+        np.testing.assert_allclose(
+            with_places(x, t), np.gradient(x, t, edge_order=edge_order), 1e-4, 1e-5
+        )
+        np.testing.assert_allclose(slope(x), st.grad(loss)(x), 1e-4, 1e-5)
+    with pytest.raises(ValueError, match=f"^gradient: expected at least {edge_order + 1} samples"):
+        any_size(np.ones(edge_order, np.float32))
+
+
+def test_interp_of_one_point_and_of_several():
+    x = st.ragged([snp.arange(3.0), snp.arange(1.0), snp.arange(5.0)])
+    np.testing.assert_allclose(st.vmap(lambda x: snp.interp(1.5, x, x * 2))(x), [3, 0, 3])
+    np.testing.assert_allclose(st.jit(st.vmap(lambda x: snp.interp(1.5, x, x)))(x), [1.5, 0, 1.5])
+
+
+def test_an_index_is_looked_at_for_each_size():
+    """What was found out of a longer array, that the index is in bounds, was kept for a shorter."""
+    third = st.jit(lambda x: x[3], dynamic_axes=({0: "n"},))
+    assert [float(third(np.arange(n, dtype=np.float32))) for n in (5, 2)] == [3, 1]
+
+
+def test_updates_beyond_some_of_the_examples():
+    x = st.ragged([snp.ones(1), snp.ones(4)])
+    out = st.vmap(lambda x: x.at[2].set(5.0))(x)
+    np.testing.assert_array_equal(out.values, [1, 1, 1, 5, 1])
+
+
+def test_the_product_has_a_slope_at_zeros():
+    x = st.ragged([[2.0, 0.0, 3.0], [4.0], [0.0, 0.0]])
+    slope = st.jit(st.grad(lambda x: st.vmap(snp.prod)(x).sum()))(x).like(x)
+    np.testing.assert_array_equal(slope.values, [0, 6, 0, 1, 0, 0])
 
 
 def test_a_training_step_for_batches_of_any_size():

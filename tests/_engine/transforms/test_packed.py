@@ -115,7 +115,7 @@ def test_what_is_behind_the_last_counts_for_nothing():
     r = st.ragged(PARTS)
     values = np.array(r._values)
     values[sum(LENGTHS) :] = np.nan
-    spoilt = type(r)._of(snp.asarray(values), r.lengths, r._most)
+    spoilt = type(r)._of(snp.asarray(values), r.lengths, r._most, False, 1)
     several = st.vmap(lambda w, x: (layer(w, x), attend(w, x).sum(0)), in_axes=(None, 0))
     for out, expected in zip(several(W, spoilt), several(W, r), strict=True):
         for one, other in zip(st.tree.leaves(out), st.tree.leaves(expected), strict=True):
@@ -128,8 +128,8 @@ def test_what_is_behind_the_last_counts_for_nothing():
 
 def test_arguments_with_other_room():
     r = st.ragged(PARTS)
-    tight = type(r)._of(r.values, r.lengths, r._most)
-    wide = type(r)._of(snp.concatenate([r._values, r._values]), r.lengths, r._most)
+    tight = type(r)._of(r.values, r.lengths, r._most, False, 1)
+    wide = type(r)._of(snp.concatenate([r._values, r._values]), r.lengths, r._most, False, 1)
     expected = [x * x for x in PARTS]
     for one, other in ((tight, r), (r, tight), (r, wide), (wide, tight)):
         out = st.vmap(lambda x, y: x * y)(one, other)

@@ -100,11 +100,12 @@ class Batch:
 
         Only if the sizes are to be ``known`` may it be for less than all of them.
         """
-        with varying_sizes(), known_sizes(self._known() if known else None) as guards:
+        several = self._known() if known else None
+        with varying_sizes(), known_sizes(several, of_examples=True) as guards:
             program, _, captured = record(fun, [*before, *self.types], (), name)
         for variable, x in self.sizes.items():
             limits = [guard.most(variable) for guard in guards]
-            self.most[variable] = int(min([x._most, *limits]))
+            self.most[variable] = max(1, int(min([x._most, *limits])))
         if any([v not in self.sizes for v in variables_of(program)]):
             self.as_rows = False
         return program, captured
@@ -292,7 +293,7 @@ def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged], mark: str) -> SizeVa
         if same_lengths(x._lengths, other._lengths):
             return variable
     name = "nmklpq"[len(sizes)] if len(sizes) < 6 else f"n{len(sizes)}"
-    variable = SizeVariable(name + mark, most=x._most)
+    variable = SizeVariable(name + mark, x._at_least(), x._most)
     sizes[variable] = x
     return variable
 
@@ -313,19 +314,20 @@ def _result(out: Any, type: ArrayType, batch: Batch, axis: Any, caller: str) -> 
     same = [x for v, x in batch.sizes.items() if size == size_of(v)]
     bound = Bucket(batch.most, {}).bound(size)
     if same:
-        lengths, room = same[0]._lengths, same[0]._room
+        lengths, room, least = same[0]._lengths, same[0]._room, same[0]._at_least()
         if batch.as_rows and variable_of_rows(type) is not None:
-            return Ragged._of(cleared(out, lengths), lengths, bound)
+            return Ragged._of(cleared(out, lengths), lengths, bound, False, least)
     else:
         lengths = _lengths(size, batch.sizes)
-        known = None if isinstance(lengths, Tracer) else np.asarray(lengths)
-        if known is not None and (known < 1).any():
-            raise NotImplementedError(
-                f"{caller}: a result of size {size} has no elements for example "
-                f"{int(np.argmax(known < 1))}, and the arrays of a ragged one have at least one"
-            )
-        room = _room(size, bound, batch) if known is None else room_for(int(known.sum()))
-    return Ragged._of(out, lengths, bound, True)._packed(room)
+        if not bound:  # a place to read from, for arrays that are all empty
+            bound, shape = 1, (out.shape[0], 1, *out.shape[2:])
+            out = full(shape, 0, out.dtype, out.type.weak_type)
+        if isinstance(lengths, Tracer):
+            room, least = _room(size, bound, batch), int(exceeds(size, 0))
+        else:
+            known = np.asarray(lengths)
+            room, least = room_for(int(known.sum())), int(known.all())
+    return Ragged._of(out, lengths, bound, True, least)._packed(room)
 
 
 def _rows(x: Ragged, room: int) -> Any:

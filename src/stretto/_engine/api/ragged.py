@@ -16,7 +16,7 @@ from stretto._engine.api.lengths import RAGGED, same_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
-from stretto._engine.core.interpreter import Tracer, as_value, constant
+from stretto._engine.core.interpreter import Tracer, Value, as_value, constant
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.nodes import APART
 from stretto._engine.core.types import is_float0, promote
@@ -41,7 +41,7 @@ class Ragged:
     takes it as a mapped argument, for a function of one array.
     """
 
-    __slots__ = ("_lengths", "_most", "_values", "_wide")
+    __slots__ = ("_least", "_lengths", "_most", "_values", "_wide")
 
     _values: Any
     """The elements, and room behind them, so that few shapes are compiled for. Where it is *wide*,
@@ -50,12 +50,21 @@ class Ragged:
     _most: int
     """What all lengths are at most: how long a rectangle of all is."""
     _wide: bool
+    _least: int
+    """What all lengths are at least: 1, or 0 where one may be."""
 
     @classmethod
-    def _of(cls, values: Any, lengths: Any, most: int, wide: bool = False) -> Ragged:
+    def _of(cls, values: Any, lengths: Any, most: int, wide: bool, least: int) -> Ragged:
         made = object.__new__(cls)
         made._values, made._lengths, made._most, made._wide = values, lengths, most, wide
+        made._least = least
         return made
+
+    def _at_least(self) -> int:
+        """What all lengths are at least, looked up where they are known by now."""
+        if not self._least and isinstance(self._lengths, Value) and not _unknown(self._lengths):
+            self._least = int(bool(np.asarray(self._lengths).all()))
+        return self._least
 
     @property
     def _inner(self) -> tuple[int, ...]:
@@ -128,7 +137,7 @@ class Ragged:
         known = not (_unknown(self._lengths) or _unknown(other._lengths))
         if known and not same_lengths(self._lengths, other._lengths):
             raise ValueError(f"like: the lengths of {self} are not those of {other}")
-        return Ragged._of(self._values, other._lengths, other._most, self._wide)
+        return Ragged._of(self._values, other._lengths, other._most, self._wide, other._least)
 
     def at_most(self, longest: int) -> Ragged:
         """Say how long an array can be: of this batch, and of others for the same program.
@@ -160,7 +169,7 @@ class Ragged:
                 f"{self} can have; got {n}"
             )
         values = self._rectangle(n) if self._wide else self._values
-        return Ragged._of(values, self._lengths, n, self._wide)
+        return Ragged._of(values, self._lengths, n, self._wide, self._least)
 
     def _known(self) -> np.ndarray:
         if is_float0(self._lengths):
@@ -264,7 +273,7 @@ class Ragged:
 
     def _spread(self) -> Ragged:
         """The same, wide."""
-        return Ragged._of(self._rectangle(self._most), self._lengths, self._most, True)
+        return Ragged._of(self._rectangle(self._most), self._lengths, self._most, True, self._least)
 
     def _at(self, places: Any) -> Ragged:
         """The arrays at these places, wide; places of any shape give as many leading axes."""
@@ -274,14 +283,15 @@ class Ragged:
             rows = rows_at(self._values, index, "clip")
         else:
             rows = self._from(rows_at(starts(self._lengths), index, "clip"), lengths, self._most)
-        return Ragged._of(rows, lengths, self._most, True)
+        return Ragged._of(rows, lengths, self._most, True, self._least)
 
     def _packed(self, room: int) -> Ragged:
         """The same with one array behind the other, and room for so many elements."""
         if not self._wide:
             return self
         rows = to_rows(self._values, self._lengths, examples_of_rows(self._lengths, room))
-        return Ragged._of(cleared(rows, self._lengths), self._lengths, self._most)
+        values = cleared(rows, self._lengths)
+        return Ragged._of(values, self._lengths, self._most, False, self._least)
 
     def __repr__(self) -> str:
         inner = ",".join(map(str, ("*", *self._inner)))
@@ -295,7 +305,11 @@ class Ragged:
 
 tree.register_attributes(
     Ragged,
-    lambda x: ((x._values, x._lengths), (x._most, x._wide), ("values", "lengths")),
+    lambda x: (
+        (x._values, x._lengths),
+        (x._most, x._wide, x._at_least()),
+        ("values", "lengths"),
+    ),
     lambda how, children: Ragged._of(*children, *how),
 )
 RAGGED.append(Ragged)
@@ -343,16 +357,16 @@ def as_read(x: Ragged) -> Ragged:
             f"ragged: lengths add up to {lengths.sum()}, and there are {x._values.shape[0]} "
             f"elements"
         )
-    return Ragged._of(x._values, x._lengths, room_for(int(lengths.max())))
+    return _of_known(x._values, x._lengths, lengths)
 
 
 def room_for(total: int) -> int:
     """The size that there is room for, so that few sizes are compiled for: an eighth more at most.
 
-    Small sizes become a multiple of 8.
+    Small sizes become a multiple of 8, and 0 does, too, so that there is a place to read from.
     """
     step = max(8, 1 << max(0, total.bit_length() - 4))
-    return -(-total // step) * step
+    return -(-max(total, 1) // step) * step
 
 
 def _check_lengths(lengths: np.ndarray, caller: str) -> None:
@@ -361,12 +375,11 @@ def _check_lengths(lengths: np.ndarray, caller: str) -> None:
             f"{caller}: lengths must be integers of rank 1, got {lengths.dtype} of shape "
             f"{lengths.shape}"
         )
-    if (lengths < 1).any():
-        place = int(np.argmax(lengths < 1))
-        raise ValueError(
-            f"{caller}: array {place} has length {lengths[place]}, and each must have one element "
-            f"or more: leave it out, or give it one that a weight of 0 leaves out"
-        )
+    if not lengths.size:
+        raise ValueError(f"{caller}: expected one length or more, got none")
+    if (lengths < 0).any():
+        place = int(np.argmax(lengths < 0))
+        raise ValueError(f"{caller}: array {place} has length {lengths[place]}, which is negative")
 
 
 class _Maker:
@@ -376,8 +389,8 @@ class _Maker:
         """Join arrays that differ along their first axis.
 
         Args:
-            arrays: the arrays, each with one element or more, of one shape but for the first axis;
-                also nested lists of numbers, and series of tables.
+            arrays: the arrays, of one shape but for the first axis, along which they may have no
+                elements; also nested lists of numbers, and series of tables.
 
         Returns:
             The arrays as one, of the dtype that they promote to.
@@ -385,7 +398,7 @@ class _Maker:
         Raises:
             OverflowError: integers do not fit in the dtype.
             TypeError: an array is ragged itself, or does not hold numbers.
-            ValueError: there are none, one has no elements, or they differ in another axis.
+            ValueError: there are none, or they differ in another axis.
 
         >>> import stretto as st, stretto.numpy as snp
         >>> words = st.ragged([[1.0, 2.0, 3.0], [4.0]])
@@ -423,7 +436,7 @@ class _Maker:
             The rows as one.
 
         Raises:
-            ValueError: a length is less than 1, or more than there are, or there are not as many as
+            ValueError: a length is negative, or more than there are, or there are not as many as
                 rows.
 
         >>> import stretto as st, stretto.numpy as snp
@@ -517,8 +530,12 @@ def _joined(parts: Sequence[np.ndarray], lengths: np.ndarray, weak: bool) -> Rag
 
 
 def _made(values: Any, lengths: np.ndarray) -> Ragged:
-    most = room_for(int(lengths.max()))
-    return Ragged._of(values, constant(lengths.astype(_INT32)), most)
+    return _of_known(values, constant(lengths.astype(_INT32)), lengths)
+
+
+def _of_known(values: Any, lengths: Any, known: np.ndarray) -> Ragged:
+    """The elements with lengths that are known as integers."""
+    return Ragged._of(values, lengths, room_for(int(known.max())), False, int(known.all()))
 
 
 ragged = _Maker()

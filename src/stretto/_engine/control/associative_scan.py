@@ -14,7 +14,7 @@ from stretto._engine.control.family import parting, values_of
 from stretto._engine.control.scan import scan
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import exceeds, is_size
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import (
@@ -133,14 +133,23 @@ def _one_by_one(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int)
         outs = combine(carry, line)
         return outs, outs
 
-    first = [slice_in_dim(x, 0, 1) for x in lines]
+    held = [x if exceeds(x.shape[0], 0) else _one_more(x) for x in lines]  # there is a first one
+    first = [slice_in_dim(x, 0, 1) for x in held]
     rest = [slice_in_dim(x, 1, x.shape[0]) for x in lines]
     _, outs = scan(step, [reshape(x, x.shape[1:]) for x in first], rest)
-    whole = [concatenate([x, y], 0) for x, y in zip(first, outs, strict=True)]
+    whole = [
+        slice_in_dim(concatenate([x, y], 0), 0, line.shape[0])
+        for x, y, line in zip(first, outs, lines, strict=True)
+    ]
     return [
         move_axis(reshape(y, (y.shape[0], *y.shape[1 : axis + 1], *y.shape[axis + 2 :])), 0, axis)
         for y in whole
     ]
+
+
+def _one_more(x: Any) -> Any:
+    """The array with a line of zeros at its end."""
+    return pad(x, 0, [(0, 1, 0), *[(0, 0, 0)] * (x.ndim - 1)])
 
 
 def _interleaved(x: Any, y: Any, axis: int) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ import numpy as np
 
 from stretto._engine.core import guarded
 from stretto._engine.core.config import config
+from stretto._engine.core.errors import SizeError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import PACKAGE
 
@@ -29,6 +31,10 @@ _NOTE = (
     "(The frames inside stretto are left out of this traceback; "
     "stretto.config.traceback_filtering = 'off' shows them.)"
 )
+_NAMED = re.compile(r"[\w.]+: ")
+"""A message that begins with the name of a function."""
+_ENGINE = os.path.join(PACKAGE, "_engine") + os.sep
+_WORDS = {"getitem": "indexing", "setitem": "indexing"}
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 _LIBRARIES = os.path.dirname(os.path.dirname(_NUMPY)) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
@@ -73,6 +79,8 @@ def _trim_all(error: BaseException) -> bool:
 
     An error that was handled inside the package, and nowhere else, is no context of another.
     """
+    if isinstance(error, SizeError):
+        _name_function(error)
     if config.traceback_filtering == "off" or not isinstance(error, Exception):
         return False
     hidden = False
@@ -118,6 +126,28 @@ def _is_hidden(frame: FrameType, within: bool) -> bool:
         or name.startswith("<frozen")
         or (name.startswith(_STANDARD) and "site-packages" not in name)
     )
+
+
+def _name_function(error: SizeError) -> None:
+    """Put the name of the public function that the user's code called in front of the message.
+
+    It asks about sizes somewhere inside, and the message says what it asked. It may have been
+    called by a transformation, which is no answer to who asked.
+    """
+    called: str | None = None
+    entry, outside, within = error.__traceback__, False, True
+    while entry is not None:
+        frame, code = entry.tb_frame, entry.tb_frame.f_code
+        within = _is_hidden(frame, within)
+        if not within:
+            called, outside = None, True
+        elif called is None and (outside or not code.co_filename.startswith(_ENGINE)):
+            public = code.co_name in frame.f_globals.get("__all__", ())
+            called = _WORDS.get(code.co_name, code.co_name) if public else None
+        entry = entry.tb_next
+    text = str(error)
+    if called is not None and _NAMED.match(text) is None:
+        error.args = (f"{called}: {text}",)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

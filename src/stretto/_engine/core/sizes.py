@@ -33,6 +33,7 @@ __all__ = [
     "Positive",
     "alike",
     "at_least",
+    "differs_by_example",
     "exceeds",
     "fixed",
     "greater",
@@ -44,6 +45,7 @@ __all__ = [
     "slice_bounds",
     "unnamed",
     "varying_sizes",
+    "without_elements",
 ]
 
 
@@ -113,6 +115,7 @@ class Guard(NamedTuple):
 class _Traces(threading.local):
     depth = 0
     known: Sequence[Mapping[SizeVariable, int]] | None = None
+    of_examples: bool = False
     guards: list[Guard]
 
 
@@ -120,7 +123,9 @@ _TRACES = _Traces()
 
 
 @contextlib.contextmanager
-def known_sizes(several: Sequence[Mapping[SizeVariable, int]] | None) -> Iterator[list[Guard]]:
+def known_sizes(
+    several: Sequence[Mapping[SizeVariable, int]] | None, of_examples: bool = False
+) -> Iterator[list[Guard]]:
     """While a function is traced for some known sizes: what our own code may ask about them.
 
     A comparison that bounds do not decide is decided by these, if all agree, and is in the list of
@@ -128,21 +133,19 @@ def known_sizes(several: Sequence[Mapping[SizeVariable, int]] | None) -> Iterato
     known. The user's conditions are refused all the same: what they decide must not depend on which
     sizes came first.
     """
-    before = _TRACES.known, getattr(_TRACES, "guards", [])
-    _TRACES.known, _TRACES.guards = several, []
+    before = _TRACES.known, _TRACES.of_examples, getattr(_TRACES, "guards", [])
+    _TRACES.known, _TRACES.of_examples, _TRACES.guards = several, of_examples, []
     try:
         yield _TRACES.guards
     finally:
-        _TRACES.known, _TRACES.guards = before
+        _TRACES.known, _TRACES.of_examples, _TRACES.guards = before
 
 
 def _looked_up(size: Any, less_than: int, condition: str) -> bool:
     """Whether a size is less than that, as it is for all known sizes."""
-    known = _TRACES.known or ()
-    variables = [v for v in size.variables() if any([v not in sizes for sizes in known])]
-    if variables or not known:
+    if not _is_known(size):
         _refuse(condition)
-    outcomes = {size.known(sizes) < less_than for sizes in known}
+    outcomes = {size.known(sizes) < less_than for sizes in _TRACES.known or ()}
     if len(outcomes) > 1:
         raise SizeError(
             f"whether {condition} is not the same for all examples, and the function does one or "
@@ -197,6 +200,49 @@ def alike(one: Dimension, other: Dimension, caller: str) -> bool:
                 f"program runs: give both axes one size, by one name"
             )
     return one == other
+
+
+def differs_by_example(n: Dimension) -> bool:
+    """Whether it is the size of examples, so that what one of them is too short for is no error.
+
+    Not that of an array by itself, whose size is known when the function is traced for it.
+    """
+    return isinstance(n, Size) and (_TRACES.of_examples or not _is_known(n))
+
+
+def _is_known(n: Size) -> bool:
+    """Whether the variables of a size are known while a function is traced."""
+    known = _TRACES.known or ()
+    return bool(known) and not any([v not in sizes for sizes in known for v in n.variables()])
+
+
+def without_elements(n: Dimension, caller: str) -> bool:
+    """Whether there is nothing along an axis of this size: for functions that are undefined then.
+
+    ``SizeError`` if that holds of some examples alone, or is known only while the program runs.
+    """
+    if not isinstance(n, Size):
+        return not n
+    least, most = n.bounds()
+    if least > 0 or most <= 0:
+        return most <= 0
+    undefined = f"{caller}: {caller} of an array without elements is undefined, and the size {n}"
+    if not _is_known(n):
+        raise SizeError(
+            f"{undefined} may be 0, which is known only while the program runs: give it the value "
+            f"then, initial=, where there is one; or a size with a greater bound, such as "
+            f"{{0: stretto.dynamic_size('n', least=2)}}; or call it where lengths are known, "
+            f"outside of jit"
+        )
+    empty = {n.known(sizes) < 1 for sizes in _TRACES.known or ()}
+    if len(empty) > 1:
+        raise SizeError(
+            f"{undefined} is 0 for some of the examples: leave these out, ragged[places], or give "
+            f"the value that they get, initial=, where there is one"
+        )
+    (nothing,) = empty
+    _TRACES.guards.append(Guard(n, 1, nothing))
+    return nothing
 
 
 def unnamed(n: Dimension) -> Any:

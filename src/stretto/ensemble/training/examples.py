@@ -176,9 +176,8 @@ def rows_of(data: Tree, places: Array) -> Tree:
     def rows(x: Tree) -> Tree:
         if is_ragged(x):
             wide = x._at(places)
-            return wide.like(
-                Ragged._of(None, lengths.setdefault(id(x.lengths), wide.lengths), x._most)
-            )
+            own = lengths.setdefault(id(x.lengths), wide.lengths)
+            return wide.like(Ragged._of(None, own, x._most, True, x._least))
         flat = places.reshape(-1)  # twice as fast on the CPU as rows and columns
         return x.at[flat].get(mode="promise_in_bounds").reshape(*places.shape, *x.shape[1:])
 

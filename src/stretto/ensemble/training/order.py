@@ -210,7 +210,7 @@ def _epoch(order: DataOrder, key: Key, epoch: ArrayLike, members: ArrayLike) -> 
     rows = snp.broadcast_to(places, (numbers.shape[0], order.size))
     sizes, own = [snp.take(np.asarray(x, _INT32), numbers) for x in (order.sizes, order.examples)]
     run: Any = vmap(of_member)
-    return run(numbers, Ragged._of(rows, sizes, order.size, True), own).pad(0, order.size)
+    return run(numbers, Ragged._of(rows, sizes, order.size, True, 1), own).pad(0, order.size)
 
 
 _EPOCH = jit(_epoch, static_argnums=0)

@@ -85,9 +85,9 @@ def _batch_of(plan: DataOrder, data: Tree) -> Tree:
     def one(x: Tree) -> Tree:
         if is_ragged(x):
             wide = of((size, x._most, *x._inner), x.dtype)
-            return Ragged._of(wide, of((size,), x.lengths.dtype), x._most, True)
+            return Ragged._of(wide, of((size,), x.lengths.dtype), x._most, True, x._least)
         rows = of((size, *x.shape[1:]), x.dtype)
-        return Ragged._of(rows, left, size, True) if plan.uneven else rows
+        return Ragged._of(rows, left, size, True, 1) if plan.uneven else rows
 
     leaves, structure = tree.flatten(data)
     types = tree.map(one, data, is_leaf=is_ragged)

@@ -87,7 +87,7 @@ def batch_at(
         return batch, None
     left = snp.clip(counts - start, 0, size)
     some = snp.maximum(left, 1)
-    return tree.map(lambda x: Ragged._of(x, some, size, True), batch), left > 0
+    return tree.map(lambda x: Ragged._of(x, some, size, True, 1), batch), left > 0
 
 
 def advanced(

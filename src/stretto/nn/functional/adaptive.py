@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import is_size, without_elements
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import where, zeros_like
@@ -53,7 +53,7 @@ def _sizes(
             f"{caller}: output_size must be a positive integer, or {n} of them or None; got "
             f"{output_size!r}"
         )
-    if not all(spatial):
+    if any([without_elements(n, caller) for n in spatial]):
         raise ValueError(f"{caller}: input {x.type} has an empty spatial axis")
     return tuple(s if size is None else int(size) for s, size in zip(spatial, wanted, strict=True))
 

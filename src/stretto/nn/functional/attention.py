@@ -13,6 +13,7 @@ import math
 import stretto.numpy as snp
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import ArrayType, inexact_dtype, is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.contract import matmul
@@ -45,7 +46,7 @@ def _exponentials(scores: Array, mask: Array | None) -> tuple[Array, Array]:
     if mask is not None:
         boolean = mask.dtype == snp.bool_
         scores = snp.where(mask, scores, -math.inf) if boolean else scores + mask
-    lowest = None if scores.shape[-1] else -math.inf
+    lowest = None if exceeds(scores.shape[-1], 0) else -math.inf
     top = stop_gradient(snp.max(scores, -1, keepdims=True, initial=lowest))
     nothing = snp.isneginf(top)
     weights = snp.exp(scores - snp.where(nothing, 0.0, top))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import differs_by_example
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convolution.general import conv_general_dilated
@@ -77,7 +78,7 @@ def _convolve(
         )
     pairs = _padding(caller, padding, kernel.shape[2:], strides, dilations)
     for size, k, d, (low, high) in zip(x.shape[2:], kernel.shape[2:], dilations, pairs):
-        if size + low + high < d * (k - 1) + 1:
+        if not differs_by_example(size) and size + low + high < d * (k - 1) + 1:
             raise ValueError(
                 f"{caller}: a kernel that spans {d * (k - 1) + 1} does not fit an axis of "
                 f"{size} with padding {(low, high)}: input {x.type}, weight {kernel.type}"

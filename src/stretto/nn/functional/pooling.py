@@ -13,7 +13,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import is_size
+from stretto._engine.core.sizes import differs_by_example, is_size
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert, rounded_once
@@ -60,7 +60,7 @@ def _windows(
                 f"{paddings}, kernel_size {sizes}, dilation {dilations}"
             )
         window = window_of(size, k, s, p, d, ceil_mode)
-        if window.count(size) < 1:
+        if not differs_by_example(size) and window.count(size) < 1:
             raise ValueError(
                 f"{caller}: a window that spans {window.extent} does not fit an axis of "
                 f"{size} "

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import without_elements
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axis, Shape, Tree
 from stretto._engine.ops.comparison import full_like
@@ -157,7 +158,7 @@ def mode(
         position = argmax(counts)
         return ordered[position], counts[position]
 
-    if not x.size:
+    if without_elements(x.size, "mode"):
         raise ValueError(f"mode: {x.type} has no elements")
     (value, count), position, others = _along(x, axis, "mode", most_frequent)
     parts = [reshape(v, others) for v in (value, count)]

@@ -115,7 +115,7 @@ class DynamicSlice(Primitive):
         total = x.so_far
         if total is None:
             total = full(x.shape, 0, x.dtype, ct.weak_type)
-        elif starts and ct.size <= _FEW:
+        elif starts and not is_size(ct.size) and ct.size <= _FEW:
             axes = tuple(range(x.type.ndim))
             place = concatenate([reshape(start, (1,)) for start in starts], 0)
             write = ScatterAdd(ScatterDimensionNumbers(axes, (), axes), "clip")

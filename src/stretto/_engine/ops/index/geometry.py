@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.integers import integers
-from stretto._engine.core.sizes import lesser
+from stretto._engine.core.sizes import exceeds, is_size, lesser
 from stretto._engine.core.types import ArrayType, kind_of
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
@@ -218,6 +218,13 @@ def _require(holds: bool, caller: str, what: str) -> None:
         raise ValueError(f"{caller}: {what}")
 
 
+def _fits(size: Any, m: Any) -> bool:
+    """Whether a window fits an axis; of one element it does where the axis has any."""
+    if is_size(m) and size.__class__ is int and size == 1:
+        return exceeds(m, 0) or m.bounds()[1] > 0
+    return 0 <= size <= m
+
+
 def out_shape(
     caller: str,
     operand: ArrayType,
@@ -225,7 +232,10 @@ def out_shape(
     numbers: GatherDimensionNumbers,
     sizes: tuple[int, ...],
 ) -> tuple[int, ...]:
-    """The shape of a gather's output, or of a scatter's updates; refuses what does not fit."""
+    """The shape of a gather's output, or of a scatter's updates; refuses what does not fit.
+
+    Of an axis that may be empty one element can be asked for: there is none to be asked for then.
+    """
     if kind_of(indices.dtype) not in ("int", "uint"):
         raise TypeError(f"{caller}: indices must be integers, got {indices}")
     n, map_, drop = numbers, numbers.start_index_map, numbers.collapsed_slice_dims
@@ -240,7 +250,7 @@ def out_shape(
         len(sizes) == operand.ndim, caller, "one window size is needed for each axis" + context
     )
     _require(
-        all(0 <= size <= m for size, m in zip(sizes, operand.shape, strict=True)),
+        all(map(_fits, sizes, operand.shape)),
         caller,
         "a window is larger than the operand" + context,
     )

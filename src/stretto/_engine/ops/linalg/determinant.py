@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.ops.arithmetic import absolute, sign
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
@@ -19,7 +20,6 @@ from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import log
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.linalg.family import MatrixOperation, as_matrices, check_matrix
 from stretto._engine.ops.linalg.lu import Lu, LuSolve, PivotsToPermutation, rows, solve
 from stretto._engine.ops.linalg.matrix_parts import (
@@ -148,9 +148,10 @@ def _adjugate(x: Any) -> Any:
     zero = broadcast_to(on_diagonal(shape[-2:]), shape) & eq(both, zeros_like(both)) & ~bottom
     both = select(zero, convert(spread(least), both.dtype), both)
     pivot = diagonal_of(both)
-    before = reduce_prod(slice_in_dim(pivot, 0, n - 1, 1, axis), (axis,))
+    end = greater(n - 1, 0)
+    before = reduce_prod(slice_in_dim(pivot, 0, end, 1, axis), (axis,))
     before = before * _parity(pivots, x.dtype)
-    last = reshape(slice_in_dim(pivot, n - 1, n, 1, axis), before.shape)
+    last = reduce_prod(slice_in_dim(pivot, end, n, 1, axis), (axis,))
     plain = TriangularSolve(True, True, "N", True)(
         both, rows(identity(shape, x.dtype), PivotsToPermutation(n)(pivots))
     )
@@ -177,7 +178,7 @@ def det(x: Any) -> Any:
     """
     x = as_matrices("det", x, square=True)
     n = x.shape[-1]
-    if 1 <= n <= 3:
+    if not is_size(n) and 1 <= n <= 3:
         return _by_minors(x, tuple(range(n)), tuple(range(n)))
     return Determinant()(x, *Lu(True)(x))
 

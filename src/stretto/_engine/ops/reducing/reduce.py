@@ -7,13 +7,15 @@ Layer 2 (ops). The sum is in ``broadcast``, beside its transpose; the running fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
@@ -28,6 +30,11 @@ from stretto._engine.ops.layout import (
     transpose,
 )
 from stretto._engine.ops.shape import pad, slice_in_dim
+
+if TYPE_CHECKING:  # products over any number of elements have a derivative of running ones
+    from stretto._engine.ops.reducing import cumulative
+else:
+    cumulative = LazyModule("stretto._engine.ops.reducing.cumulative")
 
 __all__ = [
     "reduce_and",
@@ -178,6 +185,9 @@ class ReduceProd(Reduction):
         (x,), (dx,) = primals, tangents
         u, du = lines_first(x, self.axes), lines_first(dx, self.axes)
         n = u.shape[0]
+        out = self(x)
+        if is_size(n):
+            return out, reshape(reduce_sum(_others(u) * du, (0,)), out.shape)
         while n > 1:
             half = (n + 1) // 2
             first, last = (slice_in_dim(v, 0, half) for v in (u, du))
@@ -187,8 +197,14 @@ class ReduceProd(Reduction):
                 second, dlast = pad(second, 1, rest), pad(dlast, 0, rest)
             u, du = first * second, last * second + first * dlast
             n = half
-        out = self(x)
         return out, reshape(du, out.shape) if n else zeros_like(out)
+
+
+def _others(x: Any) -> Any:
+    """For each element along the first axis the product of all others."""
+    rest = [(0, 0, 0)] * (x.ndim - 1)
+    before = pad(cumulative.cumprod(x), 1, [(1, -1, 0), *rest])
+    return before * pad(cumulative.cumprod(x, reverse=True), 1, [(-1, 1, 0), *rest])
 
 
 def lines_first(x: Any, axes: tuple[int, ...]) -> Any:
