@@ -326,7 +326,7 @@ def test_tracing_and_lowering_call_little():
         per[what] = (calls(GROWING[what](400)) - calls(GROWING[what](200))) / 200
     assert per["trace"] <= 18
     assert per["lower"] <= 10
-    assert per["trace grad"] <= 180
+    assert per["trace grad"] <= 195  # six ask whether cotangents add up in place (decision 65)
 
 
 def test_a_shared_program_has_no_positions():

@@ -154,3 +154,33 @@ def test_a_choice_behind_a_choice_by_the_same_array_is_one():
         return snp.sum(snp.where(positive, snp.log(snp.where(positive, x, 1.0)), 0.0))
 
     assert operations(st.grad(f), snp.ones(3))["select"] == 2  # x or 1, and the cotangent
+
+
+def _chain(step, last):
+    def f(x):
+        for i in range(1500):
+            x = step(x, i)
+        return last(x).sum()
+
+    return f
+
+
+CHAINS = {
+    "behind a choice": _chain(
+        lambda x, i: snp.sin(x) * 1.01, lambda x: snp.where(x > 0, snp.log(x), 0.0)
+    ),
+    "choices": _chain(lambda x, i: snp.where(x > i * 1e-9, x * 1.0001, 0.0), lambda x: x),
+    "sums of choices": _chain(
+        lambda x, i: snp.where(x > 0.1, snp.sin(x), x * 0.9) + x * 0.01, lambda x: x
+    ),
+    "moved": _chain(lambda x, i: snp.flip(x) * 1.001, lambda x: snp.where(x > 0, snp.log(x), 0.0)),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_long_chains_need_few_frames(name):
+    f, x = CHAINS[name], snp.array([0.3, -0.5, 0.0])
+    backwards = st.grad(f)(x)
+    assert snp.isfinite(backwards).all()
+    forwards = [st.jvp(f, (x,), (e,))[1] for e in snp.eye(3)]
+    np.testing.assert_allclose(backwards, forwards, rtol=1e-4, atol=1e-30)

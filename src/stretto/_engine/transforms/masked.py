@@ -46,23 +46,38 @@ not.
 """
 
 
+_DEEPEST = 16
+"""The longest chain of conditions, or of cotangents, that wait for each other.
+
+Each link takes a few of the thousand frames that Python allows.
+"""
+
+
 class Later:
     """A boolean array that is computed when it is first needed, if ever.
 
-    Those with equal keys are equal.
+    Those with equal keys are equal. One that would wait for a long chain of others, the arrays of
+    ``conditions``, is computed at once, since each takes a few of the frames that Python allows.
     """
 
-    __slots__ = ("_make", "_value", "key")
+    __slots__ = ("_make", "_value", "depth", "key")
 
-    def __init__(self, make: Callable[[], Any], key: Any = None) -> None:
+    def __init__(
+        self, make: Callable[[], Any], key: Any = None, conditions: Sequence[Condition] = ()
+    ) -> None:
         self.key = key
+        waiting = [c.array.depth for c in conditions if c.array.__class__ is Later]
+        self.depth = 1 + max(waiting, default=0)
         self._make: Callable[[], Any] | None = make
         self._value: Any = None
+        if self.depth >= _DEEPEST:
+            self.value()
 
     def value(self) -> Any:
         """The array."""
         if self._make is not None:
             self._value, self._make = self._make(), None
+            self.depth = 0
         return self._value
 
 
@@ -107,10 +122,11 @@ class Masked:
     """A cotangent that counts where all ``conditions`` hold, and is zero elsewhere.
 
     ``raw`` is the cotangent with anything in the places where it does not count, ``settled`` the
-    one with zeros there. Both are computed when they are first needed, if ever.
+    one with zeros there. Both are computed when they are first needed, if ever; ``depth`` is the
+    number of others that they wait for, one behind the other.
     """
 
-    __slots__ = ("_part", "_raw", "_settled", "conditions", "type")
+    __slots__ = ("_part", "_raw", "_settled", "conditions", "depth", "type")
 
     def __init__(
         self,
@@ -118,12 +134,23 @@ class Masked:
         type: ArrayType,
         raw: Callable[[], Any],
         settled: Callable[[], Any] | None = None,
+        depth: int = 0,
     ) -> None:
         self.conditions = conditions
+        self.depth = depth
         self.type = type
         self._raw: Any = raw
         self._settled: Any = settled or self._select
         self._part: Any = None, None
+
+    def behind(self, settled: bool = True) -> int:
+        """Return the ``depth`` of one that waits for this; a long chain is computed first."""
+        if self.depth >= _DEEPEST:
+            self.raw()
+            if settled:
+                self.settled()
+            self.depth = 0
+        return self.depth + 1
 
     @property
     def is_settled(self) -> bool:
@@ -187,7 +214,8 @@ def narrowed(condition: Condition, shape: tuple[int, ...]) -> Condition:
     kept = tuple([d for d in dims if shape[d] != 1])
     if len(kept) < len(dims):
         whole, squeezed = array, Reshape(tuple([shape[d] for d in kept]))
-        array = Later(lambda: squeezed(_computed(whole)), (squeezed, _identity(whole)))
+        key = squeezed, _identity(whole)
+        array = Later(lambda: squeezed(_computed(whole)), key, [condition])
     return condition._replace(array=array, dims=kept)
 
 
@@ -266,9 +294,8 @@ def chosen(ct: Any, array: Any, holds: bool | None) -> Masked | None:
             return ct if other.holds == holds else None
     if len(conditions) == _MOST:
         conditions = (conditions[0], both(conditions[1:], ct.type.shape))
-    return Masked(
-        (*conditions, condition), ct.type, ct.raw, lambda: _where(condition, ct.settled())
-    )
+    settled = lambda: _where(condition, ct.settled())
+    return Masked((*conditions, condition), ct.type, ct.raw, settled, ct.behind())
 
 
 def both(conditions: Sequence[Condition], shape: tuple[int, ...]) -> Condition:
@@ -280,7 +307,7 @@ def both(conditions: Sequence[Condition], shape: tuple[int, ...]) -> Condition:
             first = bitwise_and(first, other)
         return first
 
-    return Condition(Later(make), True, tuple(range(len(shape))))
+    return Condition(Later(make, None, conditions), True, tuple(range(len(shape))))
 
 
 def under(value: Any, conditions: tuple[Condition, ...], is_settled: bool) -> Masked:
@@ -300,11 +327,15 @@ def added(x: Any, y: Any) -> Any:
         if more:
             shared, own_x, own_y = (*shared, *more), rest_x, rest_y
     if not own_x and not own_y:
-        return Masked(shared, x.type, lambda: ADD(x.raw(), y.raw()), _sum_settled(x, y, shared))
+        depth = max(x.behind(), y.behind())
+        total = lambda: ADD(x.raw(), y.raw())
+        return Masked(shared, x.type, total, _sum_settled(x, y, shared), depth)
     if len(own_x) == len(own_y) == 1 and own_x[0].is_at(own_y[0]):
         first, second = (x, y) if own_x[0].holds else (y, x)  # one where it holds, one elsewhere
         either = lambda: SELECT(own_x[0].value(x.type.shape), first.raw(), second.raw())
-        return Masked(shared, x.type, either) if shared else either()
+        if not shared:
+            return either()
+        return Masked(shared, x.type, either, None, max(x.behind(False), y.behind(False)))
     total = Known(ADD(x.settled(), y.settled()))
     if not own_x or not own_y:
         return Masked(shared, x.type, total, total) if shared else total.value
@@ -316,7 +347,7 @@ def added(x: Any, y: Any) -> Any:
             both(own_y, shape).value(shape),
         )
 
-    whole = Condition(Later(make), True, tuple(range(len(shape))))
+    whole = Condition(Later(make, None, [*own_x, *own_y]), True, tuple(range(len(shape))))
     return Masked((*shared, whole), x.type, total, total)
 
 

@@ -78,7 +78,11 @@ def _lazily(
     """The cotangents of the arguments under these conditions, computed when they are needed."""
     raw = _Once(run, ct.raw)
     zeroed = _Once(run, ct.settled) if keeps_zeros else None
-    return [m if m is None else raw.masked(k, m, args[k].type, zeroed) for k, m in enumerate(moved)]
+    depth = ct.behind(keeps_zeros)
+    return [
+        m if m is None else raw.masked(k, m, args[k].type, zeroed, depth)
+        for k, m in enumerate(moved)
+    ]
 
 
 def _moved(
@@ -101,9 +105,11 @@ def _moved(
             return same
         every = tuple(range(type.ndim))
         if not pads:
-            return Condition(Later(lambda: run(condition.whole(shape))[k]), condition.holds, every)
+            whole = Later(lambda: run(condition.whole(shape))[k], None, [condition])
+            return Condition(whole, condition.holds, every)
         # Where nothing was taken from, the rule puts False.
-        return Condition(Later(lambda: run(condition.mask(shape))[k]), True, every)
+        mask = Later(lambda: run(condition.mask(shape))[k], None, [condition])
+        return Condition(mask, True, every)
 
     return tuple([moved(condition) for condition in ct.conditions])
 
@@ -124,11 +130,16 @@ class _Once:
         return self._parts[k]
 
     def masked(
-        self, k: int, conditions: tuple[Condition, ...], type: ArrayType, settled: _Once | None
+        self,
+        k: int,
+        conditions: tuple[Condition, ...],
+        type: ArrayType,
+        settled: _Once | None,
+        depth: int,
     ) -> Masked:
         """That, where these conditions hold; ``settled`` gives the same with zeros elsewhere."""
         later = None if settled is None else lambda: settled.part(k)
-        return Masked(conditions, type, lambda: self.part(k), later)
+        return Masked(conditions, type, lambda: self.part(k), later, depth)
 
 
 def pushed(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -216,7 +227,8 @@ def _along(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> t
         linear = lambda v: primitive.partials[k](v, out, *primals)
     moved = _forward(primitive, t, k, out.type)
     if len(moved) == len(t.conditions):
-        return out, Masked(moved, out.type, lambda: linear(t.raw()), lambda: linear(t.settled()))
+        raw, zeroed = lambda: linear(t.raw()), lambda: linear(t.settled())
+        return out, Masked(moved, out.type, raw, zeroed, t.behind())
     value = Known(linear(t.settled()))
     return out, Masked(moved, out.type, value, value) if moved else value.value
 
@@ -235,7 +247,8 @@ def _joined(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> 
                 masks.append(full(x.type.shape, t is not None, np.dtype(bool)))
         return primitive(*masks)
 
-    condition = Condition(Later(whole), True, tuple(range(out.ndim)))
+    behind = [c for t in tangents if t.__class__ is Masked for c in t.conditions]
+    condition = Condition(Later(whole, None, behind), True, tuple(range(out.ndim)))
     return out, Masked((condition,), tangent.type, Known(tangent))
 
 
@@ -250,6 +263,6 @@ def _forward(primitive: Any, t: Masked, k: int, out: ArrayType) -> tuple[Conditi
                 moved.append(condition._replace(dims=tuple(dims)))
                 continue
         if primitive.rearranges:
-            whole = Later(lambda c=condition: primitive(c.whole(t.type.shape)))
+            whole = Later(lambda c=condition: primitive(c.whole(t.type.shape)), None, [condition])
             moved.append(Condition(whole, condition.holds, tuple(range(out.ndim))))
     return tuple(moved)
