@@ -38,6 +38,31 @@ without:
 """
 
 
+RANDOM = """
+## Random programs
+
+`make program-storm` applies up to seven functions of NumPy's and SciPy's vocabulary to each other at
+random, in float32: eagerly, under `jit`, `vmap` and `jit(vmap)`, and their gradients under
+`jit(vmap(grad))`. Results are held to NumPy's in float64, as far as float32 can tell: NumPy's
+programs run as well with each result moved by a rounding. In the last run, of 2,000 programs,
+nothing was told apart but what is below; 100,000 take some five hours of a core. It is one of
+these, which other libraries have, too:
+
+- **Where a function has no derivative**, the gradient is NaN: that of `cbrt` at 0, or of
+  `arctan2(0, 0)`, is infinite or undefined, and was multiplied by 0. (What a mask leaves out has
+  none: [masks](masks.md).)
+- **Gradients that cancel.** The gradient of `arctan2(expm1(x), x)` is a difference of nearly equal
+  numbers near 0, and float32 keeps three digits of it at 0.001.
+- **Large arguments of `sinc`.** `pi * x` is rounded before the sine is taken: at 900 four digits are
+  left, as in NumPy's float32.
+- **Outside of float32.** Programs with results above 1e37 or below 1e-36 are left out: float32 has
+  infinities there, and compiled programs take subnormal numbers for zero.
+
+`make plan-storm` does the same for networks as ensembles: every plan, library, pass and option of
+XLA's that is set, against one member after the other in float64.
+"""
+
+
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
@@ -82,7 +107,7 @@ def page() -> str:
         "raise the error of the first deviation: these libraries know of JAX's and Dask's arrays "
         "alone that they are immutable.",
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts) + "\n" + RANDOM
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ OTHERWISE = {
     "numpy.histogram": "has counts of float32 and edges of the dtype",
     "numpy.linalg.multi_dot": _PRODUCTS,
     "numpy.spacing": _DEFINED,
-    "numpy.tanh": _KEPT,
     "special.log_softmax": _KEPT,
     "special.softmax": _KEPT,
     "functional.bilinear": _PRODUCTS,
@@ -30,7 +29,6 @@ OTHERWISE = {
     "functional.silu": _KEPT,
     "functional.softmax": _KEPT,
     "functional.softsign": _KEPT,
-    "functional.tanhshrink": _KEPT,
 }
 """The functions that round more often, and why."""
 

@@ -15,6 +15,8 @@ from tests.property.writer import TABLE, Skip, Writer, draw_program
 EXCLUDED = {
     "CustomVjpForward": "checkpoints alone record it; tests of custom_vjp and checkpoint have it",
     "DebugCallback": "it has no results",
+    "DawsnSlope": "it is written out, and long to compile; its laws have it",
+    "ErfcxSlope": "as DawsnSlope",
     "Example": "programs have it while debug_nans is set; its own tests take its rules",
     "PSame": "maps over devices alone have it; their tests take its rules, to second order",
     "PSumSame": "as PSame",

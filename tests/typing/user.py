@@ -491,7 +491,7 @@ def refused_elsewhere(
     st.Ensemble.init(make, key)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     st.Ensemble.init(lambda _: params, key, 3)  # type: ignore[type-var]  # pyright: ignore
     ensemble["first"]  # type: ignore[index]  # pyright: ignore[reportArgumentType, reportCallIssue]
-    ensemble[0] = net  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+    ensemble[0] = net
     ensemble(x).total()  # type: ignore[attr-defined]  # pyright: ignore
     ensemble.fit(squares, (x, x), epochs=2)  # type: ignore[call-arg]  # pyright: ignore
     ensemble.fit(squares, x, optim.sgd(0.1), epoch=2)  # type: ignore[call-arg]  # pyright: ignore

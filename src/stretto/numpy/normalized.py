@@ -189,7 +189,7 @@ def log_softmax(
     axes = canonical_axes(axis, value.ndim, "log_softmax")
     ahead = _ahead(value, axes, where, initial)
     if ahead is not None:
-        return -softplus(-ahead)
+        return 0 - softplus(-ahead)  # 0, and not -0, where it is sure
     shifted, mask, total = _exponents("log_softmax", value, axes, where, initial)
     out = shifted - log(total(exp(shifted)))
     return out if mask is None else select(mask, out, full_like(out, -math.inf))

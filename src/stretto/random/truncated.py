@@ -165,7 +165,7 @@ def truncated_normal(
     >>> bool((abs(x) < 1).all())
     True
     >>> random.truncated_normal(random.PRNGKey(0), 8.0, 9.0, (3,)).round(2)
-    Array([8.02, 8.26, 8.11], dtype=float32)
+    Array([8.4 , 8.05, 8.12], dtype=float32)
     """
     caller = "truncated_normal"
     if out_sharding is not None:

@@ -62,7 +62,7 @@ def test_one_display(display, progress, capsys):
     last = display.updates[-1]
     loss = " ".join(f"{x:.4g}" for x in fitted.history["loss"][-1])
     assert last["text/plain"].startswith("epoch 300 · 300/300 · 0:0")
-    assert last["text/plain"].endswith(f" · {loss}") and "left" not in last["text/plain"]
+    assert last["text/plain"].endswith(f" · loss {loss}") and "left" not in last["text/plain"]
     assert '<progress value="300" max="300"></progress>' in last["text/html"]
     assert capsys.readouterr() == ("", "")
 

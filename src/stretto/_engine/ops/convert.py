@@ -238,7 +238,7 @@ def rounded_once(fun: F) -> F:
     ... def length(x):
     ...     return snp.sqrt(snp.sum(x * x))
     >>> length(snp.full(64, 300, dtype="float16"))
-    Array(2400., dtype=float16)
+    Array(2.4e+03, dtype=float16)
     """
 
     @functools.wraps(fun)

@@ -231,7 +231,7 @@ def sech_squared(x: Any) -> Any:
 
     >>> import stretto.numpy as snp
     >>> sech_squared(snp.array([0.0, 20.0]))
-    Array([1.0000000e+00, 1.6993417e-17], dtype=float32)
+    Array([1.0000000e+00, 1.6993418e-17], dtype=float32)
     """
     return unary(SECH_SQUARED, x)
 
