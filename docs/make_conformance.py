@@ -41,8 +41,8 @@ without:
 RANDOM = """
 ## Random programs
 
-`make program-storm` applies up to seven functions of NumPy's and SciPy's vocabulary to each other at
-random, in float32: eagerly, under `jit`, `vmap` and `jit(vmap)`, and their gradients under
+`make program-storm` applies up to seven functions of NumPy's and SciPy's vocabulary to each other
+at random, in float32: eagerly, under `jit`, `vmap` and `jit(vmap)`, and their gradients under
 `jit(vmap(grad))`. Results are held to NumPy's in float64, as far as float32 can tell: NumPy's
 programs run as well with each result moved by a rounding. In the last run, of 2,000 programs,
 nothing was told apart but what is below; 100,000 take some five hours of a core. It is one of
@@ -55,8 +55,8 @@ these, which other libraries have, too:
   numbers near 0, and float32 keeps three digits of it at 0.001.
 - **Large arguments of `sinc`.** `pi * x` is rounded before the sine is taken: at 900 four digits are
   left, as in NumPy's float32.
-- **Outside of float32.** Programs with results above 1e37 or below 1e-36 are left out: float32 has
-  infinities there, and compiled programs take subnormal numbers for zero.
+- **Outside of float32.** Programs with results above 1e37 or below 1e-36 are left out: float32
+  has infinities there, and compiled programs take subnormal numbers for zero.
 
 `make plan-storm` does the same for networks as ensembles: every plan, library, pass and option of
 XLA's that is set, against one member after the other in float64.
