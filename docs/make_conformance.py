@@ -53,8 +53,8 @@ these, which other libraries have, too:
   none: [masks](masks.md).)
 - **Gradients that cancel.** The gradient of `arctan2(expm1(x), x)` is a difference of nearly equal
   numbers near 0, and float32 keeps three digits of it at 0.001.
-- **Large arguments of `sinc`.** `pi * x` is rounded before the sine is taken: at 900 four digits are
-  left, as in NumPy's float32.
+- **Large arguments of `sinc`.** `pi * x` is rounded before the sine is taken: at 900 four digits
+  are left, as in NumPy's float32.
 - **Outside of float32.** Programs with results above 1e37 or below 1e-36 are left out: float32
   has infinities there, and compiled programs take subnormal numbers for zero.
 
