@@ -94,12 +94,13 @@ class Writer:
         self._count += 1
         name = f"%{self._count}"
         names, types = [], []
+        reads_others = not operands  # than what the compiler may see as a broadcast
         for x in operands:
             names.append(x.name)
             types.append(x.type)
-        if op == "stablehlo.broadcast_in_dim" or (
-            self._repetitions and names and self._repetitions.issuperset(names)
-        ):
+            if x.name not in self._repetitions:
+                reads_others = True
+        if op == "stablehlo.broadcast_in_dim" or not reads_others:
             self._repetitions.add(name)
         attrs = f" {{{attributes}}}" if attributes else ""
         signature = function_type(tuple(types), type)
