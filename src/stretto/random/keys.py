@@ -111,7 +111,9 @@ def _seeded(seed: ArrayLike, scheme: Implementation, caller: str) -> Array:
         number = int(seed)
         if not -(1 << 63) <= number < 1 << 64:
             raise OverflowError(f"random.{caller}: the seed {number} has more than 64 bits")
-        short = -(1 << 31) <= number < 1 << 32 or config.integer_overflow == "wrap"
+        # Raw keys are JAX's to the bit, which the values that others publish are drawn with.
+        as_jax = caller == "PRNGKey" or config.integer_overflow == "wrap"
+        short = -(1 << 31) <= number < 1 << 32 or as_jax
         high = 0 if short and not config.enable_x64 else number >> 32 & _WORD
         return scheme.seed(constant(np.array([high, number & _WORD], _UINT32)))
     if isinstance(seed, KeyArray):
@@ -129,9 +131,8 @@ def _seeded(seed: ArrayLike, scheme: Implementation, caller: str) -> Array:
 def PRNGKey(seed: ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
     """Make a raw key from an integer seed: an array of words, its high and its low 32 bits.
 
-    Negative seeds count as two's complement, of 32 bits where those hold the seed and 64-bit types
-    are off, as in JAX. Of longer seeds JAX then loses the high bits, and here both words are used,
-    as with 64-bit types: ``config.integer_overflow = "wrap"`` has JAX's meaning.
+    It is JAX's key to the bit: without 64-bit types the low 32 bits of the seed count, and the high
+    word is 0. ``key`` uses both words of a longer seed.
 
     Args:
         seed: one integer.
@@ -157,7 +158,11 @@ def PRNGKey(seed: ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
 def key(
     seed: ArrayLike, *, impl: str | KeyDtype | None = None, dtype: KeyDtype | None = None
 ) -> Key:
-    """Make a typed key from an integer seed, around the words that ``PRNGKey`` gives.
+    """Make a typed key from an integer seed, around its high and its low 32 bits.
+
+    Negative seeds count as two's complement, of 32 bits where those hold the seed and 64-bit types
+    are off, so that seeds of 32 bits give the words that ``PRNGKey`` gives. Of longer ones both
+    words are used: ``config.integer_overflow = "wrap"`` loses the high one, as JAX does.
 
     Args:
         seed: one integer.
