@@ -7,9 +7,9 @@ Attached by ``attributes``, around what Stretto's recorder and vectoriser do. Ne
 from __future__ import annotations
 
 import functools
-import gc
 import threading
 from collections.abc import Callable, Sequence
+from gc import collect, get_referrers  # themselves: tests of Flax replace gc.collect
 from types import CellType, FrameType, FunctionType
 from typing import Any
 
@@ -67,11 +67,11 @@ def _refuse_leaks(traces: list[tuple[Interpreter, list[Any]]]) -> None:
     traces.reverse()
     while traces:
         trace, given = traces.pop()  # an outer one after those within, which hold tracers of it
-        gc.collect()  # what is in cycles alone is gone as well
+        collect()  # what is in cycles alone is gone as well
         if isinstance(trace, Differentiator):  # JAX does not look at these either
             continue
         known = set(map(id, given))
-        alive = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
+        alive = [x for x in get_referrers(trace) if isinstance(x, Tracer)]
         leaked = [x for x in alive if x.interpreter is trace and id(x) not in known]
         leaked = [x for x in leaked if not all(map(_is_own, _holders(x, (alive, leaked))))]
         if leaked:
@@ -88,7 +88,7 @@ def _refuse_leaks(traces: list[tuple[Interpreter, list[Any]]]) -> None:
 def _holders(tracer: Tracer, aside: Sequence[Any]) -> list[Any]:
     """What refers to a tracer, beside these lists and the functions that run."""
     ours = set(map(id, aside))
-    found = gc.get_referrers(tracer)
+    found = get_referrers(tracer)
     return [x for x in found if id(x) not in ours and not isinstance(x, FrameType)]
 
 
@@ -96,8 +96,8 @@ def _is_own(holder: Any) -> bool:
     """Whether it is a variable of Stretto's own function, of which some still run."""
     if not isinstance(holder, CellType):
         return False
-    closures = [x for x in gc.get_referrers(holder) if type(x) is tuple]
-    functions = [f for c in closures for f in gc.get_referrers(c) if isinstance(f, FunctionType)]
+    closures = [x for x in get_referrers(holder) if type(x) is tuple]
+    functions = [f for c in closures for f in get_referrers(c) if isinstance(f, FunctionType)]
     return all([f.__module__.startswith("stretto._engine.") for f in functions])
 
 
