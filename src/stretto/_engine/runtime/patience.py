@@ -198,8 +198,11 @@ class _Other:
     """A thread that begins programs for the main thread."""
 
     def __init__(self) -> None:
-        self._there = threading.Semaphore(0)
-        self._done = threading.Semaphore(0)
+        # Locks, each taken until there is work, or it is done. A semaphore's own Python drops a
+        # RuntimeError that a signal handler raises in it.
+        self._there, self._done = threading.Lock(), threading.Lock()
+        self._there.acquire()
+        self._done.acquire()
         self._work: Callable[[], Any] | None = None
         self._result: Any = None
         self._error: BaseException | None = None
