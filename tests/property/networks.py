@@ -67,11 +67,10 @@ SMOOTH: dict[str, Callable[[Any], Any]] = {
 class _Draw:
     """The layers drawn so far, and the shape of what comes out of them."""
 
-    def __init__(self, seed: int, most: int) -> None:
+    def __init__(self, seed: int) -> None:
         self.rng = random.Random(f"network {seed}")
         self.layers: list[Layer] = []
         self.smooth = self.rng.random() < 0.7
-        self.most = most
         kind = self.rng.choice(["image", "image", "sequence", "rows"])
         batch = self.rng.choice([1, 2, 4, 8])
         if kind == "image":
@@ -347,7 +346,7 @@ class _Draw:
 
 def draw_network(seed: int, layers: int = 6, most: int = 200_000) -> Network:
     """Draw a network of at most so many layers, whose arrays have at most so many elements."""
-    draw = _Draw(seed, most)
+    draw = _Draw(seed)
     by_rank = {2: draw.rows, 3: draw.sequence, 4: draw.image}
     for _ in range(draw.rng.randint(2, layers)):
         kept, shape = [*draw.layers], draw.shape
