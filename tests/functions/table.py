@@ -17,8 +17,8 @@ is static. For each entry
 7. wide integers: NumPy's that do not fit in 32 bits are refused, or change nothing.
 
 Where a check makes no sense for a function the entry says why: `unlike`, `uncompiled`, `unmapped`,
-`undifferentiated`. Entries are in `entries/`, a file a family; `checks.py` has the checks,
-`test_functions.py` runs them, and `test_complete.py` fails for a function that has no entry.
+`undifferentiated`, `narrowed`. Entries are in `entries/`, a file a family; `checks.py` has the
+checks, `test_functions.py` runs them, `test_complete.py` fails for a function that has no entry.
 """
 
 import dataclasses
@@ -144,6 +144,7 @@ class Entry:
     uncompiled: str = ""
     unmapped: str = ""
     undifferentiated: str = ""
+    narrowed: str = ""
     costly: str = ""
     tolerance: float = 1.0
     compare: Callable | None = None
@@ -164,6 +165,7 @@ def entry(
     uncompiled: str = "",
     unmapped: str = "",
     undifferentiated: str = "",
+    narrowed: str = "",
     costly: str = "",
     tolerance: float = 1.0,
     compare: Callable | None = None,
@@ -190,6 +192,7 @@ def entry(
         uncompiled,
         unmapped,
         undifferentiated,
+        narrowed,
         costly,
         tolerance,
         compare,

@@ -31,7 +31,7 @@ draws("clone", [call(key()), call(typed_key())], "u32")
 draws("key_data", [call(key()), call(typed_key())], "u32")
 draws("wrap_key_data", [call(x(2)), call(x(3, 2))], "u32")
 draws("key", [call(x()), call(7)], "i32 u32")
-draws("PRNGKey", [call(x()), call(7)], "i32 u32")
+draws("PRNGKey", [call(x()), call(7)], "i32 u32", narrowed="JAX's words: the low one without x64")
 draws("bits", [call(key()), call(key(), (2, 3), "uint8"), call(typed_key(), (3,))], "u32")
 
 # Draws of a shape

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from stretto._engine.core.latch import Latch
+
 __all__ = ["Launcher"]
 
 
@@ -22,7 +24,7 @@ class _Task:
 
     def __init__(self, fun: Callable[[], Any]) -> None:
         self.fun = fun
-        self.done = threading.Event()
+        self.done = Latch()
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -71,5 +73,5 @@ class Launcher:
             except BaseException as error:
                 task.error = error
             self._task = None
-            task.done.set()
+            task.done.open()
             del task

@@ -51,6 +51,9 @@ _NO_MORE = (
     "anew, as compiled programs wait now until one of those has ended"
 )
 
+_MIXED_UP = "release unlocked lock"
+"""What Python's own wait for a thread's start makes of a signal handler's error, at one moment."""
+
 unusual: list[str] = []
 """Why programs are not simply run: "ended", "abandoned". Calls ask for this first, and only this:
 while it is empty, all is as usual."""
@@ -188,9 +191,11 @@ def started(thread: threading.Thread) -> bool:
     try:
         thread.start()
     except RuntimeError as error:
-        if not str(error).startswith("can't"):  # a signal handler's
-            raise
-        return False
+        if str(error).startswith("can't"):
+            return False
+        if str(error) == _MIXED_UP and error.__context__ is not None:
+            raise error.__context__ from None
+        raise  # a signal handler's
     return True
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from stretto._engine.core.config import settings, under
 from stretto._engine.core.forks import in_child, lock
+from stretto._engine.core.latch import Latch
 from stretto._engine.core.machine import cores
 from stretto._engine.core.position import Position, user_position
 from stretto._engine.core.types import ArrayType
@@ -69,7 +70,7 @@ class _Call:
 
     def __init__(self, about: str) -> None:
         self._about = about
-        self._ended = threading.Event()
+        self._ended = Latch()
         self._error: BaseException | None = None
         self._traceback: TracebackType | None = None
         self._process = os.getpid()
@@ -88,7 +89,7 @@ class _Call:
 
     def has_ended(self) -> bool:
         """Whether it has been run, or has failed."""
-        return self._ended.is_set()
+        return self._ended.is_open()
 
     def run(
         self,
@@ -107,7 +108,7 @@ class _Call:
                 error.add_note(self._about)
             self._error, self._traceback = error, error.__traceback__
         finally:
-            self._ended.set()
+            self._ended.open()
 
 
 def _again(error: BaseException, traceback: TracebackType | None) -> BaseException:
