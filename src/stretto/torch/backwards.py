@@ -12,13 +12,13 @@ import dataclasses
 import heapq
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.marks import Unfit, is_smooth
-from stretto.torch.writes import is_written, keep_gradients_of_writes
+from stretto.torch.writes import keep_gradients_of_writes, shared_with_written
 
 __all__ = [
     "Backward",
@@ -51,9 +51,10 @@ def with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
     for part in module.modules():
         if isinstance(part, torch.fx.GraphModule):
             keep_gradients_of_writes(part, buffers if part is module else set())
+            written = shared_with_written(part)
             for node in part.graph.find_nodes(op="call_function", target=_NO_GRADIENT):
                 if not node.args[0]:
-                    _detach_results(part, node)
+                    _detach_results(part, node, written)
             for node in part.graph.find_nodes(
                 op="call_function", target=torch.ops.aten.detach_.default
             ):
@@ -73,7 +74,9 @@ def _after(node: torch.fx.Node) -> set[torch.fx.Node]:
     return found
 
 
-def _detach_results(module: torch.fx.GraphModule, call: torch.fx.Node) -> None:
+def _detach_results(
+    module: torch.fx.GraphModule, call: torch.fx.Node, written: set[torch.fx.Node]
+) -> None:
     """Detach the results of a call without gradients.
 
     One that is written into later, as a tensor of zeros may be, is copied as well: a gradient goes
@@ -83,7 +86,7 @@ def _detach_results(module: torch.fx.GraphModule, call: torch.fx.Node) -> None:
         if not is_smooth(node.meta.get("val")):
             continue
         targets = [torch.ops.aten.detach.default]
-        if is_written(node):
+        if node in written:
             targets.append(torch.ops.aten.clone.default)
         last, own = node, set()
         for target in targets:
@@ -183,13 +186,18 @@ def is_rule(node: torch.fx.Node) -> bool:
     return node.target is _RULE
 
 
-def needed(roots: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
-    """These nodes, and those that they need; rules need neither cotangents nor gradients."""
+def needed(
+    roots: Iterable[torch.fx.Node], known: Collection[torch.fx.Node] = ()
+) -> set[torch.fx.Node]:
+    """These nodes and those that they need, without what is known and what that needs.
+
+    Rules need neither cotangents nor gradients.
+    """
     found: set[torch.fx.Node] = set()
     left = list(roots)
     while left:
         node = left.pop()
-        if node not in found:
+        if node not in found and node not in known:
             found.add(node)
             left += _read(node)
     return found
@@ -234,7 +242,7 @@ def backward_of(node: torch.fx.Node, known: set[torch.fx.Node]) -> Backward:
     """The rule of a ``with_backward`` in a graph that computes what is ``known``."""
     name, _, _, _, cotangents, gradients = node.args
     around = known | set(cotangents)
-    nodes = {x for x in needed(gradients) - around if x.op != "placeholder"}
+    nodes = {x for x in needed(gradients, around) if x.op != "placeholder"}
     check_inside(nodes)
     random = [
         x for x in nodes if torch.Tag.nondeterministic_seeded in getattr(x.target, "tags", ())

@@ -290,8 +290,8 @@ class _Reader:
     ) -> Graph:
         self._numbers = {node: k for k, (node, _) in enumerate(taken)}
         made = []
-        for node in self._module.graph.nodes:
-            if node.op == "call_function" and node in inside:
+        for node in sorted(inside):
+            if node.op == "call_function":
                 made.append(self._node(node))
                 self._numbers[node] = len(taken) + len(made) - 1
         outputs = tuple([Output(*about, self._value(value)) for about, value in returned])

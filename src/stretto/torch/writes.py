@@ -15,7 +15,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.marks import Unfit, is_smooth
 
-__all__ = ["is_written", "keep_gradients_of_writes"]
+__all__ = ["keep_gradients_of_writes", "shared_with_written"]
 
 _NO_GRADIENT = torch.ops.higher_order.wrap_with_set_grad_enabled
 _DETACH = torch.ops.aten.detach.default
@@ -65,10 +65,9 @@ def _region(module: torch.fx.GraphModule, call: torch.fx.Node, buffers: set[str]
                 user.replace_all_uses_with(same)
 
 
-def is_written(node: torch.fx.Node) -> bool:
-    """Whether a tensor, or a view of it, is written into in its graph."""
-    later = [user for user in node.graph.nodes if user.op == "call_function"]
-    return any([node in _chain(x) for user in later for x in _written(user)])
+def shared_with_written(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
+    """The tensors that are written into, or of which a view is."""
+    return {x for node in module.graph.nodes for y in _written(node) for x in _chain(y)}
 
 
 def _written(node: torch.fx.Node) -> list[torch.fx.Node]:
