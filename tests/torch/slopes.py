@@ -1,11 +1,13 @@
 """Values and gradients of PyTorch modules beside those of what they become here, in float64."""
 
 import numpy as np
-import torch
-from torch import nn
+import pytest
 
 import stretto as st
 import stretto.numpy as snp
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402 (only where PyTorch is)
 
 __all__ = ["X", "Layer", "check", "slopes", "theirs", "with_forward"]
 
