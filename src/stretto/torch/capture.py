@@ -1,8 +1,8 @@
 """A PyTorch module, exported by PyTorch itself, as a graph and a signature.
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
-what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module, ``crossing`` and ``likeness`` import PyTorch. Next, read ``graph``.
+what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. The
+package's docstring says which modules import PyTorch. Next, read ``graph``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import copy
 import dataclasses
 import inspect
 import operator
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -23,9 +22,14 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.crossing import to_numpy
+from stretto.torch.decomposing import decomposed, name_of, needed, place_of
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.momenta import counting
+from stretto.torch.nesting import children_of, structure_of
+from stretto.torch.quiet import quiet
+from stretto.torch.reasons import is_ours, reason
 from stretto.torch.signature import Argument, Signature
-from stretto.torch.structure import LEAF, Structure
+from stretto.torch.statistics import with_counts
 
 __all__ = ["Captured", "capture", "read"]
 
@@ -54,6 +58,7 @@ WHOLE = [
     "grid_sampler",
     "group_norm",
     "gru.input",
+    "gru_cell",
     "hardsigmoid",
     "hardswish",
     "layer_norm",
@@ -62,6 +67,7 @@ WHOLE = [
     "log_softmax.int",
     "logsumexp",
     "lstm.input",
+    "lstm_cell",
     "matmul",
     "max_pool1d",
     "max_pool2d",
@@ -74,7 +80,9 @@ WHOLE = [
     "prelu",
     "rms_norm",
     "rnn_relu.input",
+    "rnn_relu_cell",
     "rnn_tanh.input",
+    "rnn_tanh_cell",
     "scaled_dot_product_attention",
     "selu",
     "silu",
@@ -92,8 +100,7 @@ WHOLE = [
 
 _NO_GRADIENT = torch.ops.higher_order.wrap_with_set_grad_enabled
 
-_CHECKS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range"}
-"""Operations that check what PyTorch assumed of its example, and have no result."""
+_KINDS = {"CUSTOM_OBJ": "object of a class of TorchScript"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,9 +130,16 @@ def capture(
 
     Raises what ``torch.export`` raises where it cannot, with a note.
     """
-    with _in_mode(module, train), warnings.catch_warnings(action="ignore"):
-        exported = _exported(module, args, kwargs, dynamic_batch)
-    return read(exported, inspect.signature(module.forward))
+    with _in_mode(module, train), quiet():
+        try:
+            with counting(module):
+                exported = _exported(module, args, kwargs, dynamic_batch)
+            found = read(exported, inspect.signature(module.forward))
+        except Exception as error:
+            if not is_ours(error):
+                error.add_note(reason(error, module))
+            raise
+    return dataclasses.replace(found, graph=with_counts(found.graph))
 
 
 @contextmanager
@@ -149,15 +163,12 @@ def _exported(
         try:
             return export(module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False)
         except Exception as error:
+            if is_ours(error):  # it will not come in for a fixed size either
+                raise
             first = error
     try:
         return export(module, tuple(args), dict(kwargs), strict=False)
     except Exception as error:
-        error.add_note(
-            f"from_torch: PyTorch cannot export this {type(module).__name__}: what it computes "
-            f"must not depend on the values of tensors, but by torch.cond and the like. "
-            f"torch.export.export(module, args, kwargs, strict=False) shows the same."
-        )
         raise error from first
 
 
@@ -172,9 +183,8 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
 
     ``called`` is the signature of the module's ``forward``, where it is known.
     """
-    exported = _with_gradients_stopped(exported)
-    with warnings.catch_warnings(action="ignore"):  # PyTorch's, about its own internals
-        program = exported.run_decompositions(_decompositions())
+    with quiet():
+        program = decomposed(_with_gradients_stopped(exported), _decompositions)
     signature = program.graph_signature
     inputs, leaves, constants = [], [], {}
     for spec in signature.input_specs:
@@ -187,9 +197,12 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
         elif spec.kind is InputKind.CONSTANT_TENSOR:
             inputs.append(("constant", spec.target))
             constants[spec.target] = to_numpy(program.constants[spec.target], "from_torch")
+        elif spec.kind is InputKind.TOKEN:  # it orders effects, such as checks, and has no value
+            inputs.append(None)
         else:
             raise NotImplementedError(
-                f"from_torch: the module holds {spec.target}, which is no tensor: {spec.kind.name}"
+                f"from_torch: the module holds {spec.target or spec.arg.name}, which is no tensor "
+                f"but a {_KINDS.get(spec.kind.name, spec.kind.name)}: keep what it has as tensors"
             )
     outputs = []
     for spec in signature.output_specs:
@@ -199,9 +212,13 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
             outputs.append(("result", ""))
         elif spec.kind is OutputKind.USER_INPUT_MUTATION:
             outputs.append(None)  # arrays never change: what is written into an argument is lost
+        elif spec.kind is OutputKind.TOKEN:
+            outputs.append(None)
         else:
             raise NotImplementedError(
-                f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
+                f"from_torch: the module writes to its parameter {spec.target} when it is called, "
+                f"and parameters are not state here: make it a buffer (register_buffer), or do "
+                f"that in the training loop"
             )
     graph = _Reader(program.graph_module).graph(inputs, outputs)
     return Captured(graph, _signature_of(program, leaves, called), constants)
@@ -272,14 +289,14 @@ class _Reader:
                 self._numbers[node] = len(taken)
                 taken.append(Input(*about, _type_of(node.meta.get("val"))))
         (last,) = [node for node in nodes if node.op == "output"]
-        needed = _needed(nodes, last)
+        results = last.args[0]
+        given = list(outputs or [("result", "")] * len(results))
+        inside = needed(nodes, [r for r, about in zip(results, given, strict=True) if about])
         made = []
         for node in nodes:
-            if node.op == "call_function" and node in needed:
+            if node.op == "call_function" and node in inside:
                 made.append(self._node(node))
                 self._numbers[node] = len(taken) + len(made) - 1
-        results = last.args[0]
-        given = outputs or [("result", "")] * len(results)
         returned = [
             Output(*about, self._value(value))
             for about, value in zip(given, results, strict=True)
@@ -290,11 +307,11 @@ class _Reader:
     def _node(self, node: torch.fx.Node) -> Node:
         kwargs = {name: self._value(value) for name, value in node.kwargs.items()}
         return Node(
-            _name_of(node.target),
+            name_of(node.target),
             tuple([self._value(value) for value in node.args]),
             tuple(sorted([(n, v) for n, v in kwargs.items() if v is not None])),
             _types_of(node.meta.get("val")),
-            _place_of(node),
+            place_of(node),
         )
 
     def _value(self, value: Any) -> Any:
@@ -321,23 +338,6 @@ class _Reader:
         return Subgraph(self._subgraphs[name])
 
 
-def _needed(nodes: Sequence[torch.fx.Node], last: torch.fx.Node) -> set[torch.fx.Node]:
-    """The nodes that the outputs need."""
-    needed = set(last.all_input_nodes)
-    for node in reversed(nodes):
-        if node in needed and getattr(node.target, "_opname", "") not in _CHECKS:
-            needed.update(node.all_input_nodes)
-    return needed
-
-
-def _name_of(target: Any) -> str:
-    if isinstance(target, torch._ops.OpOverload):
-        return str(target)
-    if isinstance(target, torch._ops.HigherOrderOperator):
-        return target.name()
-    return f"{target.__module__.removeprefix('_')}.{target.__name__}"
-
-
 def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
@@ -362,18 +362,6 @@ def _size_of(n: Any) -> int | str | None:
     return str(expression) if expression.is_Symbol else None
 
 
-def _place_of(node: torch.fx.Node) -> str:
-    """The module, and the line in it, that a node comes from."""
-    stack = list(node.meta.get("nn_module_stack", {}).values())
-    path, kind = stack[-1] if stack else ("", "")
-    lines = (node.meta.get("stack_trace") or "").strip().splitlines()
-    files = [line.strip() for line in lines if line.strip().startswith("File ")]
-    where = files[-1].removeprefix("File ") if files else ""
-    name = kind if isinstance(kind, str) else kind.__qualname__
-    module = f"{path or 'the module'} ({name.rpartition('.')[2]})" if name else path
-    return ", ".join([part for part in (module, where) if part])
-
-
 # Signatures
 
 
@@ -383,7 +371,7 @@ def _signature_of(
     called: inspect.Signature | None,
 ) -> Signature:
     names, rest, defaults = _parameters(called)
-    args, kwargs = [_structure_of(spec) for spec in _children(program.call_spec.in_spec)]
+    args, kwargs = [structure_of(spec) for spec in children_of(program.call_spec.in_spec)]
     remaining = iter(leaves)
     arguments = []
     if not names and not rest:
@@ -398,7 +386,7 @@ def _signature_of(
         Argument(name, nested, tuple([next(remaining) for _ in range(nested.size)]))
         for name, nested in arguments
     ]
-    results = _structure_of(program.call_spec.out_spec)
+    results = structure_of(program.call_spec.out_spec)
     return Signature(names, rest, defaults, tuple(read_), results)
 
 
@@ -414,32 +402,3 @@ def _parameters(
         if isinstance(parameter.default, (bool, int, float, str, type(None))):
             defaults.append((parameter.name, parameter.default))
     return tuple(names), rest, tuple(defaults)
-
-
-def _children(spec: pytree.TreeSpec) -> Sequence[pytree.TreeSpec]:
-    return [] if spec.is_leaf() else list(spec.children())
-
-
-def _structure_of(spec: pytree.TreeSpec) -> Structure:
-    """A nesting of PyTorch's as plain data."""
-    if spec.is_leaf():
-        return LEAF
-    children = tuple([_structure_of(part) for part in _children(spec)])
-    kind, context = spec.type, spec.context
-    if kind in (tuple, list):
-        return Structure(kind.__name__, children=children)
-    if issubclass(kind, dict) and not hasattr(kind, "to_tuple"):
-        keys = (
-            context[1]
-            if isinstance(context, (tuple, list)) and kind.__name__ == "defaultdict"
-            else context
-        )
-        return Structure("dict", keys=tuple(keys), children=children)
-    fields = getattr(context, "_fields", context)  # a named tuple's context is its class
-    named = context if isinstance(context, type) else kind
-    if isinstance(fields, (tuple, list)) and len(fields) == len(children):
-        return Structure("named", named.__name__, tuple(map(str, fields)), children)
-    raise NotImplementedError(
-        f"from_torch: an argument or a result is a {kind.__name__}, and it is not known what its "
-        f"parts are called; wrap the module in one that takes and gives tuples and dictionaries"
-    )

@@ -13,6 +13,7 @@ from typing import Any
 from stretto.torch.table import (
     arithmetic,
     activations,
+    bags,
     creation,
     indexing,
     layers,
@@ -32,6 +33,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     for family in (
         arithmetic,
         activations,
+        bags,
         creation,
         indexing,
         layers,
