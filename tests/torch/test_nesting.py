@@ -80,6 +80,8 @@ def test_named_tuples_inside_and_as_arguments():
     x = X.numpy()
     for given in (Pair(x, 3 * x), (x, 3 * x)):
         np.testing.assert_allclose(ours(given), -2 * X, rtol=1e-6)
+    alone = st.from_torch(Calls(lambda pair: pair.first), Pair(X, X))
+    np.testing.assert_allclose(alone(Pair(x, 3 * x)), X)
     with pytest.raises(TypeError, match=r"Pair with the fields \['first', 'second'\].*got 3 elem"):
         ours((x, x, x))
 

@@ -99,7 +99,8 @@ def imported(
     for module in modules:
         if is_torch(module, "nn.Module"):
             examples.check_module(caller, module)
-    args = tuple(example_args) if isinstance(example_args, (tuple, list)) else (example_args,)
+    several = type(example_args) in (tuple, list)  # a named tuple is one argument
+    args = tuple(example_args) if several else (example_args,)
     kwargs = dict(example_kwargs or {})
     programs: dict[Any, tuple[Program | None, ...]] = {}
     made = []

@@ -19,7 +19,7 @@ __all__ = ["is_ours", "reason"]
 
 _CHOICE = (
     "which way it goes depends on the values of tensors. Compute both and choose by torch.where, "
-    "or let torch.cond call one of two functions"
+    "or let torch.cond call one of two functions; leave a check out by torch.compiler.is_exporting"
 )
 _NUMBER = (
     "it makes a size, or a number of Python, of the values of tensors (.item(), int(), .tolist()). "
@@ -97,6 +97,8 @@ def reason(error: BaseException, module: Any) -> str:
     ]
     found = [words for pattern, words in _REASONS if re.search(pattern, text, re.DOTALL)]
     where, line = _where(frames)
+    if "pack" in line:
+        through = [_PACKED]
     if found and found[0] is _CHOICE and _MAKES_A_NUMBER.search(line):
         found = [_NUMBER]
     words = [*through, *found, "the error above says why"][0]
