@@ -13,6 +13,7 @@ from typing import Any
 from stretto.torch.table import (
     arithmetic,
     activations,
+    bags,
     creation,
     derivatives,
     indexing,
@@ -33,6 +34,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     for family in (
         arithmetic,
         activations,
+        bags,
         creation,
         derivatives,
         indexing,

@@ -247,36 +247,6 @@ def _cubic(t: Any, a: float = -0.75) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _embedding_bag(
-    weight: Any,
-    indices: Any,
-    offsets: Any,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Any = None,
-    include_last_offset: bool = False,
-    padding_idx: int = -1,
-) -> Any:
-    """Bags that begin at ``offsets``: their sums (0), means (1) or maxima (2)."""
-    starts = offsets[:-1] if include_last_offset else offsets
-    bag = snp.sum(snp.arange(indices.shape[0])[:, None] >= starts[None, :], -1) - 1
-    rows = weight[indices]
-    counts = indices != padding_idx if padding_idx >= 0 else snp.ones(indices.shape, bool)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights[:, None]
-    shape = (starts.shape[0], weight.shape[1])
-    many = snp.zeros(shape[0], snp.int32).at[bag].add(counts.astype(snp.int32))
-    if mode == 2:
-        rows = snp.where(counts[:, None], rows, -snp.inf)
-        out = snp.full(shape, -snp.inf, weight.dtype).at[bag].max(rows)
-        out = snp.where((many > 0)[:, None], out, 0)
-    else:
-        out = snp.zeros(shape, weight.dtype).at[bag].add(snp.where(counts[:, None], rows, 0))
-        out = out / snp.maximum(many, 1)[:, None] if mode == 1 else out
-    return out, bag, many, many
-
-
 TABLE: dict[str, Callable[..., Any]] = {
     "aten._native_batch_norm_legit.no_stats": _batch_norm_without_statistics,
     "aten._native_batch_norm_legit_functional.default": _batch_norm,
@@ -319,10 +289,12 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.grid_sampler_3d.default": _grid_sampled,
     "aten.im2col.default": F.unfold,
     "aten.col2im.default": F.fold,
-    "aten._embedding_bag.default": _embedding_bag,
-    "aten._embedding_bag_forward_only.default": _embedding_bag,
     "aten.gru.input": F.gru,
+    "aten.gru_cell.default": F.gru_cell,
     "aten.lstm.input": F.lstm,
+    "aten.lstm_cell.default": F.lstm_cell,
     "aten.rnn_relu.input": F.rnn_relu,
+    "aten.rnn_relu_cell.default": F.rnn_relu_cell,
     "aten.rnn_tanh.input": F.rnn_tanh,
+    "aten.rnn_tanh_cell.default": F.rnn_tanh_cell,
 }
