@@ -24,8 +24,11 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 
 from stretto.torch.crossing import to_numpy
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.parts import with_parts
+from stretto.torch.selections import with_selections
 from stretto.torch.signature import Argument, Signature
 from stretto.torch.structure import LEAF, Structure
+from stretto.torch.substitutes import exportable
 
 __all__ = ["Captured", "capture", "read"]
 
@@ -123,7 +126,7 @@ def capture(
 
     Raises what ``torch.export`` raises where it cannot, with a note.
     """
-    with _in_mode(module, train), warnings.catch_warnings(action="ignore"):
+    with _in_mode(module, train), warnings.catch_warnings(action="ignore"), exportable():
         exported = _exported(module, args, kwargs, dynamic_batch)
     return read(exported, inspect.signature(module.forward))
 
@@ -203,7 +206,8 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
             raise NotImplementedError(
                 f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
             )
-    graph = _Reader(program.graph_module).graph(inputs, outputs)
+    graph = with_parts(_Reader(program.graph_module).graph(inputs, outputs), "from_torch")
+    graph = with_selections(graph, "from_torch")
     return Captured(graph, _signature_of(program, leaves, called), constants)
 
 

@@ -16,8 +16,30 @@ def _index(x: Any, indices: Sequence[Any]) -> Any:
 
 
 def _index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    if any([i is not None and i.dtype.kind == "b" for i in indices]):
+        if len(indices) > 1:
+            raise NotImplementedError(
+                "index_put: a mask beside other indices, x[:, mask] = y, is not supported: move "
+                "the axis of the mask to the front, or use torch.where"
+            )
+        return _put_by_mask(x, indices[0], values, accumulate)
     places = x.at[tuple([slice(None) if i is None else i for i in indices])]
     return places.add(values) if accumulate else places.set(values)
+
+
+def _put_by_mask(x: Any, mask: Any, values: Any, accumulate: bool) -> Any:
+    """``x`` with values where a mask of its leading axes is True.
+
+    Values have a row for each true element, or one that is for all.
+    """
+    rest = x.ndim - mask.ndim
+    if values.ndim > rest and values.shape[0] != 1:
+        # A row of zeros in front, which is read where the mask is not: there may be no other.
+        values = snp.concatenate([snp.zeros((1, *values.shape[1:]), values.dtype), values])
+        row = snp.where(mask.reshape(-1), snp.cumsum(mask.reshape(-1)), 0)
+        values = snp.take(values, row, 0, mode="clip").reshape((*mask.shape, *values.shape[1:]))
+    new = x + values if accumulate else values
+    return snp.where(mask.reshape((*mask.shape, *(1,) * rest)), new, x).astype(x.dtype)
 
 
 def _masked_place(x: Any, mask: Any, source: Any) -> Any:
