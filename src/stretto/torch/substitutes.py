@@ -18,6 +18,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch._functorch import apis, eager_transforms  # pyright: ignore[reportMissingImports]
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # pyright: ignore[reportMissingImports]
 from torch.distributions import Distribution  # pyright: ignore[reportMissingImports]
+from torch.nn.utils.rnn import PackedSequence  # pyright: ignore[reportMissingImports]
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
@@ -37,12 +38,12 @@ def exportable() -> Iterator[None]:
     originals = [(place, name, getattr(place, name)) for place, name, _ in _PATCHES]
     for (place, name, ours), (*_, theirs) in zip(_PATCHES, originals, strict=True):
         setattr(place, name, _while_tracing(ours, theirs))
-    _TRACING.on = True
+    _TRACING.on, _TRACING.packed = True, {}
     try:
         with torch.enable_grad(), _Substitutes():
             yield
     finally:
-        _TRACING.on = False
+        _TRACING.on, _TRACING.packed = False, {}
         for place, name, theirs in originals:
             setattr(place, name, theirs)
         Distribution.set_default_validate_args(checked)
@@ -90,6 +91,10 @@ def _no_backward(*_: Any) -> Any:
 
 def _alike(xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return [torch.empty_like(x) for x in xs]
+
+
+def _steps(lengths: torch.Tensor, steps: int) -> torch.Tensor:
+    return lengths.new_empty((steps, lengths.shape[0]), dtype=torch.bool)
 
 
 def _batched(
@@ -140,6 +145,16 @@ _operation(
     "str randomness) -> Tensor[]",
     _batched,
 )
+_operation("steps(Tensor lengths, SymInt steps) -> Tensor", _steps)
+_operation(
+    "recurrent(Tensor data, Tensor mask, Tensor places, Tensor[] states, Tensor[] weights, "
+    "str mode, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
+    " -> Tensor[]",
+    lambda data, mask, places, states, weights, mode, biases, layers, dropout, train, both: [
+        data.new_empty((data.shape[0], states[0].shape[-1] * (1 + both))),
+        *_alike(states),
+    ],
+)
 _OPS = torch.ops.stretto
 
 
@@ -154,6 +169,99 @@ def _dirichlet(concentration: torch.Tensor, generator: Any = None) -> torch.Tens
 
 def _binomial(count: torch.Tensor, prob: torch.Tensor, generator: Any = None) -> torch.Tensor:
     return _OPS.binomial(count, prob)
+
+
+# Packed sequences. Their elements are what a mask of the steps of all sequences selects, step by step.
+
+
+def _pack(
+    input: torch.Tensor, lengths: torch.Tensor, batch_first: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """``torch._VF._pack_padded_sequence``: the elements, and how many sequences have each step."""
+    x = input.transpose(0, 1) if batch_first else input
+    steps = x.shape[0]
+    known = _TRACING.packed
+    for other, sizes, mask, places, _ in known.values():
+        if other is lengths and _same_size(mask.shape[0], steps):
+            return x.flatten(0, 1).index_select(0, places), sizes
+    mask = _OPS.steps(lengths, steps)
+    places = mask.flatten().nonzero().squeeze(1)
+    some = mask.any(1).nonzero().squeeze(1)
+    sizes = mask.sum(1).index_select(0, some)
+    known[id(sizes)] = lengths, sizes, mask, places, some
+    return x.flatten(0, 1).index_select(0, places), sizes
+
+
+def _same_size(n: Any, m: Any) -> bool:
+    """Whether two sizes are known to be equal, without asking."""
+    return n is m or str(n) == str(m)
+
+
+def _packed(sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The mask of a packed sequence, the places of its true elements, and the steps that are."""
+    if id(sizes) not in _TRACING.packed:
+        raise NotImplementedError(
+            "from_torch: a packed sequence that pack_padded_sequence did not make inside of "
+            "forward: pass the rectangle and the lengths, and pack them there"
+        )
+    return _TRACING.packed[id(sizes)][2:]
+
+
+def _unpack(
+    data: torch.Tensor,
+    sizes: torch.Tensor,
+    batch_first: bool,
+    padding_value: float,
+    total_length: Any = -1,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """``torch._VF._pad_packed_sequence``: a rectangle, and the lengths.
+
+    It is as long as it should be or, by default, as the longest.
+    """
+    mask, places, some = _packed(sizes)
+    steps, count = mask.shape
+    flat = data.new_full((steps * count, *data.shape[1:]), padding_value)
+    rows = flat.index_put((places,), data)
+    x = rows.unflatten(0, (steps, count))
+    if _of_values(total_length):
+        x = x.index_select(0, some)
+    elif not _same_size(total_length, steps):
+        more = x.new_full((total_length - steps, *x.shape[1:]), padding_value)
+        x = torch.cat([x, more])
+    return (x.transpose(0, 1) if batch_first else x), mask.sum(0)
+
+
+def _recurrent(network: Any, input: Any, hx: Any = None) -> Any:
+    """``forward`` of recurrent networks."""
+    if not isinstance(input, PackedSequence):
+        return _FORWARDS[network.mode](network, input, hx)
+    data, sizes, order, back = input
+    mask, places, _ = _packed(sizes)
+    lead = network.num_layers * (1 + network.bidirectional), mask.shape[1]
+    own = [network.proj_size or network.hidden_size]
+    if network.mode == "LSTM":
+        own.append(network.hidden_size)
+    if hx is None:
+        states = [data.new_zeros((*lead, n)) for n in own]
+    else:
+        given = [hx] if isinstance(hx, torch.Tensor) else list(hx)
+        states = [h if order is None else h.index_select(1, order) for h in given]
+    data, *last = _OPS.recurrent(
+        data,
+        mask,
+        places,
+        states,
+        [getattr(network, name) for name in network._flat_weights_names],
+        network.mode,
+        network.bias,
+        network.num_layers,
+        network.dropout,
+        network.training,
+        network.bidirectional,
+    )
+    last = [h if back is None else h.index_select(1, back) for h in last]
+    packed = PackedSequence(data, sizes, order, back)
+    return packed, (tuple(last) if network.mode == "LSTM" else last[0])
 
 
 # Losses of what a mask selects: PyTorch's own ask whether there is anything.
@@ -194,7 +302,12 @@ def _nll_loss(
 
 def _selected(x: torch.Tensor) -> bool:
     """Whether a size depends on values."""
-    return any([bool(free_unbacked_symbols(n)) for n in x.shape if not isinstance(n, int)])
+    return any(map(_of_values, x.shape))
+
+
+def _of_values(n: Any) -> bool:
+    """Whether a size depends on values."""
+    return not isinstance(n, int) and bool(free_unbacked_symbols(n))
 
 
 # Derivatives
@@ -442,7 +555,15 @@ def _dims(in_dims: Any, args: Any, spec: Any) -> list[int | None]:
     return list(found)
 
 
+_FORWARDS = {
+    "GRU": torch.nn.GRU.forward,
+    "LSTM": torch.nn.LSTM.forward,
+    "RNN_RELU": torch.nn.RNN.forward,
+    "RNN_TANH": torch.nn.RNN.forward,
+}
 _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
+    torch._VF._pack_padded_sequence: _pack,
+    torch._VF._pad_packed_sequence: _unpack,
     torch._sample_dirichlet: _dirichlet,
     torch.autograd.backward: _backward,
     torch.autograd.grad: _grad,
@@ -457,4 +578,7 @@ _PATCHES: list[tuple[Any, str, Callable[..., Any]]] = [
     (eager_transforms, "_vjp_with_argnums", _vjp),
     (eager_transforms, "grad_and_value_impl", _grad_and_value),
     (eager_transforms, "grad_impl", _func_grad),
+    (torch.nn.GRU, "forward", _recurrent),
+    (torch.nn.LSTM, "forward", _recurrent),
+    (torch.nn.RNN, "forward", _recurrent),
 ]

@@ -6,12 +6,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import stretto.numpy as snp
+from stretto._engine.core.sizes import at_least, is_size
 from stretto.nn import functional as F
 
 __all__ = ["TABLE"]
 
 
+def _readable(x: Any, axis: int, index: Any) -> tuple[Any, Any]:
+    """``x``, and indices along an axis that may be empty, with a row of zeros behind the others.
+
+    Without elements nothing may be read, and whether there are any is known only later.
+    """
+    n = x.shape[axis]
+    if not is_size(n) or at_least(n) > 0:
+        return x, index
+    shape = [1 if k == axis % x.ndim else m for k, m in enumerate(x.shape)]
+    longer = snp.concatenate([x, snp.zeros(shape, x.dtype)], axis)
+    return longer, snp.where(index < 0, index + snp.asarray(n), index)
+
+
 def _index(x: Any, indices: Sequence[Any]) -> Any:
+    if not any([i is not None and i.dtype.kind == "b" for i in indices]):
+        read = []
+        for axis, index in enumerate(indices):
+            if index is not None:
+                x, index = _readable(x, axis, index)  # noqa: PLW2901
+            read.append(index)
+        indices = read
     return x[tuple([slice(None) if i is None else i for i in indices])]
 
 
@@ -58,6 +79,7 @@ def _gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     if not index.size:
         return snp.zeros(index.shape, x.dtype)
     values, places = _at_least_1d(x, index)
+    values, places = _readable(values, dim, places)
     return snp.asarray(values[_grid(values, dim, places)]).reshape(index.shape)
 
 
@@ -145,7 +167,8 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
 def _index_select(x: Any, dim: int, index: Any) -> Any:
     if not x.ndim:
         return x
-    return snp.take(x, index.reshape(-1), dim)
+    x, index = _readable(x, dim, index.reshape(-1))
+    return snp.take(x, index, dim)
 
 
 def _part_set(x: Any, source: Any, dim: int, part: Any) -> Any:

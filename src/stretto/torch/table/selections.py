@@ -52,7 +52,8 @@ def _selected(part: Callable[..., Any], masks: Sequence[Any], free: Sequence[Any
             raise SizeError(
                 f"a result of the imported module is {type}, whose size depends on the values of "
                 f"a mask: call the module outside of compiled code, where they are known, or let "
-                f"it give what has a fixed size, such as torch.where(mask, x, 0)"
+                f"give what has a fixed size, such as torch.where(mask, x, 0), or "
+                f"pad_packed_sequence(…, total_length=…)"
             )
     call = SizedCall(program, tuple(variables), tuple([max(n, 1) for n in bounds]))
     return tuple(call(*counts, *places, *captured))
