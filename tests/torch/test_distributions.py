@@ -283,8 +283,7 @@ def test_members_draw_numbers_of_their_own():
             return D.Normal(x, self.w.exp()).rsample()
 
     ours = st.Ensemble([st.from_torch(Noisy(), A.float()) for _ in range(3)])
-    with st.nn.keys(st.random.key(0)):
-        out = np.asarray(ours(A.float().numpy()))
+    out = np.asarray(ours(A.float().numpy(), key=st.random.key(0)))
     assert out.shape == (3, 4, 3) and (out[0] != out[1]).all()
 
 

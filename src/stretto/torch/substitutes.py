@@ -17,7 +17,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch._functorch import apis, eager_transforms  # pyright: ignore[reportMissingImports]
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # pyright: ignore[reportMissingImports]
-from torch.distributions import Distribution  # pyright: ignore[reportMissingImports]
+from torch.distributions import Dirichlet, Distribution, Gamma  # pyright: ignore[reportMissingImports]
 from torch.nn.utils.rnn import PackedSequence  # pyright: ignore[reportMissingImports]
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
@@ -74,7 +74,7 @@ class _Substitutes(TorchFunctionMode):
 
 # Operations that the graph holds. They compute nothing in PyTorch.
 
-_OWN = torch.library.Library("stretto", "DEF")
+_OWN = torch.library.Library("stretto", "FRAGMENT")
 
 
 def _operation(schema: str, shape: Callable[..., Any]) -> None:
@@ -161,10 +161,26 @@ _OPS = torch.ops.stretto
 # Draws
 
 
-def _dirichlet(concentration: torch.Tensor, generator: Any = None) -> torch.Tensor:
-    """Gamma numbers over their sum: ``_sample_dirichlet`` has no shape for tracing."""
-    drawn = torch._standard_gamma(concentration)
+def _dirichlet(own: Dirichlet, sample_shape: Any = ()) -> torch.Tensor:
+    """``Dirichlet.rsample``: gamma numbers over their sum."""
+    drawn = torch._standard_gamma(own.concentration.expand(own._extended_shape(sample_shape)))
     return drawn / drawn.sum(-1, keepdim=True)
+
+
+def _gamma(own: Gamma, sample_shape: Any = ()) -> torch.Tensor:
+    """``Gamma.rsample``, whose least number it writes in without the slope noticing."""
+    shape = own._extended_shape(sample_shape)
+    drawn = torch._standard_gamma(own.concentration.expand(shape)) / own.rate.expand(shape)
+    still = drawn.detach()
+    return drawn + (still.clamp(min=torch.finfo(drawn.dtype).tiny) - still)
+
+
+def _random(x: torch.Tensor, *bounds: int, generator: Any = None, **named: Any) -> torch.Tensor:
+    """``random_``, one of whose forms PyTorch cannot write down: ``from`` is a word of Python's."""
+    low, high = named.get("from", 0), named.get("to")
+    if bounds:
+        low, high = bounds if len(bounds) == 2 else (low, bounds[0])
+    return x.random_() if high is None else x.copy_(torch.randint_like(x, low, high))
 
 
 def _binomial(count: torch.Tensor, prob: torch.Tensor, generator: Any = None) -> torch.Tensor:
@@ -564,20 +580,23 @@ _FORWARDS = {
 _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     torch._VF._pack_padded_sequence: _pack,
     torch._VF._pad_packed_sequence: _unpack,
-    torch._sample_dirichlet: _dirichlet,
     torch.autograd.backward: _backward,
     torch.autograd.grad: _grad,
     torch.binomial: _binomial,
     torch.nn.functional.cross_entropy: _cross_entropy,
     torch.nn.functional.nll_loss: _nll_loss,
     torch.Tensor.backward: _backward,
+    torch.Tensor.random_: _random,
 }
 _PATCHES: list[tuple[Any, str, Callable[..., Any]]] = [
+    (Dirichlet, "rsample", _dirichlet),
+    (Gamma, "rsample", _gamma),
     (apis, "vmap_impl", _vmap),
     (eager_transforms, "_jvp_with_argnums", _jvp),
     (eager_transforms, "_vjp_with_argnums", _vjp),
     (eager_transforms, "grad_and_value_impl", _grad_and_value),
     (eager_transforms, "grad_impl", _func_grad),
+    (torch._C, "_infer_size", torch.broadcast_shapes),  # theirs takes no sizes of any value
     (torch.nn.GRU, "forward", _recurrent),
     (torch.nn.LSTM, "forward", _recurrent),
     (torch.nn.RNN, "forward", _recurrent),
