@@ -121,7 +121,9 @@ def last_outputs(rnn, packed, lengths):
 
 
 @pytest.mark.parametrize(
-    "read", [mean_of_valid, attention, of_elements, with_state, last_outputs], ids=lambda f: f.__name__
+    "read",
+    [mean_of_valid, attention, of_elements, with_state, last_outputs],
+    ids=lambda f: f.__name__,
 )
 def test_what_is_made_of_them(read):
     check_module(nets(read=read), (X, SHORT), MORE)

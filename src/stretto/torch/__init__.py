@@ -1,15 +1,18 @@
 """Trained PyTorch modules, here: ``from_torch``; and what is here, in PyTorch: ``to_torch``.
 
 ``importing`` makes modules of PyTorch's · ``capture`` has PyTorch export one, and ``likeness`` says
-which need no export of their own · ``graph``, ``structure``, ``signature``, ``program``: the export
-as plain data · ``run`` interprets it with the functions of ``table``, a file a family ·
-``module``: the module that holds its arrays · ``saving``: files of those · ``statistics``: batch
-normalisation as plain means · ``weights``: state dictionaries alone.
+which need no export of their own · ``substitutes``: what stands for what PyTorch cannot trace, from
+``inner_transforms``, ``packed`` and ``marks`` · ``graph``, ``structure``, ``signature``,
+``program``: the export as plain data · ``parts`` and ``selections``: parts of a graph as
+operations, for derivatives and for what masks select · ``run`` interprets it with the functions of
+``table``, a file a family · ``module``: the module that holds its arrays · ``saving``: files of
+those · ``statistics``: batch normalisation as plain means · ``weights``: state dictionaries alone.
 
 ``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd
 sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.
 
-Only ``capture``, ``likeness``, ``hosting`` and ``crossing`` import PyTorch.
+Only ``capture``, ``substitutes`` with what it is from, ``likeness``, ``hosting`` and ``crossing``
+import PyTorch.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

@@ -2,7 +2,8 @@
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
 what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module, ``crossing`` and ``likeness`` import PyTorch. Next, read ``graph``.
+this module, ``substitutes`` with what that imports, ``crossing`` and ``likeness`` import PyTorch.
+Next, read ``graph``.
 """
 
 from __future__ import annotations

@@ -15,7 +15,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["DType", "Graph", "Input", "Node", "Output", "Ref", "Subgraph", "TensorType", "refs", "replaced"]
+__all__ = [
+    "DType",
+    "Graph",
+    "Input",
+    "Node",
+    "Output",
+    "Ref",
+    "Subgraph",
+    "TensorType",
+    "refs",
+    "replaced",
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,7 +11,17 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from stretto.torch.graph import Graph, Input, Node, Output, Ref, Subgraph, refs, replaced
+from stretto.torch.graph import (
+    Graph,
+    Input,
+    Node,
+    Output,
+    Ref,
+    Subgraph,
+    TensorType,
+    refs,
+    replaced,
+)
 from stretto.torch.table import randomness
 
 __all__ = ["of_part", "with_parts"]
@@ -36,10 +46,10 @@ def with_parts(graph: Graph, caller: str) -> Graph:
         if node.op in _DERIVATIVES or node.op == _MAP:
             results, starts, *more = node.args
             part, free = of_part(graph, nodes, subgraphs, results, starts)
-            _check(node, part, starts, caller)
+            _check(graph, nodes, node, part, free, caller)
             subgraphs.append(part)
             held = Subgraph(len(subgraphs) - 1)
-            node = dataclasses.replace(node, args=(held, free, starts, *more))  # noqa: PLW2901
+            node = dataclasses.replace(node, args=(held, free, starts, *more))
             changed = True
         nodes.append(node)
     if not changed and not graph.subgraphs:
@@ -47,34 +57,64 @@ def with_parts(graph: Graph, caller: str) -> Graph:
     return pruned(dataclasses.replace(graph, nodes=tuple(nodes), subgraphs=tuple(subgraphs)))
 
 
-def _check(node: Node, part: Graph, starts: Sequence[Ref], caller: str) -> None:
+def _check(
+    graph: Graph, nodes: Sequence[Node], node: Node, part: Graph, free: Sequence[Ref], caller: str
+) -> None:
+    """Raise ``NotImplementedError`` for a part that would give something else than PyTorch's."""
     what = _DERIVATIVES.get(node.op, "torch.func.vmap")
     where = f"{caller}: {what} in {node.place}"
+    starts = node.args[1]
     if len(set(starts)) < len(starts):
         raise NotImplementedError(f"{where}: two of its inputs are one tensor: clone() one of them")
-    if node.op == _MAP and node.args[-1] != "error":
+    if node.op == _MAP:
+        if node.args[-1] == "different":
+            shared = _drawn(graph, nodes, free)
+            if shared:
+                raise NotImplementedError(
+                    f"{where}: {shared[0].op}, in {shared[0].place}, draws numbers without the "
+                    f"examples, which would be the same for all: draw them of an example's form, "
+                    f"torch.randn_like(x), or before, with an axis of examples that is mapped"
+                )
         return
     drawn = [each for each in part.nodes if each.op in randomness.TABLE]
     if drawn:
-        way = (
-            "give vmap randomness='different' or 'same'"
-            if node.op == _MAP
-            else "draw them before, outside of what is differentiated, or import the module in "
-            "evaluation mode"
-        )
         raise NotImplementedError(
-            f"{where}: {drawn[0].op} draws random numbers inside, in {drawn[0].place}: {way}"
+            f"{where}: {drawn[0].op}, in {drawn[0].place}, draws random numbers inside of what is "
+            f"differentiated: draw them before, or import the module in evaluation mode"
         )
-    if node.op != _MAP:
-        used = set(refs([out.value for out in part.outputs]))
-        used |= {index for each in part.nodes for index in refs((each.args, dict(each.kwargs)))}
-        lost = [k for k in range(len(starts)) if k not in used]
-        if lost:
-            raise NotImplementedError(
-                f"{where}: its input {lost[0]} leads to none of its outputs in the program that "
-                f"PyTorch exports: take the derivative by a clone() of it, from which the outputs "
-                f"are computed"
-            )
+    types = [graph.inputs[r.index].type for r in starts if r.index < len(graph.inputs)]
+    types += [t for r in starts if r.index >= len(graph.inputs) for t in _types(graph, nodes, r)]
+    if any([t is not None and t.dtype.startswith("complex") for t in types]):
+        raise NotImplementedError(
+            f"{where}: derivatives by complex numbers inside of forward are not supported: take "
+            f"them by real and imaginary parts"
+        )
+    used = set(refs([out.value for out in part.outputs]))
+    used |= {index for each in part.nodes for index in refs((each.args, dict(each.kwargs)))}
+    lost = [k for k in range(len(starts)) if k not in used]
+    if lost:
+        raise NotImplementedError(
+            f"{where}: its input {lost[0]} leads to none of its outputs in the program that "
+            f"PyTorch exports: take the derivative by a clone() of it, from which the outputs are "
+            f"computed"
+        )
+
+
+def _types(graph: Graph, nodes: Sequence[Node], ref: Ref) -> Sequence[TensorType | None]:
+    return nodes[ref.index - len(graph.inputs)].types
+
+
+def _drawn(graph: Graph, nodes: Sequence[Node], values: Sequence[Ref]) -> list[Node]:
+    """The random numbers that values are made of."""
+    first = len(graph.inputs)
+    needed = {ref.index for ref in values}
+    found = []
+    for k in range(len(nodes) - 1, -1, -1):
+        if first + k in needed:
+            needed.update(refs((nodes[k].args, dict(nodes[k].kwargs))))
+            if nodes[k].op in randomness.TABLE:
+                found.append(nodes[k])
+    return found
 
 
 def of_part(

@@ -51,8 +51,12 @@ def _sizes_of(graph: Graph) -> list[set[str]]:
     held: list[set[str]] = []
     found: list[set[str]] = []
     for node in graph.nodes:
-        before = [held[i - first] for i in _reads(node) if i >= first]
-        read = set().union(*before) if before else set()
+        before = [i - first for i in _reads(node) if i >= first]
+        if node.op == "operator.getitem":  # beside what it is a part of
+            held.append(_names(node))
+            found.append(set().union(*[found[i] for i in before]))
+            continue
+        read = set().union(*[held[i] for i in before])
         own = _names(node)
         unknown = not node.types or any([t is None or None in t.shape for t in node.types])
         held.append(own | read if unknown else own)
@@ -68,7 +72,7 @@ def _regions(graph: Graph) -> list[set[int]]:
             members = {k}
             for group in [g for g in groups if g[0] & names]:
                 groups.remove(group)
-                names, members = names | group[0], members | group[1]  # noqa: PLW2901
+                names, members = names | group[0], members | group[1]
             groups.append((names, members))
     regions = [members for _, members in groups]
     after, before = _closures(graph)
@@ -78,7 +82,7 @@ def _regions(graph: Graph) -> list[set[int]]:
         for members in closed:
             for other in [r for r in merged if r & members or _cyclic(r, members, after)]:
                 merged.remove(other)
-                members = members | other  # noqa: PLW2901
+                members = members | other
             merged.append(members)
         if merged == regions:
             return regions
@@ -128,9 +132,7 @@ def _outlined(graph: Graph, regions: Sequence[set[int]], caller: str) -> Graph:
         subgraphs.append(part)
         held = Subgraph(len(subgraphs) - 1)
         args = (held, tuple(map(change, masks)), tuple(map(change, free)))
-        place = next(
-            graph.nodes[k].place for k in sorted(regions[index]) if _names(graph.nodes[k])
-        )
+        place = next(graph.nodes[k].place for k in sorted(regions[index]) if _names(graph.nodes[k]))
         types = [_type(graph.nodes[k]) for k in used[index]]
         nodes.append(Node("stretto.selected", args, (), tuple(types), place))
         whole = Ref(first + len(nodes) - 1)

@@ -30,37 +30,49 @@ def _index(x: Any, indices: Sequence[Any]) -> Any:
         read = []
         for axis, index in enumerate(indices):
             if index is not None:
-                x, index = _readable(x, axis, index)  # noqa: PLW2901
+                x, index = _readable(x, axis, index)
             read.append(index)
         indices = read
     return x[tuple([slice(None) if i is None else i for i in indices])]
 
 
 def _index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    if any([i is not None and i.dtype.kind == "b" for i in indices]):
-        if len(indices) > 1:
+    given = [k for k, i in enumerate(indices) if i is not None]
+    masks = [k for k in given if indices[k].dtype.kind == "b"]
+    if masks:
+        if len(given) > 1:
             raise NotImplementedError(
-                "index_put: a mask beside other indices, x[:, mask] = y, is not supported: move "
-                "the axis of the mask to the front, or use torch.where"
+                "index_put: a mask beside other indices, x[mask, index] = y, is not supported: "
+                "use torch.where"
             )
-        return _put_by_mask(x, indices[0], values, accumulate)
+        return _put_by_mask(x, masks[0], indices[masks[0]], values, accumulate)
     places = x.at[tuple([slice(None) if i is None else i for i in indices])]
     return places.add(values) if accumulate else places.set(values)
 
 
-def _put_by_mask(x: Any, mask: Any, values: Any, accumulate: bool) -> Any:
-    """``x`` with values where a mask of its leading axes is True.
+def _put_by_mask(x: Any, axis: int, mask: Any, values: Any, accumulate: bool) -> Any:
+    """``x`` with values where a mask of its axes from this one on is True.
 
     Values have a row for each true element, or one that is for all.
     """
-    rest = x.ndim - mask.ndim
-    if values.ndim > rest and values.shape[0] != 1:
+    after = x.ndim - axis - mask.ndim
+    of_mask = range(axis, axis + mask.ndim)
+    moved = snp.moveaxis(x, of_mask, range(mask.ndim))
+    place = values.ndim - after - 1  # the axis of rows, if they have one
+    if place >= 0 and values.shape[place] != 1:
+        rows = snp.moveaxis(values, place, 0)
         # A row of zeros in front, which is read where the mask is not: there may be no other.
-        values = snp.concatenate([snp.zeros((1, *values.shape[1:]), values.dtype), values])
+        rows = snp.concatenate([snp.zeros((1, *rows.shape[1:]), rows.dtype), rows])
         row = snp.where(mask.reshape(-1), snp.cumsum(mask.reshape(-1)), 0)
-        values = snp.take(values, row, 0, mode="clip").reshape((*mask.shape, *values.shape[1:]))
-    new = x + values if accumulate else values
-    return snp.where(mask.reshape((*mask.shape, *(1,) * rest)), new, x).astype(x.dtype)
+        lead = (1,) * (axis + after + 1 - rows.ndim)
+        values = snp.take(rows, row, 0, mode="clip")
+        values = values.reshape((*mask.shape, *lead, *rows.shape[1:]))
+    elif place >= 0:
+        values = snp.squeeze(values, place)
+    new = moved + values if accumulate else values
+    here = mask.reshape((*mask.shape, *(1,) * (axis + after)))
+    out = snp.where(here, new, moved).astype(x.dtype)
+    return snp.moveaxis(out, range(mask.ndim), of_mask)
 
 
 def _masked_place(x: Any, mask: Any, source: Any) -> Any:

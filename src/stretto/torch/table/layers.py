@@ -325,7 +325,7 @@ def _recurrent(
     """
     rows = snp.zeros((mask.size, data.shape[1]), data.dtype).at[places].set(data)
     x = rows.reshape((*mask.shape, data.shape[1]))
-    hx = states if len(states) > 1 else states[0]
+    hx = tuple(states) if len(states) > 1 else states[0]
     options = (has_biases, num_layers, dropout, train, bidirectional, False, None, mask)
     out, last = network(_KINDS[mode], x, hx, weights, *options)
     return snp.take(out.reshape((mask.size, -1)), places, 0), *last

@@ -130,8 +130,8 @@ TABLE: dict[str, Callable[..., Any]] = {
         random.exponential(next_key("exponential"), x.shape, x.dtype) / lambd
     ),
     "aten.geometric.default": _geometric,
-    "aten.log_normal.default": lambda x, mean=1.0, std=2.0, **_: (
-        snp.exp(mean + std * _normal(x.shape, x.dtype))
+    "aten.log_normal.default": lambda x, mean=1.0, std=2.0, **_: snp.exp(
+        mean + std * _normal(x.shape, x.dtype)
     ),
     "aten.multinomial.default": _multinomial,
     "aten.normal.Tensor_Tensor": _normal_of,

@@ -38,15 +38,22 @@ def _selected(part: Callable[..., Any], masks: Sequence[Any], free: Sequence[Any
     places = [snp.argsort(~x, stable=True).astype(np.int32) for x in flat]
     with varying_sizes() as mark:
         variables = [SizeVariable(f"u{k}{mark}", 0, n) for k, n in enumerate(bounds)]
-    types = [
-        x.type.with_shape((size_of(v),)) for x, v in zip(places, variables, strict=True)
-    ]
+    sizes: list[Any] = [size_of(v) for v in variables]
+    types = [x.type.with_shape((n,)) for x, n in zip(places, sizes, strict=True)]
 
     def flat_part(*own: Any) -> tuple[list[Any], None]:
         return [as_value(x, "from_torch") for x in part(*own, *free)], None
 
-    with varying_sizes(), known_sizes(None, of_examples=True):
-        program, _, captured = record(flat_part, types, (), "selected")
+    try:
+        with varying_sizes(), known_sizes(None, of_examples=True):
+            program, _, captured = record(flat_part, types, (), "selected")
+    except SizeError as error:
+        error.add_note(
+            "How many elements a mask selects is known only while compiled code runs, and there "
+            "may be none: call the imported module outside of it, or compute with "
+            "torch.where(mask, x, value), which has the mask's size."
+        )
+        raise
     for type in program.out_types:
         if varying(type):
             raise SizeError(

@@ -50,16 +50,18 @@ def _vmap(
 ) -> tuple[Any, ...]:
     """The results of a part for each example along these axes of the operands."""
     axes = tuple(in_dims)
-    if randomness != "different":
+    if randomness == "error":  # nothing is drawn
         mapped = vmap(lambda *xs: tuple(part(*xs, *free)), axes, tuple(out_dims))
         return tuple(mapped(*operands))
 
-    def with_own_key(key: Any, *xs: Any) -> tuple[Any, ...]:
+    def with_key(key: Any, *xs: Any) -> tuple[Any, ...]:
         with random.keys(key):
             return tuple(part(*xs, *free))
 
-    keys = random.split(next_key("vmap"), operands[0].shape[axes[0]])
-    return tuple(vmap(with_own_key, (0, *axes), tuple(out_dims))(keys, *operands))
+    key, own = next_key("vmap"), None
+    if randomness == "different":
+        key, own = random.split(key, operands[0].shape[axes[0]]), 0
+    return tuple(vmap(with_key, (own, *axes), tuple(out_dims))(key, *operands))
 
 
 TABLE: dict[str, Callable[..., Any]] = {
