@@ -2,7 +2,7 @@
 
 ``importing`` makes modules of PyTorch's · ``capture`` has PyTorch export one, and ``likeness`` says
 which need no export of their own · ``substitutes``: what stands for what PyTorch cannot trace, from
-``inner_transforms``, ``packed`` and ``marks`` · ``graph``, ``structure``, ``signature``,
+``inner_transforms``, ``packed`` and ``stand_ins`` · ``graph``, ``structure``, ``signature``,
 ``program``: the export as plain data · ``parts`` and ``selections``: parts of a graph as
 operations, for derivatives and for what masks select · ``run`` interprets it with the functions of
 ``table``, a file a family · ``module``: the module that holds its arrays · ``saving``: files of

@@ -17,7 +17,7 @@ from torch._functorch import apis, eager_transforms  # pyright: ignore[reportMis
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 from torch.utils._python_dispatch import TorchDispatchMode  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.marks import OPS
+from stretto.torch.stand_ins import OPS
 
 __all__ = ["CALLED", "PATCHED"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.nn.utils.rnn import PackedSequence  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.marks import OPS, of_values
+from stretto.torch.stand_ins import OPS, of_values
 
 __all__ = ["CALLED", "PATCHED", "packing"]
 

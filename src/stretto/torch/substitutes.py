@@ -18,7 +18,7 @@ from torch.distributions import Dirichlet, Distribution, Gamma  # pyright: ignor
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 
 from stretto.torch import inner_transforms, packed
-from stretto.torch.marks import OPS, of_values
+from stretto.torch.stand_ins import OPS, of_values
 
 __all__ = ["exportable"]
 

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stretto.torch.marks import OPS, of_values  # noqa: E402 (only where PyTorch is)
+from stretto.torch.stand_ins import OPS, of_values  # noqa: E402 (only where PyTorch is)
 
 
 def shapes(results):
