@@ -62,7 +62,7 @@ def _grad(
                 f"torch.autograd.grad: an output of shape {tuple(out.shape)} is no scalar: give "
                 f"grad_outputs, or sum it"
             )
-    history = _history([out.grad_fn for out in outs])
+    history = _history([_step(out) for out in outs])
     used = [any([x is out for out in outs]) or _of(x) in history for x in ins]
     if not all(used) and not (allow_unused or materialize_grads):
         raise RuntimeError(
@@ -82,7 +82,14 @@ def _as_tuple_or_none(x: Any) -> tuple[Any, ...]:
 
 def _of(x: torch.Tensor) -> Any:
     """What stands for a tensor in the history of others."""
-    return id(x) if x.grad_fn is None else x.grad_fn
+    step = _step(x)
+    return id(x) if step is None else step
+
+
+def _step(x: torch.Tensor) -> Any:
+    """The step of autograd that gave a tensor, as PyTorch holds it."""
+    with torch._C.DisableTorchFunction():
+        return torch._C.TensorBase.grad_fn.__get__(x)
 
 
 def _history(nodes: Sequence[Any]) -> set[Any]:
@@ -197,7 +204,7 @@ def _jvp(
     value, aux = result if has_aux else (result, None)
     ins = pytree.tree_leaves([own[k] for k in places])
     outs, spec = pytree.tree_flatten(value)
-    history = _history([out.grad_fn for out in outs])
+    history = _history([_step(out) for out in outs])
     given = pytree.tree_leaves(tangents)
     used = [k for k, x in enumerate(ins) if _of(x) in history]
     moving = [k for k, out in enumerate(outs) if out.requires_grad] if used else []

@@ -10,23 +10,54 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
+from torch.autograd.function import _SingleLevelFunction  # pyright: ignore[reportMissingImports]
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # pyright: ignore[reportMissingImports]
+from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
 __all__ = ["OPS", "of_values"]
 
 _OWN = torch.library.Library("stretto", "FRAGMENT")
 
 
+class _Passing(torch.autograd.Function):
+    """Lets PyTorch see that gradients pass from the results of an operation to its operands."""
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Note it as PyTorch does, whatever is done with others' functions meanwhile."""
+        return super(_SingleLevelFunction, cls).apply(*args)  # pyright: ignore
+
+    @staticmethod
+    def forward(ctx: Any, compute: Callable[[], Any], *operands: torch.Tensor) -> Any:
+        """Compute the results, as a tuple where there are several."""
+        results = compute()
+        return tuple(results) if isinstance(results, list) else results
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
+        """Refuse: the trace is read, and not run."""
+        raise NotImplementedError("operations of stretto are differentiated by stretto alone")
+
+
 def _operation(schema: str, shape: Callable[..., Any]) -> None:
-    """An operation with this rule for shapes, through which PyTorch sees that gradients pass."""
+    """Define an operation with this rule for shapes, through which gradients are seen to pass."""
     _OWN.define(schema)
-    name = "stretto::" + schema.partition("(")[0]
-    torch.library.register_fake(name, shape, lib=_OWN)
-    torch.library.register_autograd(name, _no_backward, lib=_OWN)
+    name = schema.partition("(")[0]
+    torch.library.register_fake(f"stretto::{name}", shape, lib=_OWN)
+    operation = getattr(torch.ops.stretto, name).default
 
+    def noted(*args: Any) -> Any:
+        def compute() -> Any:
+            with torch._C._AutoDispatchBelowAutograd():
+                return operation(*args)
 
-def _no_backward(*_: Any) -> Any:
-    raise NotImplementedError("operations of stretto are differentiated by stretto alone")
+        operands = [x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]
+        if not torch.is_grad_enabled() or not any([x.requires_grad for x in operands]):
+            return compute()
+        results = _Passing.apply(compute, *operands)
+        return list(results) if isinstance(results, tuple) else results
+
+    _OWN.impl(name, noted, "Autograd")
 
 
 def _alike(xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
