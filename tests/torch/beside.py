@@ -1,4 +1,4 @@
-"""Imported modules beside PyTorch's, in float64: values, slopes, compiled, in ensembles, on disk."""
+"""Imported modules beside PyTorch's, in float64: eager, compiled, ensembles, slopes, files."""
 
 import contextlib
 import io
@@ -6,6 +6,7 @@ import os
 import tempfile
 
 import numpy as np
+import pytest
 
 import stretto as st
 
@@ -19,8 +20,7 @@ def check_module(modules, args, others=(), *, rtol=1e-7, atol=1e-9, compiled=Tru
     eagerly, compiled (if so wanted), and as an ensemble; slopes are those by all parameters and
     all arguments of floats of the sum of squares of results.
     """
-    import torch
-
+    torch = pytest.importorskip("torch")
     with st.config(enable_x64=True), st.nn.keys(st.random.key(0)):
         modules = [m.double().train(train) for m in modules]
         with contextlib.redirect_stderr(io.StringIO()):

@@ -36,10 +36,13 @@ from stretto.torch.hooks import hooked
 from stretto.torch.marks import Unfit
 from stretto.torch.momenta import counting
 from stretto.torch.nesting import children_of, structure_of
+from stretto.torch.parts import with_parts
 from stretto.torch.quiet import quiet
 from stretto.torch.reasons import is_ours, reason
+from stretto.torch.selections import with_selections
 from stretto.torch.signature import Argument, Signature
 from stretto.torch.statistics import with_counts
+from stretto.torch.substitutes import exportable
 
 __all__ = ["Captured", "capture", "read"]
 
@@ -140,7 +143,7 @@ def capture(
     """
     with _in_mode(module, train), quiet():
         try:
-            with counting(module), hooked(module), kept():
+            with counting(module), hooked(module), kept(), exportable():
                 args, kwargs = pytree.tree_map(_ordinary, (tuple(args), dict(kwargs)))
                 exported = _exported(module, args, kwargs, dynamic_batch)
             found = read(exported, inspect.signature(module.forward))
@@ -220,8 +223,20 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
                 f"from_torch: the module holds {spec.target or spec.arg.name}, which is no tensor "
                 f"but a {_KINDS.get(spec.kind.name, spec.kind.name)}: keep what it has as tensors"
             )
-    outputs = []
-    for spec in signature.output_specs:
+    for part in program.graph_module.modules():
+        if isinstance(part, torch.fx.GraphModule):
+            with_hooks(part)
+    graph = with_parts(
+        _Reader(program.graph_module).graph(inputs, _outputs_of(program)), "from_torch"
+    )
+    graph = with_selections(graph, "from_torch")
+    return Captured(graph, _signature_of(program, leaves, called), constants)
+
+
+def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
+    """The kinds and names of a program's outputs, None for what is left out."""
+    outputs: list[tuple[str, str] | None] = []
+    for spec in program.graph_signature.output_specs:
         if spec.kind is OutputKind.BUFFER_MUTATION:
             outputs.append(("buffer", spec.target))
         elif spec.kind is OutputKind.USER_OUTPUT:
@@ -236,11 +251,7 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
                 f"and parameters are not state here: make it a buffer (register_buffer), or do "
                 f"that in the training loop"
             )
-    for part in program.graph_module.modules():
-        if isinstance(part, torch.fx.GraphModule):
-            with_hooks(part)
-    graph = _Reader(program.graph_module).graph(inputs, outputs)
-    return Captured(graph, _signature_of(program, leaves, called), constants)
+    return outputs
 
 
 def _decompositions() -> dict[Any, Any]:

@@ -24,7 +24,9 @@ from stretto.torch.table import (
     products,
     randomness,
     reductions,
+    selections,
     shapes,
+    transforms,
 )
 
 __all__ = ["TABLE"]
@@ -45,7 +47,9 @@ TABLE: dict[str, Callable[..., Any]] = {
         products,
         randomness,
         reductions,
+        selections,
         shapes,
+        transforms,
     )
     for name, function in family.TABLE.items()
 }

@@ -6,11 +6,14 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.interpreter import Tracer, Value
 from stretto._engine.core.types import is_inexact
 from stretto.nn import functional as F
+from stretto.nn.functional.recurrent_networks import GRU, LSTM, RELU, TANH, network
 
 __all__ = ["TABLE"]
 
@@ -247,6 +250,57 @@ def _cubic(t: Any, a: float = -0.75) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
+# Packed sequences
+
+
+def _steps(lengths: Any, steps: int) -> Any:
+    """Which steps each sequence has: (steps, sequences), True for the first ones.
+
+    Raises ``ValueError`` where lengths are known, and are none that PyTorch packs.
+    """
+    if not isinstance(lengths, Tracer):
+        known = np.asarray(lengths)
+        if known.size and (known.min() < 1 or known.max() > steps):
+            raise ValueError(
+                f"pack_padded_sequence: lengths must be from 1 to the {steps} steps that the "
+                f"rectangle has, got {known.tolist()}"
+            )
+        if (known[1:] > known[:-1]).any():
+            raise ValueError(
+                f"pack_padded_sequence: lengths must be sorted, the longest first, got "
+                f"{known.tolist()}; enforce_sorted=False takes them as they are"
+            )
+    return snp.arange(steps)[:, None] < lengths[None, :]
+
+
+_KINDS = {"GRU": GRU, "LSTM": LSTM, "RNN_RELU": RELU, "RNN_TANH": TANH}
+
+
+def _recurrent(
+    data: Any,
+    mask: Any,
+    places: Any,
+    states: Sequence[Any],
+    weights: Sequence[Any],
+    mode: str,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Any, ...]:
+    """A recurrent network of a packed sequence: its elements, and the last states of each.
+
+    ``places`` are those of the elements in the rectangle (steps, sequences), laid out in rows.
+    """
+    rows = snp.zeros((mask.size, data.shape[1]), data.dtype).at[places].set(data)
+    x = rows.reshape((*mask.shape, data.shape[1]))
+    hx = tuple(states) if len(states) > 1 else states[0]
+    options = (has_biases, num_layers, dropout, train, bidirectional, False, None, mask)
+    out, last = network(_KINDS[mode], x, hx, weights, *options)
+    return snp.take(out.reshape((mask.size, -1)), places, 0), *last
+
+
 TABLE: dict[str, Callable[..., Any]] = {
     "aten._native_batch_norm_legit.no_stats": _batch_norm_without_statistics,
     "aten._native_batch_norm_legit_functional.default": _batch_norm,
@@ -297,4 +351,6 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.rnn_relu_cell.default": F.rnn_relu_cell,
     "aten.rnn_tanh.input": F.rnn_tanh,
     "aten.rnn_tanh_cell.default": F.rnn_tanh_cell,
+    "stretto.recurrent.default": _recurrent,
+    "stretto.steps.default": _steps,
 }
