@@ -2,7 +2,8 @@
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
 what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module, ``crossing`` and ``likeness`` import PyTorch. Next, read ``graph``.
+this module, ``constraints``, ``crossing``, ``likeness`` and ``recurrent`` import PyTorch. Next,
+read ``graph``.
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ import inspect
 import operator
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export import Dim, ExportedProgram, default_decompositions, export  # pyright: ignore[reportMissingImports]
-from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind  # pyright: ignore[reportMissingImports]
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, SymIntArgument  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
+from stretto.torch.constraints import asking_for_ones, conditions_of, text_of
 from stretto.torch.crossing import to_numpy
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.program import differs_for_one
+from stretto.torch.recurrent import not_unrolled
 from stretto.torch.signature import Argument, Signature
+from stretto.torch.sizes import Condition
 from stretto.torch.structure import LEAF, Structure
 
 __all__ = ["Captured", "capture", "read"]
@@ -104,11 +109,13 @@ class Captured:
         graph: what it computes.
         signature: how it is called.
         constants: the arrays that are neither parameters nor buffers, by name.
+        single: the same for one example, where that is another program.
     """
 
     graph: Graph
     signature: Signature
     constants: dict[str, np.ndarray]
+    single: Captured | None = None
 
 
 def capture(
@@ -117,15 +124,31 @@ def capture(
     kwargs: Mapping[str, Any],
     *,
     train: bool,
-    dynamic_batch: bool,
+    dynamic_batch: bool = True,
+    dynamic_shapes: Any = None,
 ) -> Captured:
     """Export a module in train or evaluation mode; the module stays as it is.
 
-    Raises what ``torch.export`` raises where it cannot, with a note.
+    ``dynamic_shapes``, in PyTorch's form, take the place of ``dynamic_batch``. Raises what
+    ``torch.export`` raises where it cannot, with a note.
     """
+    called = inspect.signature(module.forward)
+    shapes = dynamic_shapes
+    if shapes is None and dynamic_batch:
+        bound = called.bind(*args, **kwargs).arguments
+        shapes = {name: pytree.tree_map(_any_batch, value) for name, value in bound.items()}
     with _in_mode(module, train), warnings.catch_warnings(action="ignore"):
-        exported = _exported(module, args, kwargs, dynamic_batch)
-    return read(exported, inspect.signature(module.forward))
+        exported, asked = _exported(module, args, kwargs, shapes, dynamic_shapes is None)
+        with asking_for_ones() if asked else nullcontext():
+            found = read(exported, called, least=1)
+        if dynamic_shapes is None and differs_for_one(found.graph, found.signature):
+            one = pytree.tree_map(lambda x: x[:1] if _any_batch(x) else x, (tuple(args), kwargs))
+            try:
+                single = read(_exported(module, *one, None, True)[0], called, least=1)
+            except Exception:  # the module does not take one example: the conditions say so
+                return found
+            return dataclasses.replace(found, single=single)
+    return found
 
 
 @contextmanager
@@ -140,25 +163,33 @@ def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
 
 
 def _exported(
-    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_batch: bool
-) -> ExportedProgram:
-    first = None
-    if dynamic_batch:
-        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-        shapes = {name: pytree.tree_map(_any_batch, value) for name, value in bound.items()}
+    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: Any, fix: bool
+) -> tuple[ExportedProgram, bool]:
+    """The exported program, and whether it keeps what is decided by whether a size is 1.
+
+    PyTorch may fail to export for sizes that vary; ``fix`` allows those of the example instead.
+    """
+    attempts = [(shapes, True), (shapes, False)] if shapes is not None else []
+    if fix or not attempts:
+        attempts.append((None, False))
+    error: Exception | None = None
+    for dynamic, ask in attempts:
         try:
-            return export(module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False)
-        except Exception as error:
-            first = error
-    try:
-        return export(module, tuple(args), dict(kwargs), strict=False)
-    except Exception as error:
-        error.add_note(
-            f"from_torch: PyTorch cannot export this {type(module).__name__}: what it computes "
-            f"must not depend on the values of tensors, but by torch.cond and the like. "
-            f"torch.export.export(module, args, kwargs, strict=False) shows the same."
-        )
-        raise error from first
+            with asking_for_ones() if ask else nullcontext(), not_unrolled():
+                exported = export(
+                    module, tuple(args), dict(kwargs), dynamic_shapes=dynamic, strict=False
+                )
+                conditions_of(exported, least=1)
+                return exported, ask
+        except Exception as found:
+            error, found.__cause__ = found, error
+    assert error is not None
+    error.add_note(
+        f"from_torch: PyTorch cannot export this {type(module).__name__}: what it computes must "
+        f"not depend on the values of tensors, but by torch.cond and the like. "
+        f"torch.export.export(module, args, kwargs, strict=False) shows the same."
+    )
+    raise error
 
 
 def _any_batch(leaf: Any) -> Any:
@@ -167,18 +198,26 @@ def _any_batch(leaf: Any) -> Any:
     return {0: Dim.AUTO} if several else None
 
 
-def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> Captured:
+def read(
+    exported: ExportedProgram, called: inspect.Signature | None = None, *, least: int = 2
+) -> Captured:
     """The graph, signature and constants of an exported program.
 
-    ``called`` is the signature of the module's ``forward``, where it is known.
+    ``called`` is the signature of the module's ``forward``, where it is known. A lower bound of
+    ``least`` or less is none: PyTorch exports programs for two or more, and calls them with one.
     """
     exported = _with_gradients_stopped(exported)
-    with warnings.catch_warnings(action="ignore"):  # PyTorch's, about its own internals
+    with warnings.catch_warnings(action="ignore"), not_unrolled():  # of PyTorch's own internals
         program = exported.run_decompositions(_decompositions())
     signature = program.graph_signature
     inputs, leaves, constants = [], [], {}
     for spec in signature.input_specs:
         if spec.kind is InputKind.USER_INPUT:
+            if called is not None and isinstance(spec.arg, SymIntArgument):
+                raise NotImplementedError(
+                    f"from_torch: dynamic_shapes lets the number {spec.arg.name} vary, and only "
+                    f"sizes of tensors do here: give it as a tensor, or None in dynamic_shapes"
+                )
             constant = isinstance(spec.arg, ConstantArgument)
             leaves.append((spec.arg.value,) if constant else ())
             inputs.append(None if constant else ("argument", spec.arg.name))
@@ -198,13 +237,14 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
         elif spec.kind is OutputKind.USER_OUTPUT:
             outputs.append(("result", ""))
         elif spec.kind is OutputKind.USER_INPUT_MUTATION:
-            outputs.append(None)  # arrays never change: what is written into an argument is lost
+            outputs.append(("written", spec.target))
         else:
             raise NotImplementedError(
                 f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
             )
     graph = _Reader(program.graph_module).graph(inputs, outputs)
-    return Captured(graph, _signature_of(program, leaves, called), constants)
+    conditions = conditions_of(program, least=least)
+    return Captured(graph, _signature_of(program, leaves, called, conditions), constants)
 
 
 def _decompositions() -> dict[Any, Any]:
@@ -359,7 +399,7 @@ def _size_of(n: Any) -> int | str | None:
     expression = n.node.expr
     if expression.is_Integer:
         return int(expression)
-    return str(expression) if expression.is_Symbol else None
+    return text_of(expression)
 
 
 def _place_of(node: torch.fx.Node) -> str:
@@ -381,6 +421,7 @@ def _signature_of(
     program: ExportedProgram,
     leaves: Sequence[tuple[Any, ...]],
     called: inspect.Signature | None,
+    conditions: tuple[Condition, ...],
 ) -> Signature:
     names, rest, defaults = _parameters(called)
     args, kwargs = [_structure_of(spec) for spec in _children(program.call_spec.in_spec)]
@@ -399,20 +440,22 @@ def _signature_of(
         for name, nested in arguments
     ]
     results = _structure_of(program.call_spec.out_spec)
-    return Signature(names, rest, defaults, tuple(read_), results)
+    return Signature(names, rest, defaults, tuple(read_), results, conditions)
 
 
 def _parameters(
     called: inspect.Signature | None,
-) -> tuple[tuple[str, ...], str, tuple[tuple[str, Any], ...]]:
+) -> tuple[tuple[str, ...], str, tuple[Argument, ...]]:
     names, rest, defaults = [], "", []
     for parameter in called.parameters.values() if called else ():
         if parameter.kind is parameter.VAR_POSITIONAL:
             rest = parameter.name
         elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             names.append(parameter.name)
-        if isinstance(parameter.default, (bool, int, float, str, type(None))):
-            defaults.append((parameter.name, parameter.default))
+        leaves, spec = pytree.tree_flatten(parameter.default)
+        if all([isinstance(leaf, (bool, int, float, str, type(None))) for leaf in leaves]):
+            constants = tuple([(leaf,) for leaf in leaves])
+            defaults.append(Argument(parameter.name, _structure_of(spec), constants))
     return tuple(names), rest, tuple(defaults)
 
 

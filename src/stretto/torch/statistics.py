@@ -44,7 +44,8 @@ def with_plain_means(program: Program) -> tuple[Program, tuple[str, ...]]:
                 args[_MOMENTUM] = Ref(count)
                 nodes[norm - start] = dataclasses.replace(node, args=tuple(args))
     counting = dataclasses.replace(graph, nodes=tuple(nodes))
-    return dataclasses.replace(program, graph=counting), tuple(layers)
+    single = program.single and with_plain_means(program.single)[0]
+    return dataclasses.replace(program, graph=counting, single=single), tuple(layers)
 
 
 def _steps(graph: Graph, value: Any, op: str) -> Iterator[int]:
