@@ -29,7 +29,15 @@ PACKAGES = (
 )
 """Those with imports on demand."""
 
-NEED_PYTORCH = ("capture", "constraints", "crossing", "hosting", "likeness", "recurrent")
+NEED_PYTORCH = (
+    "attempts",
+    "capture",
+    "constraints",
+    "crossing",
+    "hosting",
+    "likeness",
+    "recurrent",
+)
 """Modules of ``stretto.torch`` that import PyTorch, which need not be there."""
 
 ELSEWHERE = (
@@ -249,7 +257,7 @@ import stretto as st
 from stretto._engine.core.interpreter import Tracer
 
 names = [m.name for m in pkgutil.walk_packages(st.__path__, "stretto.") if ".demo" not in m.name]
-pytorch = ("capture", "constraints", "crossing", "hosting", "likeness", "recurrent")
+pytorch = ("attempts", "capture", "constraints", "crossing", "hosting", "likeness", "recurrent")
 names = [name for name in names if name.split(".")[-1] not in pytorch]
 
 def load(x):

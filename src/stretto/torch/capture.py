@@ -2,8 +2,8 @@
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
 what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module, ``constraints``, ``crossing``, ``likeness`` and ``recurrent`` import PyTorch. Next,
-read ``graph``.
+this module, ``attempts``, ``constraints``, ``crossing``, ``likeness`` and ``recurrent`` import
+PyTorch. Next, read ``attempts`` and ``graph``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
-from torch.export import Dim, ExportedProgram, default_decompositions, export  # pyright: ignore[reportMissingImports]
+from torch.export import ExportedProgram, default_decompositions  # pyright: ignore[reportMissingImports]
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, SymIntArgument  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.constraints import asking_for_ones, conditions_of, text_of
+from stretto.torch.attempts import Export, any_batch, export
+from stretto.torch.constraints import asking_for_ones, conditions_of, drop_checks, text_of
 from stretto.torch.crossing import to_numpy
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
 from stretto.torch.program import differs_for_one
@@ -136,19 +137,22 @@ def capture(
     shapes = dynamic_shapes
     if shapes is None and dynamic_batch:
         bound = called.bind(*args, **kwargs).arguments
-        shapes = {name: pytree.tree_map(_any_batch, value) for name, value in bound.items()}
+        shapes = {name: pytree.tree_map(any_batch, value) for name, value in bound.items()}
     with _in_mode(module, train), warnings.catch_warnings(action="ignore"):
-        exported, asked = _exported(module, args, kwargs, shapes, dynamic_shapes is None)
-        with asking_for_ones() if asked else nullcontext():
-            found = read(exported, called, least=1)
+        found = _read(export(module, args, kwargs, shapes, dynamic_shapes is None), called)
         if dynamic_shapes is None and differs_for_one(found.graph, found.signature):
-            one = pytree.tree_map(lambda x: x[:1] if _any_batch(x) else x, (tuple(args), kwargs))
+            one = pytree.tree_map(lambda x: x[:1] if any_batch(x) else x, (tuple(args), kwargs))
             try:
-                single = read(_exported(module, *one, None, True)[0], called, least=1)
+                single = _read(export(module, *one, None, True), called)
             except Exception:  # the module does not take one example: the conditions say so
                 return found
             return dataclasses.replace(found, single=single)
     return found
+
+
+def _read(export: Export, called: inspect.Signature) -> Captured:
+    with asking_for_ones() if export.least == 1 else nullcontext():
+        return read(export.program, called, least=export.least)
 
 
 @contextmanager
@@ -162,51 +166,20 @@ def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
             part.training = mode
 
 
-def _exported(
-    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: Any, fix: bool
-) -> tuple[ExportedProgram, bool]:
-    """The exported program, and whether it keeps what is decided by whether a size is 1.
-
-    PyTorch may fail to export for sizes that vary; ``fix`` allows those of the example instead.
-    """
-    attempts = [(shapes, True), (shapes, False)] if shapes is not None else []
-    if fix or not attempts:
-        attempts.append((None, False))
-    error: Exception | None = None
-    for dynamic, ask in attempts:
-        try:
-            with asking_for_ones() if ask else nullcontext(), not_unrolled():
-                exported = export(
-                    module, tuple(args), dict(kwargs), dynamic_shapes=dynamic, strict=False
-                )
-                conditions_of(exported, least=1)
-                return exported, ask
-        except Exception as found:
-            error, found.__cause__ = found, error
-    assert error is not None
-    error.add_note(
-        f"from_torch: PyTorch cannot export this {type(module).__name__}: what it computes must "
-        f"not depend on the values of tensors, but by torch.cond and the like. "
-        f"torch.export.export(module, args, kwargs, strict=False) shows the same."
-    )
-    raise error
-
-
-def _any_batch(leaf: Any) -> Any:
-    """The exporter's word for an axis 0 of any size."""
-    several = isinstance(leaf, torch.Tensor) and leaf.ndim > 0 and leaf.shape[0] > 1
-    return {0: Dim.AUTO} if several else None
-
-
 def read(
-    exported: ExportedProgram, called: inspect.Signature | None = None, *, least: int = 2
+    exported: ExportedProgram,
+    called: inspect.Signature | None = None,
+    *,
+    least: int | None = None,
 ) -> Captured:
     """The graph, signature and constants of an exported program.
 
-    ``called`` is the signature of the module's ``forward``, where it is known. A lower bound of
-    ``least`` or less is none: PyTorch exports programs for two or more, and calls them with one.
+    ``called`` is the signature of the module's ``forward``, where it is known; ``least`` the size
+    from which on it holds, as ``conditions_of`` takes it.
     """
     exported = _with_gradients_stopped(exported)
+    if called is not None:
+        drop_checks(exported)
     with warnings.catch_warnings(action="ignore"), not_unrolled():  # of PyTorch's own internals
         program = exported.run_decompositions(_decompositions())
     signature = program.graph_signature

@@ -10,19 +10,19 @@ from __future__ import annotations
 import itertools
 import os
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import sympy  # pyright: ignore[reportMissingImports]
 import torch  # pyright: ignore[reportMissingImports]
-from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
+from torch.export import Dim, ExportedProgram  # pyright: ignore[reportMissingImports]
 from torch.fx.experimental import _config  # pyright: ignore[reportMissingImports]
 from torch.utils._sympy.numbers import int_oo  # pyright: ignore[reportMissingImports]
 from torch.utils._sympy.printers import PythonPrinter  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.sizes import Condition, names, value_of
 
-__all__ = ["asking_for_ones", "conditions_of", "text_of"]
+__all__ = ["asking_for_ones", "conditions_of", "drop_checks", "relaxed", "text_of"]
 
 _ROOT = os.path.dirname(torch.__file__) + os.sep
 
@@ -45,10 +45,28 @@ def asking_for_ones() -> Any:
     return _config.patch(backed_size_oblivious=True)
 
 
-def conditions_of(exported: ExportedProgram, *, least: int) -> tuple[Condition, ...]:
+def relaxed(shapes: Any) -> Any:
+    """Dynamic shapes with hints in place of named dimensions.
+
+    PyTorch refuses names if it asks whether a size is 1, though on its own behalf.
+    """
+    match shapes:
+        case Mapping():
+            return {key: relaxed(part) for key, part in shapes.items()}
+        case tuple() | list():
+            return type(shapes)([relaxed(part) for part in shapes])
+        case Dim():
+            bounds = {"min": shapes.min, "max": shapes.max}
+            finite = {name: int(n) for name, n in bounds.items() if isinstance(n, int) and n}
+            return Dim.AUTO(**finite) if finite else Dim.AUTO
+    return shapes
+
+
+def conditions_of(exported: ExportedProgram, *, least: int | None) -> tuple[Condition, ...]:
     """The conditions on the named sizes of an exported program's arguments.
 
-    A lower bound of ``least`` or less is what PyTorch gives every size, and no condition.
+    ``least`` is the size from which on the export holds: 1 if it was asking for ones, or else 2.
+    None takes PyTorch's word, which calls programs with one that were exported for two or more.
 
     Raises:
         NotImplementedError: one cannot be written as arithmetic of sizes of arguments.
@@ -70,16 +88,24 @@ def conditions_of(exported: ExportedProgram, *, least: int) -> tuple[Condition, 
                 f"call: fix the sizes with dynamic_batch=False, or without dynamic_shapes"
             )
         found.setdefault(text, Condition(text, _place_of(location)))
-    for symbol, span in exported.range_constraints.items():
-        ends = []
-        if span.lower > least:
-            ends.append(f"{symbol} >= {int(span.lower)}")
-        if span.upper < int_oo:
-            ends.append(f"{symbol} <= {int(span.upper)}")
+    for name, lower, upper in _ranges(exported, known):
+        ends = [f"{name} <= {upper}"] if upper is not None else []
+        if lower > 2 or least is not None:
+            lower = max(lower, least or 0)
+            ends += [f"{name} >= {lower}"] if lower > 1 else []
         for text in ends:
-            if str(symbol) in known and text not in bounds:  # the others come of guards
+            if text not in bounds:  # the others come of guards
                 found.setdefault(text, Condition(text))
     return tuple(found.values())
+
+
+def drop_checks(exported: ExportedProgram) -> None:
+    """Take PyTorch's checks of guards out of a program whose guards are known.
+
+    Traced again they ask anew, and for more than is needed: ``n < 32`` in place of
+    ``n == min(n, 32)``. A program that was read from a file has its guards in no other place.
+    """
+    exported._guards_code = []
 
 
 def text_of(expression: Any) -> str | None:
@@ -105,6 +131,19 @@ def _sizes_of_arguments(exported: ExportedProgram) -> tuple[set[str], Any]:
                 if is_tensor:
                     known |= {str(symbol) for symbol in n.node.expr.free_symbols}
     return known, environment
+
+
+def _ranges(
+    exported: ExportedProgram, known: Iterable[str]
+) -> Iterator[tuple[str, int, int | None]]:
+    """The least and the greatest value of each size; None if there is no greatest."""
+    spans = {str(symbol): span for symbol, span in exported.range_constraints.items()}
+    for name in sorted(known):
+        span = spans.get(name)
+        if span is None:
+            yield name, 0, None
+        else:
+            yield name, int(span.lower), int(span.upper) if span.upper < int_oo else None
 
 
 def _guards(environment: Any) -> Iterable[tuple[Any, Any]]:

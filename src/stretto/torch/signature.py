@@ -258,13 +258,15 @@ def _check_sizes(
     """Sizes of one name are equal, computed ones are what they should be, and conditions hold."""
     sizes = bind([((text,), (n,)) for text, _, _, n in axes])
     where: dict[str, str] = {}
+    for text, label, axis, _ in axes:
+        if text.isidentifier():
+            where.setdefault(text, f"{label}.shape[{axis}]")
     for text, label, axis, n in axes:
         if text.isidentifier():
-            first = where.setdefault(text, f"{label}.shape[{axis}]")
             if sizes[text] != n:
                 raise ValueError(
-                    f"{caller}: axis {axis} of {label} has size {n}, and {first} is {sizes[text]}: "
-                    f"they must be equal"
+                    f"{caller}: axis {axis} of {label} has size {n}, and {where[text]} is "
+                    f"{sizes[text]}: they must be equal"
                 )
         elif not names(text) <= sizes.keys() or value_of(text, sizes) != n:
             raise ValueError(
