@@ -108,9 +108,7 @@ def test_what_is_left_out_means_its_default():
         {"scale": 2.0, "options": {"b": None, "a": 1}, "mode": "sum"},
     ):
         assert len(call(X, unknown=True, **given)) == 1
-    with pytest.raises(
-        ValueError, match=r"scale .* was 2.0 .* left out now, .* means 1.0; give"
-    ):
+    with pytest.raises(ValueError, match=r"scale .* was 2.0 .* left out now, .* means 1.0; give"):
         call(X, unknown=True)
     with pytest.raises(TypeError, match="the argument unknown is missing"):
         call(X, scale=2.0)

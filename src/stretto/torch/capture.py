@@ -141,9 +141,11 @@ def capture(
     with _in_mode(module, train), warnings.catch_warnings(action="ignore"):
         found = _read(export(module, args, kwargs, shapes, dynamic_shapes is None), called)
         if dynamic_shapes is None and differs_for_one(found.graph, found.signature):
-            one = pytree.tree_map(lambda x: x[:1] if any_batch(x) else x, (tuple(args), kwargs))
+            few, named = pytree.tree_map(
+                lambda x: x[:1] if any_batch(x) else x, (tuple(args), dict(kwargs))
+            )
             try:
-                single = _read(export(module, *one, None, True), called)
+                single = _read(export(module, few, named, None, True), called)
             except Exception:  # the module does not take one example: the conditions say so
                 return found
             return dataclasses.replace(found, single=single)

@@ -148,7 +148,9 @@ def _ranges(
 
 def _guards(environment: Any) -> Iterable[tuple[Any, Any]]:
     """What was decided, in terms of the sizes that are left, and where."""
-    for guard in environment.guards if environment is not None else ():
+    if environment is None:
+        return
+    for guard in environment.guards:
         expression = guard.expr
         while (simpler := expression.xreplace(environment.replacements)) != expression:
             expression = simpler
