@@ -52,9 +52,8 @@ def test_the_sizes_of_the_example():
 
 def test_what_no_attempt_can_do():
     for shapes, fix in (({"x": {0: Dim.AUTO}}, True), ({"x": {0: Dim.AUTO}}, False), (None, True)):
-        with pytest.raises(Exception, match=r"data-dependent|Eq\(") as error:
+        with pytest.raises(Exception, match=r"data-dependent|Eq\("):
             export(Reads(), (X,), {}, shapes, fix)
-        assert "PyTorch cannot export this Reads" in "".join(error.value.__notes__)
 
 
 def test_names_become_hints():

@@ -1,8 +1,7 @@
 """Exports by PyTorch, for sizes that vary where it can.
 
 What is tried in turn: an export that asks whether sizes are 1, one that takes for granted that they
-are two or more, and one for the sizes of the example. Like ``capture`` this imports PyTorch. Next,
-read ``constraints``.
+are two or more, and one for the sizes of the example. Next, read ``constraints``.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export import Dim, ExportedProgram  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.constraints import asking_for_ones, conditions_of, relaxed
+from stretto.torch.constraints import Unchecked, asking_for_ones, conditions_of, relaxed
+from stretto.torch.reasons import is_ours
 from stretto.torch.recurrent import not_unrolled
 
 __all__ = ["Export", "any_batch", "export"]
@@ -46,7 +46,7 @@ def export(
     """Export for sizes that vary as ``shapes`` say, or for those of the example if that is None.
 
     ``fix`` allows the latter where PyTorch fails at the former. Raises what ``torch.export``
-    raises, with a note.
+    raises.
     """
 
     def attempt(shapes: Any, least: int) -> Export:
@@ -64,6 +64,8 @@ def export(
         try:
             found = attempt(asked, least)
         except Exception as raised:
+            if is_ours(raised) and not isinstance(raised, Unchecked):
+                raise  # it will not come in in another way either
             error, raised.__cause__ = raised, error
             continue
         if fix or least == 1:
@@ -73,9 +75,4 @@ def export(
         except Exception:
             return found
     assert error is not None
-    error.add_note(
-        f"from_torch: PyTorch cannot export this {type(module).__name__}: what it computes must "
-        f"not depend on the values of tensors, but by torch.cond and the like. "
-        f"torch.export.export(module, args, kwargs, strict=False) shows the same."
-    )
     raise error

@@ -2,7 +2,7 @@
 
 An export follows the module's own course with an example. Where that asks for a size, PyTorch keeps
 the answer as a guard, with the line that asked; ranges come from ``Dim``. Both are kept with the
-program and checked at each call. Like ``capture`` this imports PyTorch. Next, read ``sizes``.
+program and checked at each call. Next, read ``sizes``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ from torch.utils._sympy.printers import PythonPrinter  # pyright: ignore[reportM
 
 from stretto.torch.sizes import Condition, names, value_of
 
-__all__ = ["asking_for_ones", "conditions_of", "drop_checks", "relaxed", "text_of"]
+__all__ = [
+    "Unchecked",
+    "asking_for_ones",
+    "conditions_of",
+    "drop_checks",
+    "recall_checks",
+    "relaxed",
+    "text_of",
+]
 
 _ROOT = os.path.dirname(torch.__file__) + os.sep
 
@@ -35,6 +43,10 @@ _CHOOSING = {
 
 _CDIST = 25
 """Up to so many rows ``cdist`` sums squares of differences."""
+
+
+class Unchecked(NotImplementedError):
+    """A program has a condition that no call can check."""
 
 
 def asking_for_ones() -> Any:
@@ -69,7 +81,7 @@ def conditions_of(exported: ExportedProgram, *, least: int | None) -> tuple[Cond
     None takes PyTorch's word, which calls programs with one that were exported for two or more.
 
     Raises:
-        NotImplementedError: one cannot be written as arithmetic of sizes of arguments.
+        Unchecked: one cannot be written as arithmetic of sizes of arguments.
     """
     known, environment = _sizes_of_arguments(exported)
     found: dict[str, Condition] = {}
@@ -82,7 +94,7 @@ def conditions_of(exported: ExportedProgram, *, least: int | None) -> tuple[Cond
         if text is None or not names(text) <= known:
             if any([_is_of_base(environment, symbol) for symbol in expression.free_symbols]):
                 continue  # an example that is a view of another tensor, whose sizes mean nothing
-            raise NotImplementedError(
+            raise Unchecked(
                 f"from_torch: the module decides by {expression} "
                 f"({_place_of(location) or 'in an unknown place'}), which cannot be checked in a "
                 f"call: fix the sizes with dynamic_batch=False, or without dynamic_shapes"
@@ -100,12 +112,19 @@ def conditions_of(exported: ExportedProgram, *, least: int | None) -> tuple[Cond
 
 
 def drop_checks(exported: ExportedProgram) -> None:
-    """Take PyTorch's checks of guards out of a program whose guards are known.
+    """Take PyTorch's checks of guards out of a program, whose guards are known.
 
     Traced again they ask anew, and for more than is needed: ``n < 32`` in place of
-    ``n == min(n, 32)``. A program that was read from a file has its guards in no other place.
+    ``n == min(n, 32)``.
     """
     exported._guards_code = []
+
+
+def recall_checks(exported: ExportedProgram) -> None:
+    """Have PyTorch trace its checks of guards: one that was read from a file knows no other."""
+    _, environment = _sizes_of_arguments(exported)
+    if environment is not None and not environment.guards and exported._guards_code:
+        exported.run_decompositions({})
 
 
 def text_of(expression: Any) -> str | None:
