@@ -9,7 +9,8 @@ normalisation as plain means · ``weights``: state dictionaries alone.
 ``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd
 sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.
 
-Only ``capture``, ``likeness``, ``hosting`` and ``crossing`` import PyTorch.
+Only ``capture``, ``crossing``, ``densely``, ``hosting``, ``likeness`` and ``tracing`` import
+PyTorch.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

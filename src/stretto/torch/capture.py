@@ -2,7 +2,8 @@
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
 what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module, ``crossing`` and ``likeness`` import PyTorch. Next, read ``graph``.
+this module, ``crossing``, ``densely``, ``likeness`` and ``tracing`` import PyTorch. Next, read
+``graph``.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.crossing import to_numpy
+from stretto.torch.densely import all_dense, held_densely
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.renormalizing import RENORM, with_slopes_of_tables, without_idle_writes
 from stretto.torch.signature import Argument, Signature
 from stretto.torch.structure import LEAF, Structure
+from stretto.torch.tracing import traceable
 
 __all__ = ["Captured", "capture", "read"]
 
@@ -36,6 +40,7 @@ WHOLE = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "binary_cross_entropy",
     "celu",
     "conv1d",
     "conv2d",
@@ -60,6 +65,7 @@ WHOLE = [
     "leaky_relu",
     "linear",
     "log_softmax.int",
+    "logit",
     "logsumexp",
     "lstm.input",
     "matmul",
@@ -67,6 +73,7 @@ WHOLE = [
     "max_pool2d",
     "max_pool3d",
     "mish",
+    "multilabel_margin_loss_forward",
     "one_hot",
     "pad",
     "pixel_shuffle",
@@ -80,6 +87,10 @@ WHOLE = [
     "silu",
     "softmax.int",
     "softplus",
+    "special_entr",
+    "special_xlog1py",
+    "std.correction",
+    "std_mean.correction",
     "upsample_bicubic2d.vec",
     "upsample_bilinear2d.vec",
     "upsample_linear1d.vec",
@@ -87,6 +98,7 @@ WHOLE = [
     "upsample_nearest2d.vec",
     "upsample_nearest3d.vec",
     "upsample_trilinear3d.vec",
+    "xlogy",
 ]
 """The operations of PyTorch that are not decomposed: all overloads of each."""
 
@@ -123,9 +135,12 @@ def capture(
 
     Raises what ``torch.export`` raises where it cannot, with a note.
     """
-    with _in_mode(module, train), warnings.catch_warnings(action="ignore"):
+    args, kwargs = all_dense((tuple(args), dict(kwargs)))
+    quiet = warnings.catch_warnings(action="ignore")
+    with _in_mode(module, train), quiet, held_densely(module) as densely, traceable(densely):
         exported = _exported(module, args, kwargs, dynamic_batch)
-    return read(exported, inspect.signature(module.forward))
+    found = read(exported, inspect.signature(module.forward))
+    return found if train else dataclasses.replace(found, graph=without_idle_writes(found.graph))
 
 
 @contextmanager
@@ -173,7 +188,7 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
     ``called`` is the signature of the module's ``forward``, where it is known.
     """
     exported = _with_gradients_stopped(exported)
-    with warnings.catch_warnings(action="ignore"):  # PyTorch's, about its own internals
+    with warnings.catch_warnings(action="ignore"), traceable():  # about PyTorch's own internals
         program = exported.run_decompositions(_decompositions())
     signature = program.graph_signature
     inputs, leaves, constants = [], [], {}
@@ -193,7 +208,9 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
             )
     outputs = []
     for spec in signature.output_specs:
-        if spec.kind is OutputKind.BUFFER_MUTATION:
+        if spec.kind is OutputKind.BUFFER_MUTATION or (
+            spec.kind is OutputKind.PARAMETER_MUTATION and _is_renorm(program, spec.arg.name)
+        ):
             outputs.append(("buffer", spec.target))
         elif spec.kind is OutputKind.USER_OUTPUT:
             outputs.append(("result", ""))
@@ -203,8 +220,14 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
             raise NotImplementedError(
                 f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
             )
-    graph = _Reader(program.graph_module).graph(inputs, outputs)
+    graph = with_slopes_of_tables(_Reader(program.graph_module).graph(inputs, outputs))
     return Captured(graph, _signature_of(program, leaves, called), constants)
+
+
+def _is_renorm(program: ExportedProgram, name: str) -> bool:
+    """Whether a result is a table whose rows were shortened."""
+    (node,) = [node for node in program.graph.nodes if node.name == name]
+    return node.op == "call_function" and _name_of(node.target) == RENORM
 
 
 def _decompositions() -> dict[Any, Any]:
