@@ -107,7 +107,9 @@ def _compare_exported(op: Any, sample: Any, tallies: Tallies) -> None:
     tensors: list[Any] = []
     mapped(tensors.append, module.arguments)
     try:
-        expected = [to_numpy(x) for x in module(*tensors) if isinstance(x, torch.Tensor)]
+        expected = [
+            to_numpy(x, "torch_samples") for x in module(*tensors) if isinstance(x, torch.Tensor)
+        ]
         found = capture(module, tensors, {}, train=False, dynamic_batch=False)
     except Exception:  # PyTorch's own: it cannot be called, or not be exported
         tallies.missing[f"({op.name}: not exported)"] += 1
@@ -117,7 +119,7 @@ def _compare_exported(op: Any, sample: Any, tallies: Tallies) -> None:
     if lacking or any(map(is_random, ops)) or sample.kwargs.get("dropout_p"):
         tallies.missing.update(lacking)
         return
-    given = iter([to_numpy(x) for x in tensors])
+    given = iter([to_numpy(x, "torch_samples") for x in tensors])
     constants = [x.kind == "constant" for x in found.graph.inputs]
     arrays = [
         found.constants[x.name] if x.kind == "constant" else next(given) for x in found.graph.inputs

@@ -26,6 +26,7 @@ __all__ = [
     "remainder",
     "root",
     "shared",
+    "written",
     "xlog1py",
     "xlogy",
 ]
@@ -33,8 +34,14 @@ __all__ = [
 
 def _alike(x: Any, y: Any) -> list[Any]:
     """Two arrays, or an array and a number, in one shape and one dtype of floats."""
-    dtype = snp.result_type(x, y, snp.float16)
+    dtype = _floats(x, y)
     return snp.broadcast_arrays(snp.asarray(x, dtype), snp.asarray(y, dtype))
+
+
+def _floats(*xs: Any) -> Any:
+    """The dtype of floats in which numbers are computed: float32 for integers, as in PyTorch."""
+    dtype = snp.result_type(*xs)
+    return dtype if snp.issubdtype(dtype, snp.inexact) else snp.float32
 
 
 def _are_floats(*xs: Any) -> bool:
@@ -120,7 +127,7 @@ _logit.defjvps(lambda dx, out, x: dx / (x * (1 - x)))
 
 def logit(x: Any) -> Any:
     """Compute log(x / (1 - x)), of infinite slope at 0 and 1."""
-    return _logit(snp.asarray(x, snp.result_type(x, snp.float16)))
+    return _logit(snp.asarray(x, _floats(x)))
 
 
 @custom_jvp
@@ -133,7 +140,7 @@ _entropy.defjvps(lambda dx, out, x: dx * (-snp.log(x) - 1))
 
 def entropy(x: Any) -> Any:
     """Compute -x log(x), of infinite slope at 0."""
-    return _entropy(snp.asarray(x, snp.result_type(x, snp.float16)))
+    return _entropy(snp.asarray(x, _floats(x)))
 
 
 @custom_jvp
@@ -200,6 +207,19 @@ def binary_cross_entropy(p: Any, target: Any) -> Any:
     Its slope grows up to 1e12 towards 0 and 1, where the logarithms no longer change.
     """
     return _cross_entropy(*_alike(p, target))
+
+
+@custom_jvp
+def _written(x: Any, value: Any) -> Any:
+    return value
+
+
+_written.defjvps(lambda dx, out, *_: dx, None)
+
+
+def written(x: Any, value: Any) -> Any:
+    """Give a value in the place of ``x``, with the slope of ``x``."""
+    return _written(x, lax.stop_gradient(value))
 
 
 # Along axes

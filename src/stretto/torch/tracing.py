@@ -53,7 +53,7 @@ class _Substitutes(TorchFunctionMode):
     ) -> Any:
         if self._densely and func in OF_LAYOUTS and not _is_pytorchs(sys._getframe(1)):
             OF_LAYOUTS[func]()
-        substitute = _SUBSTITUTES.get(func, func)
+        substitute: Any = _SUBSTITUTES.get(func, func)
         args, kwargs = [self._in_full(x) for x in args], kwargs or {}
         return substitute(*args, **{name: self._in_full(x) for name, x in kwargs.items()})
 

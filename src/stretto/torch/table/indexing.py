@@ -8,7 +8,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto import custom_jvp, lax
 from stretto.nn import functional as F
-from stretto.torch.slopes import power_norm
+from stretto.torch.slopes import power_norm, written
 
 __all__ = ["TABLE"]
 
@@ -174,22 +174,16 @@ def _with_shares(rows: Any, counts: Any) -> Any:
 _with_shares.defjvps(lambda drows, out, rows, counts: drows / counts, None)
 
 
-@custom_jvp
-def _written(weight: Any, value: Any) -> Any:
-    return value
-
-
-# PyTorch writes the rows without recording it, so gradients pass as if nothing had been written.
-_written.defjvps(lambda dw, out, *_: dw, None)
-
-
 def _renormalize(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
-    """The table with its rows that are looked up shortened to a norm of at most ``max_norm``."""
+    """The table with its rows that are looked up shortened to a norm of at most ``max_norm``.
+
+    PyTorch writes the rows without recording it, so gradients pass as if nothing had been written.
+    """
     indices, still = indices.reshape(-1), lax.stop_gradient(weight)
     rows = still[indices]
     norm = power_norm(snp.abs(rows), norm_type, -1, keepdims=True)
     short = snp.where(norm > max_norm, rows * (max_norm / (norm + 1e-7)), rows)
-    return _written(weight, still.at[indices].set(short))
+    return written(weight, still.at[indices].set(short))
 
 
 def _one_hot(x: Any, num_classes: int = -1) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto import lax
 from stretto.scipy.linalg import expm
+from stretto.torch.slopes import written
 
 __all__ = ["TABLE"]
 
@@ -89,14 +90,21 @@ def _singular(
 
 
 def _pseudo_inverse(a: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
-    """Singular values count as 0 up to ``atol``, or up to ``rtol`` times the greatest."""
+    """Singular values count as 0 up to ``atol``, or up to ``rtol`` times the greatest.
+
+    Of a Hermitian matrix one triangle is read, and the slope is that of any matrix, as in PyTorch.
+    """
+    if hermitian:
+        lower = snp.tril(a, -1)
+        diagonal = snp.eye(a.shape[-1], dtype=a.dtype) * snp.real(a)
+        a = written(a, lower + diagonal + snp.swapaxes(lower.conj(), -1, -2))
     if rtol is None:
         none = 0.0 if atol is None else snp.asarray(atol) > 0
         rtol = max(a.shape[-2:]) * snp.finfo(a.dtype).eps * (1 - snp.asarray(none))
     if atol is not None and a.size:
         greatest = snp.max(lax.stop_gradient(snp.linalg.svdvals(a)), -1)
         rtol = snp.maximum(rtol, atol / snp.where(greatest == 0, 1, greatest))
-    return snp.linalg.pinv(a, rtol, hermitian)
+    return snp.linalg.pinv(a, rtol)
 
 
 def _least_squares(

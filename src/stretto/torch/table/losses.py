@@ -33,6 +33,9 @@ def _binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: in
 
 def _multilabel_margin(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
     """The loss, and which classes are among the targets."""
+    if not x.ndim:
+        loss, among = _multilabel_margin(x[None], target[None], reduction)
+        return loss, among[0]
     loss = F.multilabel_margin_loss(x, target, reduction=_REDUCTIONS[reduction])
     counts = snp.cumprod(target >= 0, -1, dtype=snp.int32) > 0
     here = snp.arange(x.shape[-1]) == target[..., None]
