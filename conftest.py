@@ -4,9 +4,14 @@ import atexit
 import importlib.util
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
+
+# What starts tests in the background has them ignore interrupts, and so their processes would.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the process that began
     os.environ["STRETTO_CACHE_DIR"] = tempfile.mkdtemp(prefix="stretto-tests-")

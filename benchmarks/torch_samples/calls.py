@@ -117,7 +117,7 @@ class Call:
         except (RuntimeError, NotImplementedError):  # it has no derivative
             return None
         return [
-            to_numpy(torch.zeros_like(x) if g is None else g, "torch_samples")
+            to_numpy(torch.zeros_like(x) if g is None else torch.zeros_like(x) + g, "torch_samples")
             for x, g in zip(wrt, found, strict=True)
         ]
 

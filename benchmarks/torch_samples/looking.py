@@ -89,8 +89,9 @@ class _Calls(torch.nn.Module):
 
 
 def stays_whole(op: Any) -> bool:
-    """Whether its samples may call an operation that an export keeps whole."""
-    packets = {name.partition(".")[0] for name in WHOLE}
+    """Whether its samples may call an operation that an export keeps whole, or leaves as it is."""
+    left = {name.split(".")[1] for name in TABLE if name.startswith("aten.")}
+    packets = {name.partition(".")[0] for name in WHOLE} | left
     return op.name.startswith("nn.functional.") or op.name in packets
 
 

@@ -7,6 +7,9 @@ the gradient the extrapolated difference along a random direction. How far float
 measured: NumPy's program also runs with every intermediate result moved by a rounding of float32,
 at random, and a result may be as far off as these are from each other, times a factor. Exit status
 1 after any disagreement, each printed with its seed.
+
+LLVM takes three quarters of the time to optimise machine code. Without that, by the flags that
+``tests/conftest.py`` has in ``XLA_FLAGS``, the programs and XLA's own passes are the same.
 """
 
 from __future__ import annotations
@@ -37,6 +40,10 @@ _RUNS = 6
 _FACTOR = 12
 """How much farther off than the farthest of the moved runs a result may be. Functions of several
 roundings, such as ``tanh`` and sums in another order, count as one step."""
+
+_MEASURED = 0.01
+"""The most, of a result, that moving the steps may move it: as the tangent of a large number, one
+that moves more may move by anything."""
 
 _ROUNDING = 2.0**-23
 _TINY = 2.0**-120
@@ -340,7 +347,8 @@ def _off(got: Any, runs: np.ndarray, told: Any) -> str:
     with np.errstate(all="ignore"):
         spread = np.max(np.abs(runs - want), axis=0)
         bound = _FACTOR * spread + 4 * _ROUNDING * np.abs(want) + _TINY
-        wrong = np.isfinite(spread) & ~(np.abs(got - want) <= bound)
+        measured = np.isfinite(spread) & (spread <= _MEASURED * np.abs(want))
+        wrong = measured & ~(np.abs(got - want) <= bound)
     wrong |= np.all(np.isnan(runs), axis=0) & ~np.isnan(got)
     wrong &= told
     if not wrong.any():

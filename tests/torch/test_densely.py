@@ -125,6 +125,8 @@ def test_other_refusals():
     made = Made(lambda v: torch.sparse_coo_tensor(PLACES, v))
     with pytest.raises(NotImplementedError, match=r"depends on values: give it the size"):
         st.from_torch(made, X)
-    made.values = nn.Parameter(DENSE.to_sparse())
-    with pytest.raises(NotImplementedError, match=r"the parameter values is of layout"):
-        st.from_torch(made, X)
+    held = Held(torch.zeros(1), torch.sparse.mm)
+    del held.matrix
+    held.matrix = nn.Parameter(DENSE.to_sparse())
+    with pytest.raises(NotImplementedError, match=r"the parameter matrix is of layout"):
+        st.from_torch(held, X)

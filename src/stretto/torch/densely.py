@@ -3,21 +3,23 @@
 PyTorch traces next to nothing of what it computes with sparse tensors. Their products, sums and
 elements are those of dense ones, so these stand in for them: those that a module holds, and those
 that it makes. What asks for the places of their elements is refused. This module imports PyTorch.
-Next, read ``tracing``.
+Next, read ``substitutes``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
+from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.crossing import dense
 
-__all__ = ["OF_LAYOUTS", "SUBSTITUTES", "all_dense", "held_densely"]
+__all__ = ["CALLED", "Densely", "all_dense", "check_layout", "held_densely"]
 
 _WAY = (
     "sparse tensors are dense in an imported module, where all elements have a place: hold indices "
@@ -57,6 +59,37 @@ def held_densely(module: torch.nn.Module) -> Iterator[bool]:
 def all_dense(tree: Any) -> Any:
     """The tensors of a tree, dense ones in the place of sparse ones."""
     return pytree.tree_map(lambda x: dense(x) if isinstance(x, torch.Tensor) else x, tree)
+
+
+class Densely:
+    """Gives a dense tensor for a sparse one, always the same, and everything else as it is."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, x: Any) -> Any:
+        """The argument of a function, or a list of arguments, with dense tensors."""
+        if type(x) is list or type(x) is tuple:
+            return type(x)(map(self, x))
+        if not isinstance(x, torch.Tensor) or x.layout is torch.strided:
+            return x
+        if id(x) not in self._known:
+            with _disable_current_modes():  # a function's own constant, which is not traced
+                self._known[id(x)] = x, dense(x)
+        return self._known[id(x)][1]
+
+
+def check_layout(function: Any, frame: FrameType | None) -> None:
+    """Raise ``NotImplementedError`` where code that is not PyTorch's asks for a layout.
+
+    ``frame`` is what called the function, perhaps behind modes of PyTorch's exporter.
+    """
+    if function in _OF_LAYOUTS:
+        while frame is not None and frame.f_code.co_name == "__torch_function__":
+            frame = frame.f_back
+        name = "torch" if frame is None else frame.f_globals.get("__name__", "")
+        if name.partition(".")[0] != "torch":
+            _OF_LAYOUTS[function]()
 
 
 def _of_places(
@@ -114,7 +147,7 @@ def _refused(name: str) -> Callable[..., Any]:
 
 _TENSOR = torch.Tensor
 
-SUBSTITUTES: dict[Any, Callable[..., Any]] = {
+CALLED: dict[Any, Callable[..., Any]] = {
     torch.sparse_coo_tensor: _of_places,
     torch.sparse_csr_tensor: _of_rows,
     torch.sparse.mm: _product,
@@ -151,7 +184,7 @@ SUBSTITUTES: dict[Any, Callable[..., Any]] = {
 }
 """For functions of sparse tensors those of dense ones."""
 
-OF_LAYOUTS: dict[Any, Callable[..., Any]] = {
+_OF_LAYOUTS: dict[Any, Callable[..., Any]] = {
     getattr(_TENSOR, name).__get__: _refused(f"Tensor.{name}, where a module holds sparse tensors,")
     for name in ("is_sparse", "is_sparse_csr", "layout")
 }

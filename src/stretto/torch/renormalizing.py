@@ -11,17 +11,39 @@ import dataclasses
 
 from stretto.torch.graph import Graph, Node, Ref
 
-__all__ = ["RENORM", "with_slopes_of_tables", "without_idle_writes"]
+__all__ = ["is_table", "with_slopes_of_tables", "without_idle_writes"]
 
-RENORM = "aten.embedding_renorm.default"
+_RENORM = "aten.embedding_renorm.default"
 """The operation that shortens rows."""
 
-_COPIES = ("aten.alias.default", "aten.clone.default", "aten.detach.default")
+_COPIES = (
+    "aten.alias.default",
+    "aten.clone.default",
+    "aten.detach.default",
+    "operator.getitem",
+)
+_WRITE = "stretto.with_backward.default"
+"""The operation that gives what was written, its fourth argument, with the slope of what it is in
+the place of."""
 _LOOKUPS = (
     "aten.embedding.default",
     "aten._embedding_bag.default",
     "aten._embedding_bag_forward_only.default",
 )
+
+
+def is_table(graph: Graph, value: object) -> bool:
+    """Whether a value is a table whose rows were shortened."""
+    first = len(graph.inputs)
+    while isinstance(value, Ref) and value.index >= first:
+        node = graph.nodes[value.index - first]
+        if node.op == _WRITE:
+            value = node.args[3][0]
+        elif node.op in _COPIES:
+            value = node.args[0]
+        else:
+            return node.op == _RENORM
+    return False
 
 
 def with_slopes_of_tables(graph: Graph) -> Graph:
@@ -31,7 +53,7 @@ def with_slopes_of_tables(graph: Graph) -> Graph:
     """
     nodes, first = list(graph.nodes), len(graph.inputs)
     for k, node in enumerate(nodes):
-        if node.op != RENORM:
+        if node.op != _RENORM:
             continue
         table = node.args[0]
         while isinstance(table, Ref) and table.index >= first:
@@ -55,19 +77,17 @@ def without_idle_writes(graph: Graph) -> Graph:
 
 def _is_idle(graph: Graph, name: str, value: object) -> bool:
     """Whether a table is read by lookups alone, whose rows all are of one greatest norm."""
-    first = len(graph.inputs)
-    if not isinstance(value, Ref) or not (
-        value.index >= first and graph.nodes[value.index - first].op == RENORM
-    ):
+    if not is_table(graph, value):
         return False
+    first = len(graph.inputs)
     tables = {k for k, x in enumerate(graph.inputs) if x.name == name and x.kind != "argument"}
     norms = set()
     for k, node in enumerate(graph.nodes, first):
         if not _reads(node, tables):
             continue
-        if node.op == RENORM:
+        if node.op == _RENORM:
             norms.add((*node.args[2:], *node.kwargs))
-        elif node.op not in (*_COPIES, *_LOOKUPS):
+        elif node.op not in (*_COPIES, *_LOOKUPS, _WRITE):
             return False
         if node.op not in _LOOKUPS:
             tables.add(k)

@@ -1,4 +1,4 @@
-"""What PyTorch's exporter traces only with help: shapes that it does not know, sparse tensors.
+"""What PyTorch's exporter traces only with help: shapes that it does not know.
 
 Some shapes depend on values in PyTorch, though for what modules use of the results they need not.
 They are known while ``traceable`` lasts. This module imports PyTorch. Next, read ``capture``.
@@ -6,74 +6,30 @@ They are known while ``traceable`` lasts. This module imports PyTorch. Next, rea
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 from torch._subclasses import fake_impls  # pyright: ignore[reportMissingImports]
-from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
-from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.crossing import dense
-from stretto.torch.densely import OF_LAYOUTS, SUBSTITUTES
-
-__all__ = ["traceable"]
+__all__ = ["CALLED", "traceable"]
 
 _ATEN = torch.ops.aten
 
 
 @contextmanager
-def traceable(densely: bool = False) -> Iterator[None]:
-    """Let PyTorch trace these operations; ``densely`` where dense tensors are for sparse ones."""
+def traceable() -> Iterator[None]:
+    """Let PyTorch trace these operations."""
     known = fake_impls.op_implementations_dict
     before = {op: known[op] for op in _SHAPES if op in known}
     known.update({op: _shaped(shape, before.get(op)) for op, shape in _SHAPES.items()})
     try:
-        with _Substitutes(densely):
-            yield
+        yield
     finally:
         for op in _SHAPES:
             known.pop(op, None)
         known.update(before)
-
-
-class _Substitutes(TorchFunctionMode):
-    """Calls what can be traced in the place of what cannot, on dense tensors."""
-
-    def __init__(self, densely: bool) -> None:
-        super().__init__()
-        self._densely = densely
-        self._dense: dict[int, tuple[Any, Any]] = {}
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
-    ) -> Any:
-        if self._densely and func in OF_LAYOUTS and not _is_pytorchs(sys._getframe(1)):
-            OF_LAYOUTS[func]()
-        substitute: Any = _SUBSTITUTES.get(func, func)
-        args, kwargs = [self._in_full(x) for x in args], kwargs or {}
-        return substitute(*args, **{name: self._in_full(x) for name, x in kwargs.items()})
-
-    def _in_full(self, x: Any) -> Any:
-        """A dense tensor for a sparse one, always the same."""
-        if type(x) is list or type(x) is tuple:
-            return type(x)(map(self._in_full, x))
-        if not isinstance(x, torch.Tensor) or x.layout is torch.strided:
-            return x
-        if id(x) not in self._dense:
-            with _disable_current_modes():  # a function's own constant, which is not traced
-                self._dense[id(x)] = x, dense(x)
-        return self._dense[id(x)][1]
-
-
-def _is_pytorchs(frame: FrameType | None) -> bool:
-    """Whether PyTorch itself asks, behind its own modes: its exporter looks at layouts, too."""
-    while frame is not None and frame.f_code.co_name == "__torch_function__":
-        frame = frame.f_back
-    return frame is None or frame.f_globals.get("__name__", "").partition(".")[0] == "torch"
 
 
 def _with_lengths(loss: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,10 +49,11 @@ def _with_lengths(loss: Callable[..., Any]) -> Callable[..., Any]:
     return with_lengths
 
 
-_SUBSTITUTES = SUBSTITUTES | {
+CALLED: dict[Any, Callable[..., Any]] = {
     torch.ctc_loss: _with_lengths(torch.ctc_loss),
     torch.nn.functional.ctc_loss: _with_lengths(torch.nn.functional.ctc_loss),
 }
+"""The substitutes of what makes tensors of numbers, which have no data while a trace lasts."""
 
 
 def _shaped(shape: Callable[..., Any], otherwise: Any) -> Callable[..., Any]:

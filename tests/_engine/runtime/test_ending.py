@@ -133,3 +133,28 @@ print("called", flush=True)
         env={**os.environ, "STRETTO_TIERS": tiers, "STRETTO_DISK_CACHE": "0"},
     )
     assert done.returncode in (0, 1, -signal.SIGINT), done  # and not aborted
+
+
+GOES_ON = """
+import atexit, sys
+import stretto as st, stretto.numpy as snp
+from stretto._engine.runtime import patience
+atexit.register(print, "last words")
+x = snp.ones((700, 700)) / 700
+step = lambda i, y: y @ x
+f = st.jit(lambda y: st.lax.fori_loop(0, 400, step, y))
+f(x).block_until_ready()
+_ = f(x)
+patience._abandon(KeyboardInterrupt())  # as an interrupt does while somebody waits for it
+sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other C libraries have no on_exit")
+def test_programs_that_go_on_do_not_end_it_by_a_signal():
+    """Without care libraries destroy what the loop's products use; handlers and status stay."""
+    done = subprocess.run(
+        [sys.executable, "-c", GOES_ON], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert (done.returncode, done.stdout) == (3, "last words\n"), done.stderr[-2000:]
+    assert "still running when the process ended" in done.stderr

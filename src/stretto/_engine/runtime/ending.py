@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -89,8 +90,11 @@ def _end() -> None:
         _wait_for_threads()
         # What goes on in vain is not waited for, as it may go on for ever.
         wait_until_idle(_SHORT if abandoned() else _PATIENCE)
-        if abandoned() + unfinished():
+        goes_on = abandoned() + unfinished() > 0
+        if goes_on:
             print(_GOES_ON, file=sys.stderr, flush=True)
+        if goes_on or busy():
+            _leave_libraries_alone()
 
 
 _SHORT = 0.1
@@ -98,6 +102,18 @@ _GOES_ON = (
     "stretto: a compiled program was still running when the process ended, perhaps a loop that "
     "never ends; its results are lost"
 )
+
+
+def _leave_libraries_alone() -> None:
+    """Have the process end before libraries destroy their data, which threads go on to use.
+
+    All that Python does at the end is done, and the exit status stays. Where the C library has no
+    ``on_exit``, nothing is changed.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        system = ctypes.CDLL(None)
+        system.fflush(None)
+        system.on_exit(system._exit, None)  # what is registered last is called first
 
 
 @contextlib.contextmanager

@@ -13,7 +13,9 @@ from typing import Any
 from stretto.torch.table import (
     arithmetic,
     activations,
+    bags,
     creation,
+    derivatives,
     fractional,
     indexing,
     layers,
@@ -23,7 +25,9 @@ from stretto.torch.table import (
     products,
     randomness,
     reductions,
+    selections,
     shapes,
+    transforms,
 )
 
 __all__ = ["TABLE"]
@@ -33,7 +37,9 @@ TABLE: dict[str, Callable[..., Any]] = {
     for family in (
         arithmetic,
         activations,
+        bags,
         creation,
+        derivatives,
         fractional,
         indexing,
         layers,
@@ -43,7 +49,9 @@ TABLE: dict[str, Callable[..., Any]] = {
         products,
         randomness,
         reductions,
+        selections,
         shapes,
+        transforms,
     )
     for name, function in family.TABLE.items()
 }
