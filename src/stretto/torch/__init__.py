@@ -18,9 +18,9 @@ holds its arrays · ``saving``: files of those · ``statistics``: batch normalis
 sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.
 
 Only ``attempts``, ``backwards``, ``capture``, ``constraints``, ``crossing``, ``decomposing``,
-``derivatives``, ``examples``, ``functions``, ``hooks``, ``hosting``, ``inner_transforms``,
-``likeness``, ``marks``, ``momenta``, ``packed``, ``reasons``, ``recurrent``, ``stand_ins``,
-``substitutes`` and ``writes`` import PyTorch.
+``densely``, ``derivatives``, ``examples``, ``functions``, ``hooks``, ``hosting``,
+``inner_transforms``, ``likeness``, ``marks``, ``momenta``, ``packed``, ``reasons``, ``recurrent``,
+``stand_ins``, ``substitutes``, ``tracing`` and ``writes`` import PyTorch.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

@@ -38,6 +38,7 @@ from stretto.torch.constraints import (
 )
 from stretto.torch.crossing import to_numpy
 from stretto.torch.decomposing import check_effects, decomposed, name_of, place_of
+from stretto.torch.densely import all_dense, held_densely
 from stretto.torch.derivatives import kept
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
 from stretto.torch.hooks import hooked
@@ -48,11 +49,13 @@ from stretto.torch.program import differs_for_one
 from stretto.torch.quiet import quiet
 from stretto.torch.reasons import is_ours, reason
 from stretto.torch.recurrent import not_unrolled
+from stretto.torch.renormalizing import is_table, with_slopes_of_tables, without_idle_writes
 from stretto.torch.selections import with_selections
 from stretto.torch.signature import Argument, Signature
 from stretto.torch.sizes import Condition
 from stretto.torch.statistics import with_counts
 from stretto.torch.substitutes import exportable
+from stretto.torch.tracing import traceable
 
 __all__ = ["Captured", "capture", "read"]
 
@@ -63,6 +66,7 @@ WHOLE = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "binary_cross_entropy",
     "celu",
     "conv1d",
     "conv2d",
@@ -88,6 +92,7 @@ WHOLE = [
     "leaky_relu",
     "linear",
     "log_softmax.int",
+    "logit",
     "logsumexp",
     "lstm.input",
     "lstm_cell",
@@ -96,6 +101,7 @@ WHOLE = [
     "max_pool2d",
     "max_pool3d",
     "mish",
+    "multilabel_margin_loss_forward",
     "one_hot",
     "pad",
     "pixel_shuffle",
@@ -111,6 +117,10 @@ WHOLE = [
     "silu",
     "softmax.int",
     "softplus",
+    "special_entr",
+    "special_xlog1py",
+    "std.correction",
+    "std_mean.correction",
     "upsample_bicubic2d.vec",
     "upsample_bilinear2d.vec",
     "upsample_linear1d.vec",
@@ -118,6 +128,7 @@ WHOLE = [
     "upsample_nearest2d.vec",
     "upsample_nearest3d.vec",
     "upsample_trilinear3d.vec",
+    "xlogy",
 ]
 """The operations of PyTorch that are not decomposed: all overloads of each."""
 
@@ -159,10 +170,10 @@ def capture(
     if shapes is None and dynamic_batch:
         bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
         shapes = {name: pytree.tree_map(any_batch, value) for name, value in bound.items()}
-    args, kwargs = pytree.tree_map(_ordinary, (tuple(args), dict(kwargs)))
+    args, kwargs = pytree.tree_map(_ordinary, all_dense((tuple(args), dict(kwargs))))
     with _in_mode(module, train), quiet():
         try:
-            found = _traced(module, args, kwargs, shapes, dynamic_shapes is None)
+            found = _traced(module, args, kwargs, shapes, dynamic_shapes is None, train)
         except Exception as error:
             if not is_ours(error):
                 error.add_note(reason(error, module))
@@ -170,7 +181,7 @@ def capture(
         if dynamic_shapes is None and differs_for_one(found.graph, found.signature):
             few, named = pytree.tree_map(lambda x: x[:1] if any_batch(x) else x, (args, kwargs))
             try:
-                single = _traced(module, few, named, None, True)
+                single = _traced(module, few, named, None, True, train)
             except Exception:  # the module does not take one example: the conditions say so
                 return found
             return dataclasses.replace(found, single=single)
@@ -178,14 +189,26 @@ def capture(
 
 
 def _traced(
-    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: Any, fix: bool
+    module: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    shapes: Any,
+    fix: bool,
+    train: bool,
 ) -> Captured:
-    with counting(module), hooked(module), kept(), exportable():
+    with (
+        counting(module),
+        held_densely(module) as densely,
+        hooked(module),
+        kept(),
+        exportable(densely),
+    ):
         exported = export(module, args, kwargs, shapes, fix)
     called = inspect.signature(module.forward)
     with asking_for_ones() if exported.least == 1 else nullcontext():
         found = read(exported.program, called, least=exported.least)
-    return dataclasses.replace(found, graph=with_counts(found.graph))
+    graph = with_counts(found.graph)
+    return dataclasses.replace(found, graph=graph if train else without_idle_writes(graph))
 
 
 def _ordinary(leaf: Any) -> Any:
@@ -215,7 +238,7 @@ def read(
     ``called`` is the signature of the module's ``forward``, where it is known; ``least`` the size
     from which on it holds, as ``conditions_of`` takes it.
     """
-    with quiet(), not_unrolled():
+    with quiet(), traceable(), not_unrolled():
         (recall_checks if called is None else drop_checks)(exported)
         program = decomposed(with_gradients_stopped(exported), _decompositions)
     signature = program.graph_signature
@@ -248,7 +271,7 @@ def read(
     graph = with_parts(
         _Reader(program.graph_module).graph(inputs, _outputs_of(program)), "from_torch"
     )
-    graph = with_selections(graph, "from_torch")
+    graph = with_selections(with_slopes_of_tables(_with_state(graph)), "from_torch")
     conditions = conditions_of(program, least=least)
     return Captured(graph, _signature_of(program, leaves, called, conditions), constants)
 
@@ -257,7 +280,9 @@ def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
     """The kinds and names of a program's outputs, None for what is left out."""
     outputs: list[tuple[str, str] | None] = []
     for spec in program.graph_signature.output_specs:
-        if spec.kind is OutputKind.BUFFER_MUTATION:
+        if spec.kind is OutputKind.PARAMETER_MUTATION:
+            outputs.append(("parameter", spec.target))
+        elif spec.kind is OutputKind.BUFFER_MUTATION:
             outputs.append(("buffer", spec.target))
         elif spec.kind is OutputKind.USER_OUTPUT:
             outputs.append(("result", ""))
@@ -267,11 +292,26 @@ def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
             outputs.append(None)
         else:
             raise NotImplementedError(
-                f"from_torch: the module writes to its parameter {spec.target} when it is called, "
+                f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
+            )
+    return outputs
+
+
+def _with_state(graph: Graph) -> Graph:
+    """The graph, in which parameters that are written to are state, as buffers are.
+
+    Raises ``NotImplementedError`` for any but tables of embeddings with a greatest norm.
+    """
+    for output in graph.outputs:
+        if output.kind == "parameter" and not is_table(graph, output.value):
+            raise NotImplementedError(
+                f"from_torch: the module writes to its parameter {output.name} when it is called, "
                 f"and parameters are not state here: make it a buffer (register_buffer), or do "
                 f"that in the training loop"
             )
-    return outputs
+    state = {"parameter": "buffer"}
+    outputs = [dataclasses.replace(x, kind=state.get(x.kind, x.kind)) for x in graph.outputs]
+    return dataclasses.replace(graph, outputs=tuple(outputs))
 
 
 def _decompositions() -> dict[Any, Any]:

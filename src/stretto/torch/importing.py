@@ -219,7 +219,8 @@ def _module_of(
             if first != name:
                 ties.append((name, first))
             else:
-                arrays[name] = Held("buffer", crossing.to_numpy(tensor, caller), name in saved)
+                array = crossing.to_numpy(crossing.dense(tensor), caller)
+                arrays[name] = Held("buffer", array, name in saved)
     warn_of_64_bits(f"{caller}: {kind}", [held.array for held in arrays.values()])
     kinds = {path: type(part).__name__ for path, part in module.named_modules() if path}
     return assembled(kind, evaluation, training, tuple(ties), arrays, kinds)

@@ -64,6 +64,14 @@ class Part(Module):
     def _get_name(self) -> str:
         return self.kind
 
+    def _renew(self, name: str, value: Array) -> None:
+        """Give a buffer its next value, or a parameter that PyTorch writes to in its forward."""
+        if self._roles[name] == "buffer":
+            self.update_buffer(name, value)
+        else:
+            updating.check(self, name)
+            self.__dict__[name] = value
+
 
 class ImportedModule(Part):
     """A module that ``from_torch`` made of PyTorch's.
@@ -121,7 +129,7 @@ class ImportedModule(Part):
         results, updates = program(self.kind, lambda name: places[name][2], args, kwargs)
         for name, value in updates.items():
             module, attribute, _ = places[name]
-            module.update_buffer(attribute, value)
+            module._renew(attribute, value)
         return results
 
     def is_setting(self, place: int | str) -> bool:
