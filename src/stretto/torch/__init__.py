@@ -1,15 +1,17 @@
 """Trained PyTorch modules, here: ``from_torch``; and what is here, in PyTorch: ``to_torch``.
 
 ``importing`` makes modules of PyTorch's · ``capture`` has PyTorch export one, and ``likeness`` says
-which need no export of their own · ``graph``, ``structure``, ``signature``, ``program``: the export
-as plain data · ``run`` interprets it with the functions of ``table``, a file a family ·
-``module``: the module that holds its arrays · ``saving``: files of those · ``statistics``: batch
-normalisation as plain means · ``weights``: state dictionaries alone.
+which need no export of their own · ``held``, ``modes`` and ``state`` (by ``holdings`` and
+``sameness``) see to what Python holds beside parameters and buffers · ``graph``, ``structure``,
+``signature``, ``program``: the export as plain data · ``run`` interprets it with the functions of
+``table``, a file a family · ``module``: the module that holds its arrays · ``saving``: files of
+those · ``statistics``: batch normalisation as plain means · ``weights``: state dictionaries alone.
 
 ``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd
 sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.
 
-Only ``capture``, ``likeness``, ``hosting`` and ``crossing`` import PyTorch.
+Only ``capture``, ``crossing``, ``held``, ``holdings``, ``hosting``, ``likeness``, ``modes``,
+``sameness`` and ``state`` import PyTorch.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

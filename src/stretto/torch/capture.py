@@ -2,7 +2,8 @@
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
 what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module, ``crossing`` and ``likeness`` import PyTorch. Next, read ``graph``.
+this module, ``crossing``, ``held``, ``holdings``, ``likeness``, ``modes``, ``sameness`` and
+``state`` import PyTorch. Next, read ``graph``.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ import dataclasses
 import inspect
 import operator
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,10 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 
 from stretto.torch.crossing import to_numpy
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.held import check_constants, exchanged
+from stretto.torch.modes import in_mode
 from stretto.torch.signature import Argument, Signature
+from stretto.torch.state import watched
 from stretto.torch.structure import LEAF, Structure
 
 __all__ = ["Captured", "capture", "read"]
@@ -104,11 +107,13 @@ class Captured:
         graph: what it computes.
         signature: how it is called.
         constants: the arrays that are neither parameters nor buffers, by name.
+        modes: whether each part was in train mode, by dotted name.
     """
 
     graph: Graph
     signature: Signature
     constants: dict[str, np.ndarray]
+    modes: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
 
 def capture(
@@ -123,20 +128,14 @@ def capture(
 
     Raises what ``torch.export`` raises where it cannot, with a note.
     """
-    with _in_mode(module, train), warnings.catch_warnings(action="ignore"):
-        exported = _exported(module, args, kwargs, dynamic_batch)
-    return read(exported, inspect.signature(module.forward))
-
-
-@contextmanager
-def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
-    modes = [(part, part.training) for part in module.modules()]
-    module.train(train)
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
+    with in_mode(module, train), warnings.catch_warnings(action="ignore"):
+        modes = {path: part.training for path, part in module.named_modules() if path}
+        with watched(module, args, kwargs):
+            with exchanged(module):
+                exported = _exported(module, args, kwargs, dynamic_batch)
+            check_constants(exported, module)
+            found = read(exported, inspect.signature(module.forward))
+    return dataclasses.replace(found, modes=modes)
 
 
 def _exported(
@@ -172,6 +171,7 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
 
     ``called`` is the signature of the module's ``forward``, where it is known.
     """
+    check_constants(exported)
     exported = _with_gradients_stopped(exported)
     with warnings.catch_warnings(action="ignore"):  # PyTorch's, about its own internals
         program = exported.run_decompositions(_decompositions())
