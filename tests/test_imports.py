@@ -32,11 +32,15 @@ PACKAGES = (
 NEED_PYTORCH = (
     "capture",
     "crossing",
+    "decomposing",
+    "examples",
     "held",
     "holdings",
     "hosting",
     "likeness",
     "modes",
+    "momenta",
+    "reasons",
     "sameness",
     "state",
 )

@@ -1,18 +1,14 @@
 """A PyTorch module, exported by PyTorch itself, as a graph and a signature.
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
-what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module, ``crossing``, ``held``, ``holdings``, ``likeness``, ``modes``, ``sameness`` and
-``state`` import PyTorch. Next, read ``graph``.
+what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. The
+package's docstring says which modules import PyTorch. Next, read ``graph``.
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
-import operator
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,13 +18,33 @@ from torch.export import Dim, ExportedProgram, default_decompositions, export  #
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
+from stretto.torch.backwards import (
+    Backward,
+    backward_of,
+    check_inside,
+    is_rule,
+    needed,
+    with_gradients_stopped,
+    with_hooks,
+)
 from stretto.torch.crossing import to_numpy
+from stretto.torch.decomposing import check_effects, decomposed, name_of, place_of
+from stretto.torch.derivatives import kept
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
 from stretto.torch.held import check_constants, exchanged
+from stretto.torch.hooks import hooked
+from stretto.torch.marks import Unfit
 from stretto.torch.modes import in_mode
+from stretto.torch.momenta import counting
+from stretto.torch.nesting import children_of, structure_of
+from stretto.torch.parts import with_parts
+from stretto.torch.quiet import quiet
+from stretto.torch.reasons import is_ours, reason
+from stretto.torch.selections import with_selections
 from stretto.torch.signature import Argument, Signature
 from stretto.torch.state import watched
-from stretto.torch.structure import LEAF, Structure
+from stretto.torch.statistics import with_counts
+from stretto.torch.substitutes import exportable
 
 __all__ = ["Captured", "capture", "read"]
 
@@ -57,6 +73,7 @@ WHOLE = [
     "grid_sampler",
     "group_norm",
     "gru.input",
+    "gru_cell",
     "hardsigmoid",
     "hardswish",
     "layer_norm",
@@ -65,6 +82,7 @@ WHOLE = [
     "log_softmax.int",
     "logsumexp",
     "lstm.input",
+    "lstm_cell",
     "matmul",
     "max_pool1d",
     "max_pool2d",
@@ -77,7 +95,9 @@ WHOLE = [
     "prelu",
     "rms_norm",
     "rnn_relu.input",
+    "rnn_relu_cell",
     "rnn_tanh.input",
+    "rnn_tanh_cell",
     "scaled_dot_product_attention",
     "selu",
     "silu",
@@ -93,10 +113,7 @@ WHOLE = [
 ]
 """The operations of PyTorch that are not decomposed: all overloads of each."""
 
-_NO_GRADIENT = torch.ops.higher_order.wrap_with_set_grad_enabled
-
-_CHECKS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range"}
-"""Operations that check what PyTorch assumed of its example, and have no result."""
+_KINDS = {"CUSTOM_OBJ": "object of a class of TorchScript"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,16 +143,26 @@ def capture(
 ) -> Captured:
     """Export a module in train or evaluation mode; the module stays as it is.
 
-    Raises what ``torch.export`` raises where it cannot, with a note.
+    Raises ``Unfit`` for what would be lost, and what ``torch.export`` raises, with a note.
     """
-    with in_mode(module, train), warnings.catch_warnings(action="ignore"):
+    with in_mode(module, train), quiet(), watched(module, args, kwargs):
         modes = {path: part.training for path, part in module.named_modules() if path}
-        with watched(module, args, kwargs):
-            with exchanged(module):
+        try:
+            with exchanged(module), counting(module), hooked(module), kept(), exportable():
+                args, kwargs = pytree.tree_map(_ordinary, (tuple(args), dict(kwargs)))
                 exported = _exported(module, args, kwargs, dynamic_batch)
             check_constants(exported, module)
             found = read(exported, inspect.signature(module.forward))
-    return dataclasses.replace(found, modes=modes)
+        except Exception as error:
+            if not is_ours(error):
+                error.add_note(reason(error, module))
+            raise
+    return dataclasses.replace(found, graph=with_counts(found.graph), modes=modes)
+
+
+def _ordinary(leaf: Any) -> Any:
+    """An argument that ``inference_mode`` made, as one that may have a gradient."""
+    return leaf.clone() if isinstance(leaf, torch.Tensor) and leaf.is_inference() else leaf
 
 
 def _exported(
@@ -148,15 +175,14 @@ def _exported(
         try:
             return export(module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False)
         except Exception as error:
+            if is_ours(error):  # it will not come in for a fixed size either
+                raise
             first = error
     try:
         return export(module, tuple(args), dict(kwargs), strict=False)
+    except Unfit:
+        raise
     except Exception as error:
-        error.add_note(
-            f"from_torch: PyTorch cannot export this {type(module).__name__}: what it computes "
-            f"must not depend on the values of tensors, but by torch.cond and the like. "
-            f"torch.export.export(module, args, kwargs, strict=False) shows the same."
-        )
         raise error from first
 
 
@@ -172,9 +198,8 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
     ``called`` is the signature of the module's ``forward``, where it is known.
     """
     check_constants(exported)
-    exported = _with_gradients_stopped(exported)
-    with warnings.catch_warnings(action="ignore"):  # PyTorch's, about its own internals
-        program = exported.run_decompositions(_decompositions())
+    with quiet():
+        program = decomposed(with_gradients_stopped(exported), _decompositions)
     signature = program.graph_signature
     inputs, leaves, constants = [], [], {}
     for spec in signature.input_specs:
@@ -187,24 +212,42 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
         elif spec.kind is InputKind.CONSTANT_TENSOR:
             inputs.append(("constant", spec.target))
             constants[spec.target] = to_numpy(program.constants[spec.target], "from_torch")
+        elif spec.kind is InputKind.TOKEN:  # it orders effects, such as checks, and has no value
+            inputs.append(None)
         else:
             raise NotImplementedError(
-                f"from_torch: the module holds {spec.target}, which is no tensor: {spec.kind.name}"
+                f"from_torch: the module holds {spec.target or spec.arg.name}, which is no tensor "
+                f"but a {_KINDS.get(spec.kind.name, spec.kind.name)}: keep what it has as tensors"
             )
-    outputs = []
-    for spec in signature.output_specs:
+    for part in program.graph_module.modules():
+        if isinstance(part, torch.fx.GraphModule):
+            with_hooks(part)
+    graph = with_parts(
+        _Reader(program.graph_module).graph(inputs, _outputs_of(program)), "from_torch"
+    )
+    graph = with_selections(graph, "from_torch")
+    return Captured(graph, _signature_of(program, leaves, called), constants)
+
+
+def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
+    """The kinds and names of a program's outputs, None for what is left out."""
+    outputs: list[tuple[str, str] | None] = []
+    for spec in program.graph_signature.output_specs:
         if spec.kind is OutputKind.BUFFER_MUTATION:
             outputs.append(("buffer", spec.target))
         elif spec.kind is OutputKind.USER_OUTPUT:
             outputs.append(("result", ""))
         elif spec.kind is OutputKind.USER_INPUT_MUTATION:
             outputs.append(None)  # arrays never change: what is written into an argument is lost
+        elif spec.kind is OutputKind.TOKEN:
+            outputs.append(None)
         else:
             raise NotImplementedError(
-                f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
+                f"from_torch: the module writes to its parameter {spec.target} when it is called, "
+                f"and parameters are not state here: make it a buffer (register_buffer), or do "
+                f"that in the training loop"
             )
-    graph = _Reader(program.graph_module).graph(inputs, outputs)
-    return Captured(graph, _signature_of(program, leaves, called), constants)
+    return outputs
 
 
 def _decompositions() -> dict[Any, Any]:
@@ -218,33 +261,6 @@ def _decompositions() -> dict[Any, Any]:
     return table
 
 
-def _with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
-    """A copy, in which what is computed without gradients is detached.
-
-    Decompositions would forget that it was.
-    """
-    module = copy.deepcopy(exported.graph_module)
-    exported = copy.copy(exported)
-    exported._graph_module = module
-    for part in module.modules():
-        if isinstance(part, torch.fx.GraphModule):
-            for node in part.graph.find_nodes(op="call_function", target=_NO_GRADIENT):
-                if not node.args[0]:
-                    for result in [user for user in node.users if user.target is operator.getitem]:
-                        _detach(part.graph, result)
-            part.recompile()
-    return exported
-
-
-def _detach(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
-    value = node.meta.get("val")
-    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex()):
-        with graph.inserting_after(node):
-            detached = graph.call_function(torch.ops.aten.detach.default, (node,))
-        detached.meta.update(node.meta)
-        node.replace_all_uses_with(detached, lambda user: user is not detached)
-
-
 # Graphs
 
 
@@ -256,6 +272,7 @@ class _Reader:
         self._numbers: dict[torch.fx.Node, int] = {}
         self._subgraphs: dict[str, int] = {}
         self._graphs: list[Graph] = []
+        self._known: set[torch.fx.Node] = set()
 
     def graph(
         self,
@@ -266,36 +283,63 @@ class _Reader:
         nodes = list(self._module.graph.nodes)
         placeholders = [node for node in nodes if node.op == "placeholder"]
         named = inputs or [("argument", node.name) for node in placeholders]
-        taken = []
-        for about, node in zip(named, placeholders, strict=True):
-            if about is not None:
-                self._numbers[node] = len(taken)
-                taken.append(Input(*about, _type_of(node.meta.get("val"))))
-        (last,) = [node for node in nodes if node.op == "output"]
-        needed = _needed(nodes, last)
-        made = []
-        for node in nodes:
-            if node.op == "call_function" and node in needed:
-                made.append(self._node(node))
-                self._numbers[node] = len(taken) + len(made) - 1
-        results = last.args[0]
-        given = outputs or [("result", "")] * len(results)
-        returned = [
-            Output(*about, self._value(value))
-            for about, value in zip(given, results, strict=True)
+        taken = [
+            (node, Input(*about, _type_of(node.meta.get("val"))))
+            for about, node in zip(named, placeholders, strict=True)
             if about is not None
         ]
-        return Graph(tuple(taken), tuple(made), tuple(returned), tuple(self._graphs))
+        (last,) = [node for node in nodes if node.op == "output"]
+        results = last.args[0]
+        given = list(outputs or [("result", "")] * len(results))
+        returned = [
+            (about, value) for about, value in zip(given, results, strict=True) if about is not None
+        ]
+        check_effects(nodes)
+        self._known = needed([value for _, value in returned if isinstance(value, torch.fx.Node)])
+        check_inside(self._known)
+        return self._made(taken, self._known, returned)
+
+    def backward(self, rule: Backward, known: set[torch.fx.Node]) -> Graph:
+        """The graph of a rule: from cotangents and residuals to gradients."""
+        self._known = known | rule.nodes | set(rule.cotangents)
+        taken = [
+            (node, Input("argument", node.name, _type_of(node.meta.get("val"))))
+            for node in (*rule.cotangents, *rule.residuals)
+        ]
+        return self._made(taken, rule.nodes, [(("result", ""), x) for x in rule.gradients])
+
+    def _made(
+        self,
+        taken: Sequence[tuple[torch.fx.Node, Input]],
+        inside: set[torch.fx.Node],
+        returned: Sequence[tuple[tuple[str, str], Any]],
+    ) -> Graph:
+        self._numbers = {node: k for k, (node, _) in enumerate(taken)}
+        made = []
+        for node in sorted(inside):
+            if node.op == "call_function":
+                made.append(self._node(node))
+                self._numbers[node] = len(taken) + len(made) - 1
+        outputs = tuple([Output(*about, self._value(value)) for about, value in returned])
+        inputs = tuple([x for _, x in taken])
+        return Graph(inputs, tuple(made), outputs, tuple(self._graphs))
 
     def _node(self, node: torch.fx.Node) -> Node:
         kwargs = {name: self._value(value) for name, value in node.kwargs.items()}
         return Node(
-            _name_of(node.target),
-            tuple([self._value(value) for value in node.args]),
+            name_of(node.target),
+            self._rule(node) if is_rule(node) else tuple([self._value(x) for x in node.args]),
             tuple(sorted([(n, v) for n, v in kwargs.items() if v is not None])),
             _types_of(node.meta.get("val")),
-            _place_of(node),
+            place_of(node),
         )
+
+    def _rule(self, node: torch.fx.Node) -> tuple[Any, ...]:
+        """The arguments of ``with_backward``, with the graph of its rule."""
+        rule = backward_of(node, self._known)
+        self._graphs.append(_Reader(self._module).backward(rule, self._known))
+        arguments = [*node.args[:4], rule.residuals]
+        return (*map(self._value, arguments), Subgraph(len(self._graphs) - 1))
 
     def _value(self, value: Any) -> Any:
         """An argument as plain data; devices, layouts and formats of memory mean nothing here."""
@@ -319,23 +363,6 @@ class _Reader:
             self._subgraphs[name] = len(self._graphs)
             self._graphs.append(_Reader(part).graph())
         return Subgraph(self._subgraphs[name])
-
-
-def _needed(nodes: Sequence[torch.fx.Node], last: torch.fx.Node) -> set[torch.fx.Node]:
-    """The nodes that the outputs need."""
-    needed = set(last.all_input_nodes)
-    for node in reversed(nodes):
-        if node in needed and getattr(node.target, "_opname", "") not in _CHECKS:
-            needed.update(node.all_input_nodes)
-    return needed
-
-
-def _name_of(target: Any) -> str:
-    if isinstance(target, torch._ops.OpOverload):
-        return str(target)
-    if isinstance(target, torch._ops.HigherOrderOperator):
-        return target.name()
-    return f"{target.__module__.removeprefix('_')}.{target.__name__}"
 
 
 def _dtype_name(dtype: torch.dtype) -> str:
@@ -362,18 +389,6 @@ def _size_of(n: Any) -> int | str | None:
     return str(expression) if expression.is_Symbol else None
 
 
-def _place_of(node: torch.fx.Node) -> str:
-    """The module, and the line in it, that a node comes from."""
-    stack = list(node.meta.get("nn_module_stack", {}).values())
-    path, kind = stack[-1] if stack else ("", "")
-    lines = (node.meta.get("stack_trace") or "").strip().splitlines()
-    files = [line.strip() for line in lines if line.strip().startswith("File ")]
-    where = files[-1].removeprefix("File ") if files else ""
-    name = kind if isinstance(kind, str) else kind.__qualname__
-    module = f"{path or 'the module'} ({name.rpartition('.')[2]})" if name else path
-    return ", ".join([part for part in (module, where) if part])
-
-
 # Signatures
 
 
@@ -383,7 +398,7 @@ def _signature_of(
     called: inspect.Signature | None,
 ) -> Signature:
     names, rest, defaults = _parameters(called)
-    args, kwargs = [_structure_of(spec) for spec in _children(program.call_spec.in_spec)]
+    args, kwargs = [structure_of(spec) for spec in children_of(program.call_spec.in_spec)]
     remaining = iter(leaves)
     arguments = []
     if not names and not rest:
@@ -398,7 +413,7 @@ def _signature_of(
         Argument(name, nested, tuple([next(remaining) for _ in range(nested.size)]))
         for name, nested in arguments
     ]
-    results = _structure_of(program.call_spec.out_spec)
+    results = structure_of(program.call_spec.out_spec)
     return Signature(names, rest, defaults, tuple(read_), results)
 
 
@@ -414,32 +429,3 @@ def _parameters(
         if isinstance(parameter.default, (bool, int, float, str, type(None))):
             defaults.append((parameter.name, parameter.default))
     return tuple(names), rest, tuple(defaults)
-
-
-def _children(spec: pytree.TreeSpec) -> Sequence[pytree.TreeSpec]:
-    return [] if spec.is_leaf() else list(spec.children())
-
-
-def _structure_of(spec: pytree.TreeSpec) -> Structure:
-    """A nesting of PyTorch's as plain data."""
-    if spec.is_leaf():
-        return LEAF
-    children = tuple([_structure_of(part) for part in _children(spec)])
-    kind, context = spec.type, spec.context
-    if kind in (tuple, list):
-        return Structure(kind.__name__, children=children)
-    if issubclass(kind, dict) and not hasattr(kind, "to_tuple"):
-        keys = (
-            context[1]
-            if isinstance(context, (tuple, list)) and kind.__name__ == "defaultdict"
-            else context
-        )
-        return Structure("dict", keys=tuple(keys), children=children)
-    fields = getattr(context, "_fields", context)  # a named tuple's context is its class
-    named = context if isinstance(context, type) else kind
-    if isinstance(fields, (tuple, list)) and len(fields) == len(children):
-        return Structure("named", named.__name__, tuple(map(str, fields)), children)
-    raise NotImplementedError(
-        f"from_torch: an argument or a result is a {kind.__name__}, and it is not known what its "
-        f"parts are called; wrap the module in one that takes and gives tuples and dictionaries"
-    )

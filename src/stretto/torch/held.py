@@ -26,8 +26,10 @@ __all__ = ["check_constants", "exchanged"]
 _Way = Callable[[Any], Any]
 """How a part is had from the whole, be that a tensor or an array of NumPy."""
 
-_PROPERTIES = {"__get__", "dim", "size", "stride", "numel", "is_floating_point", "is_complex"}
-"""What asks a tensor about itself only."""
+_DATA = torch.Tensor.data.__get__
+
+_QUESTIONS = {"__get__", "dim", "size", "stride", "numel", "is_floating_point", "is_complex"}
+"""What asks a tensor about itself, or may: ``__get__`` is of all its properties."""
 
 
 @contextmanager
@@ -38,22 +40,20 @@ def exchanged(module: torch.nn.Module) -> Iterator[None]:
     """
     _check_buffers(module)
     mode = _Exchange(module)
-    entered: list[_Exchange] = []
 
     def enter(traced: torch.nn.Module, _: Any) -> None:
         mode.stand_ins = _named(traced)
-        mode.__enter__()
-        entered.append(mode)
 
     def leave(*_: Any) -> None:
-        entered.pop().__exit__(None, None, None)
+        mode.stand_ins = None
 
     hooks = [
         module.register_forward_pre_hook(enter, prepend=True),
-        module.register_forward_hook(leave, always_call=True),
+        module.register_forward_hook(leave),
     ]
     try:
-        yield
+        with mode:
+            yield
     except Exception:
         if mode.refused:
             raise NotImplementedError(mode.refused) from None
@@ -120,7 +120,7 @@ class _Exchange(TorchFunctionMode):
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
-        self.stand_ins: dict[str, torch.Tensor] = {}
+        self.stand_ins: dict[str, torch.Tensor] | None = None
         self.refused = ""
         self._module = module
         self._tensors = _named(module)
@@ -132,21 +132,23 @@ class _Exchange(TorchFunctionMode):
                 self._by_memory.setdefault(memory, []).append(name)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call a function of PyTorch with stand-ins."""
-        if torch.compiler.is_dynamo_compiling():  # a branch of torch.cond
+        """Call a function of PyTorch with stand-ins, but in branches of ``torch.cond``."""
+        if torch.compiler.is_dynamo_compiling() or self.stand_ins is None:
             return func(*args, **(kwargs or {}))
-        if func == torch.Tensor.data.__get__:  # PyTorch's export does not see what this gives
+        asks = getattr(func, "__name__", "") in _QUESTIONS and not _gives_data(func)
+        args, kwargs = pytree.tree_map(lambda x: self._exchanged(x, asks), (args, kwargs))
+        if func == _DATA:  # PyTorch's export does not see what this gives
             func = torch.Tensor.detach
-        if getattr(func, "__name__", "") not in _PROPERTIES or _gives_data(func):
-            args, kwargs = pytree.tree_map(self._exchanged, (args, kwargs))
         return func(*args, **(kwargs or {}))
 
-    def _exchanged(self, x: Any) -> Any:
+    def _exchanged(self, x: Any, asks: bool) -> Any:
         if not is_real(x):
             return x
         name = self._names.get(id(x))
         if name is not None:
             return self.stand_ins[name]
+        if asks:
+            return x
         for name in self._by_memory.get(memory_of(x) or -1, ()):
             whole = self._tensors[name]
             if x.requires_grad and x._base is not whole:
@@ -170,9 +172,10 @@ class _Exchange(TorchFunctionMode):
 
 
 def _gives_data(func: Any) -> bool:
-    """Whether this is the property of a tensor that gives its elements."""
-    of = getattr(getattr(func, "__self__", None), "__name__", "")
-    return of in {"T", "mT", "H", "mH", "real", "imag", "grad"}
+    """Whether this is a property of a tensor that gives its elements."""
+    of = getattr(func, "__self__", None)
+    name = getattr(of, "__name__", getattr(getattr(of, "fget", None), "__name__", ""))
+    return name.strip("_") in {"T", "mT", "H", "mH", "real", "imag", "data"}
 
 
 # Parts of tensors. PyTorch's own functions would be traced; the numbers of elements are NumPy's.

@@ -11,11 +11,13 @@ import builtins
 import collections
 import dataclasses
 import functools
+import math
 import operator
 import random
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,15 +25,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.sameness import PLAIN, equal, same, same_numbers
 
-__all__ = [
-    "Absent",
-    "Change",
-    "Snapshot",
-    "is_real",
-    "memory_of",
-    "place_of",
-    "trained",
-]
+__all__ = ["Absent", "Change", "Snapshot", "is_real", "memory_of", "place_of", "trained", "undone"]
 
 _REGISTERED = {"_parameters", "_buffers"}
 _LIBRARIES = (sys.stdlib_module_names | {"builtins", "numpy", "stretto", "sympy", "torch"}) - {
@@ -131,6 +125,28 @@ class Snapshot:
                 cache.cache_clear()
         random.setstate(self._python)
         np.random.set_state(self._numpy)
+
+
+@contextmanager
+def undone(module: torch.nn.Module) -> Iterator[Snapshot]:
+    """Undo what is done to a module in this context: to its tensors, and to what it holds.
+
+    Gives its state before.
+    """
+    start = Snapshot(module, elements=math.inf)
+    registered = [x for part in module.modules() for x in (part._parameters, part._buffers)]
+    contents = [dict(x) for x in registered]
+    held = [(x, x.data, x.detach().clone()) for x in (*module.parameters(), *module.buffers())]
+    try:
+        yield start
+    finally:
+        for names, content in zip(registered, contents, strict=True):
+            names.clear()
+            names.update(content)
+        for x, memory, elements in held:
+            x.data = memory
+            memory.copy_(elements)
+        start.restore()
 
 
 def place_of(module: torch.nn.Module, tensor: torch.Tensor) -> str:

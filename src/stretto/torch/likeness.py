@@ -72,7 +72,9 @@ class _Writer(pickle.Pickler):
             return self._number(obj)
         if isinstance(obj, torch.Tensor):
             name = self._names.get(id(obj))
-            return type(obj), name, vars(obj), _type_of(obj), name is None and _elements(obj)
+            hooks = [tuple((table or {}).values()) for table in _hook_tables(obj)]
+            elements = name is None and _elements(obj)
+            return type(obj), name, vars(obj), _type_of(obj), elements, hooks
         return None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -82,6 +84,10 @@ class _Writer(pickle.Pickler):
         if isinstance(obj, weakref.ref):
             return weakref.ref, (obj(),)
         return NotImplemented
+
+
+def _hook_tables(x: torch.Tensor) -> tuple[Any, ...]:
+    return x._backward_hooks, x._post_accumulate_grad_hooks
 
 
 def _type_of(x: torch.Tensor) -> tuple[Any, ...]:

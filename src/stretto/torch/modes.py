@@ -9,12 +9,12 @@ PyTorch's objects.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.holdings import Snapshot
+from stretto.torch.holdings import undone
 
 __all__ = ["in_mode"]
 
@@ -33,39 +33,30 @@ def in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
     if module.training == train:  # it is taken as it stands
         yield
         return
-    start, modes = Snapshot(module), [(part, part.training) for part in module.modules()]
+    modes = [(part, part.training) for part in module.modules()]
     own = any([_has_own(part) for part in module.modules()])
     tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())} if own else {}
-    parts = module.modules() if own else ()
-    registered = [x for part in parts for x in (part._parameters, part._buffers)]
-    contents = [dict(x) for x in registered]
     values = {name: x.detach().clone() for name, x in tensors.items()}
-    try:
-        module.train() if train else module.eval()
-        name = f"{type(module).__name__}.{'train' if train else 'eval'}()"
-        if module.training != train:
-            raise NotImplementedError(
-                f"from_torch: {name} does not put the module in that mode, so there is no such "
-                f"program: {_WAY[train]}"
-            )
-        changed = [key for key in values if not _is(module, key, tensors[key], values[key])]
-        if changed:
-            raise NotImplementedError(
-                f"from_torch: {name} changes {', '.join(changed)}, and both modes have the same "
-                f"arrays here: put it in the mode to import yourself, and import without train=True"
-            )
-        yield
-    finally:
-        for held, content in zip(registered, contents, strict=True):
-            held.clear()
-            held.update(content)
-        with torch.no_grad():
-            for name, value in values.items():
-                if not _is(module, name, tensors[name], value):
-                    tensors[name].copy_(value)
-        start.restore()
-        for part, mode in modes:
-            part.training = mode
+    with undone(module) if own else nullcontext():
+        try:
+            module.train() if train else module.eval()
+            name = f"{type(module).__name__}.{'train' if train else 'eval'}()"
+            if module.training != train:
+                raise NotImplementedError(
+                    f"from_torch: {name} does not put the module in that mode, so there is no such "
+                    f"program: {_WAY[train]}"
+                )
+            changed = [key for key in values if not _is(module, key, tensors[key], values[key])]
+            if changed:
+                raise NotImplementedError(
+                    f"from_torch: {name} changes {', '.join(changed)}, and both modes have the "
+                    f"same arrays here: put the module in the mode to import, and import it "
+                    f"without train=True"
+                )
+            yield
+        finally:
+            for part, mode in modes:
+                part.training = mode
 
 
 def _has_own(part: torch.nn.Module) -> bool:

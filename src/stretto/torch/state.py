@@ -17,7 +17,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.holdings import Absent, Change, Snapshot
+from stretto.torch.holdings import Absent, Change, Snapshot, undone
 from stretto.torch.sameness import is_rebound
 
 __all__ = ["watched"]
@@ -42,6 +42,8 @@ def watched(
     changed: dict[str, Change] = {}
 
     def before(*_: Any) -> None:
+        if starts:  # the trace before this one failed, and hooks do not run then
+            starts.pop().restore()
         starts.append(Snapshot(module))
 
     def after(*_: Any) -> None:
@@ -51,7 +53,7 @@ def watched(
 
     hooks = [
         module.register_forward_pre_hook(before, prepend=True),
-        module.register_forward_hook(after, always_call=True),
+        module.register_forward_hook(after),
     ]
     failed: Exception | None = None
     try:
@@ -118,7 +120,6 @@ def _tried(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[list[Change], bool]:
     """What each call changes that is read or counts; and whether the first call is another."""
-    start = Snapshot(module, elements=math.inf)
     registered = [*module.parameters(), *module.buffers()]
     values = [x.detach().clone() for x in registered]
     example = pytree.tree_map(_copy, (tuple(args), dict(kwargs)))
@@ -134,7 +135,7 @@ def _tried(
                 x.copy_(value)
         return pytree.tree_map(_copy, result)
 
-    try:
+    with undone(module) as start:
         cold = called(other, 0)
         start.restore()
         called(example, 1)
@@ -142,8 +143,6 @@ def _tried(
         depends = not _alike(cold, called(other, 0))
         lost = [x for x in warm.changes() if depends or not is_rebound(x.before, x.after)]
         lost += warm.writes()
-    finally:
-        start.restore()
     return lost, depends
 
 

@@ -13,7 +13,9 @@ from typing import Any
 from stretto.torch.table import (
     arithmetic,
     activations,
+    bags,
     creation,
+    derivatives,
     indexing,
     layers,
     linear_algebra,
@@ -22,7 +24,9 @@ from stretto.torch.table import (
     products,
     randomness,
     reductions,
+    selections,
     shapes,
+    transforms,
 )
 
 __all__ = ["TABLE"]
@@ -32,7 +36,9 @@ TABLE: dict[str, Callable[..., Any]] = {
     for family in (
         arithmetic,
         activations,
+        bags,
         creation,
+        derivatives,
         indexing,
         layers,
         linear_algebra,
@@ -41,7 +47,9 @@ TABLE: dict[str, Callable[..., Any]] = {
         products,
         randomness,
         reductions,
+        selections,
         shapes,
+        transforms,
     )
     for name, function in family.TABLE.items()
 }
