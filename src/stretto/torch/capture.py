@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,9 @@ from stretto.torch.decomposing import check_effects, decomposed, name_of, place_
 from stretto.torch.densely import all_dense, held_densely
 from stretto.torch.derivatives import kept
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.held import check_constants, exchanged
 from stretto.torch.hooks import hooked
+from stretto.torch.modes import in_mode
 from stretto.torch.momenta import counting
 from stretto.torch.nesting import children_of, structure_of
 from stretto.torch.parts import with_parts
@@ -53,6 +55,7 @@ from stretto.torch.renormalizing import is_table, with_slopes_of_tables, without
 from stretto.torch.selections import with_selections
 from stretto.torch.signature import Argument, Signature
 from stretto.torch.sizes import Condition
+from stretto.torch.state import watched
 from stretto.torch.statistics import with_counts
 from stretto.torch.substitutes import exportable
 from stretto.torch.tracing import traceable
@@ -144,12 +147,14 @@ class Captured:
         signature: how it is called.
         constants: the arrays that are neither parameters nor buffers, by name.
         single: the same for one example, where that is another program.
+        modes: whether each part was in train mode, by dotted name.
     """
 
     graph: Graph
     signature: Signature
     constants: dict[str, np.ndarray]
     single: Captured | None = None
+    modes: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
 
 def capture(
@@ -171,7 +176,8 @@ def capture(
         bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
         shapes = {name: pytree.tree_map(any_batch, value) for name, value in bound.items()}
     args, kwargs = pytree.tree_map(_ordinary, all_dense((tuple(args), dict(kwargs))))
-    with _in_mode(module, train), quiet():
+    with in_mode(module, train), quiet(), watched(module, args, kwargs):
+        modes = {path: part.training for path, part in module.named_modules() if path}
         try:
             found = _traced(module, args, kwargs, shapes, dynamic_shapes is None, train)
         except Exception as error:
@@ -183,9 +189,9 @@ def capture(
             try:
                 single = _traced(module, few, named, None, True, train)
             except Exception:  # the module does not take one example: the conditions say so
-                return found
-            return dataclasses.replace(found, single=single)
-    return found
+                single = None
+            found = dataclasses.replace(found, single=single)
+    return dataclasses.replace(found, modes=modes)
 
 
 def _traced(
@@ -197,6 +203,7 @@ def _traced(
     train: bool,
 ) -> Captured:
     with (
+        exchanged(module),
         counting(module),
         held_densely(module) as densely,
         hooked(module),
@@ -204,6 +211,7 @@ def _traced(
         exportable(densely),
     ):
         exported = export(module, args, kwargs, shapes, fix)
+    check_constants(exported.program, module)
     called = inspect.signature(module.forward)
     with asking_for_ones() if exported.least == 1 else nullcontext():
         found = read(exported.program, called, least=exported.least)
@@ -214,17 +222,6 @@ def _traced(
 def _ordinary(leaf: Any) -> Any:
     """An argument that ``inference_mode`` made, as one that may have a gradient."""
     return leaf.clone() if isinstance(leaf, torch.Tensor) and leaf.is_inference() else leaf
-
-
-@contextmanager
-def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
-    modes = [(part, part.training) for part in module.modules()]
-    module.train(train)
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
 
 
 def read(
@@ -238,6 +235,7 @@ def read(
     ``called`` is the signature of the module's ``forward``, where it is known; ``least`` the size
     from which on it holds, as ``conditions_of`` takes it.
     """
+    check_constants(exported)
     with quiet(), traceable(), not_unrolled():
         (recall_checks if called is None else drop_checks)(exported)
         program = decomposed(with_gradients_stopped(exported), _decompositions)
