@@ -5,6 +5,7 @@ Next, read ``survey``, and any of the families' files.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Iterable
 
@@ -35,4 +36,7 @@ def chosen(beginnings: Iterable[str]) -> Iterable[Model]:
     for family, file in FAMILIES.items():
         if any([x.startswith(family) or family.startswith(x) for x in wanted]):
             module = importlib.import_module(f"benchmarks.torch_models.wider.{file}")
-            yield from [model for model in module.MODELS if model.name.startswith(wanted)]
+            by_hand = file.startswith("by_hand")
+            for model in module.MODELS:
+                if model.name.startswith(wanted):
+                    yield dataclasses.replace(model, single=not by_hand)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gc
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -99,7 +100,7 @@ def survey(model: Model) -> Survey:
 
 def _survey(model: Model, findings: dict[str, Finding]) -> None:
     others = [model.made(seed).module for seed in range(1, MEMBERS)]
-    with reference.in_double(model.made()) as call:
+    with reference.in_double(model.made(), single=model.single) as call:
         calls = [call, *[dataclasses.replace(call, module=other.double()) for other in others]]
         for each in calls:
             each.module.eval()
@@ -325,5 +326,7 @@ def _raised(error: Exception) -> Finding:
 
 def _in_words(error: Exception) -> str:
     """The first lines of a message, as one of at most 300 characters."""
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    return " ".join([f"{type(error).__name__}:", *lines[:3]])[:300]
+    notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("from_torch: ")]
+    lines = [line.strip() for line in [*notes, *str(error).splitlines()] if line.strip()]
+    text = " ".join([f"{type(error).__name__}:", *lines[:3]])
+    return re.sub(r"(/[\w.-]+)+/(?=benchmarks/|site-packages/)", "", text)[:300]
