@@ -42,7 +42,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep program-storm plan-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -52,6 +52,7 @@ help:
 	@echo "make program-storm  random programs in float32, eager and compiled, against NumPy in float64"
 	@echo "make plan-storm  random networks as ensembles, in every plan and with every option of XLA's"
 	@echo "make device-storm  steps over devices without a wait, and wrong placements"
+	@echo "make library-storm  sums and products of few operands, by XLA's library and without it"
 	@echo "make cache-storm  fifty processes at once on an empty disk cache"
 	@echo "make sanitize  the extension in C under sanitizers, a fuzzer, and a search for leaks"
 	@echo "make lint   ruff, pyright, import layers, docstrings"
@@ -96,6 +97,9 @@ device-storm: $(INSTALLED)
 
 program-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.program_storm $(ARGS)
+
+library-storm: $(INSTALLED)
+	$(BIN)/python -m tests.property.library_storm $(ARGS)
 
 plan-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.plan_storm $(ARGS)

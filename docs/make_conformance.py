@@ -59,7 +59,8 @@ these, which other libraries have, too:
   has infinities there, and compiled programs take subnormal numbers for zero.
 
 `make plan-storm` does the same for networks as ensembles: every plan, library, pass and option of
-XLA's that is set, against one member after the other in float64.
+XLA's that is set, against one member after the other in float64. `make library-storm` holds sums
+and products of few operands by XLA's library to those without it.
 """
 
 

@@ -2,15 +2,14 @@
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
 what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module, ``crossing`` and ``likeness`` import PyTorch. Next, read ``graph``.
+this module, ``backwards``, ``crossing``, ``derivatives``, ``functions``, ``hooks``, ``likeness``,
+``marks`` and ``writes`` import PyTorch. Next, read ``graph``.
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
-import operator
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,8 +21,20 @@ from torch.export import Dim, ExportedProgram, default_decompositions, export  #
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
+from stretto.torch.backwards import (
+    Backward,
+    backward_of,
+    check_inside,
+    is_rule,
+    needed,
+    with_gradients_stopped,
+    with_hooks,
+)
 from stretto.torch.crossing import to_numpy
+from stretto.torch.derivatives import kept
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.hooks import hooked
+from stretto.torch.marks import Unfit
 from stretto.torch.signature import Argument, Signature
 from stretto.torch.structure import LEAF, Structure
 
@@ -90,11 +101,6 @@ WHOLE = [
 ]
 """The operations of PyTorch that are not decomposed: all overloads of each."""
 
-_NO_GRADIENT = torch.ops.higher_order.wrap_with_set_grad_enabled
-
-_CHECKS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range"}
-"""Operations that check what PyTorch assumed of its example, and have no result."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Captured:
@@ -121,11 +127,18 @@ def capture(
 ) -> Captured:
     """Export a module in train or evaluation mode; the module stays as it is.
 
-    Raises what ``torch.export`` raises where it cannot, with a note.
+    Raises ``Unfit`` for what would be lost, and what ``torch.export`` raises, with a note.
     """
-    with _in_mode(module, train), warnings.catch_warnings(action="ignore"):
+    quietly = warnings.catch_warnings(action="ignore")
+    with _in_mode(module, train), quietly, hooked(module), kept():
+        args, kwargs = pytree.tree_map(_ordinary, (tuple(args), dict(kwargs)))
         exported = _exported(module, args, kwargs, dynamic_batch)
     return read(exported, inspect.signature(module.forward))
+
+
+def _ordinary(leaf: Any) -> Any:
+    """An argument that ``inference_mode`` made, as one that may have a gradient."""
+    return leaf.clone() if isinstance(leaf, torch.Tensor) and leaf.is_inference() else leaf
 
 
 @contextmanager
@@ -152,6 +165,8 @@ def _exported(
             first = error
     try:
         return export(module, tuple(args), dict(kwargs), strict=False)
+    except Unfit:
+        raise
     except Exception as error:
         error.add_note(
             f"from_torch: PyTorch cannot export this {type(module).__name__}: what it computes "
@@ -172,7 +187,7 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
 
     ``called`` is the signature of the module's ``forward``, where it is known.
     """
-    exported = _with_gradients_stopped(exported)
+    exported = with_gradients_stopped(exported)
     with warnings.catch_warnings(action="ignore"):  # PyTorch's, about its own internals
         program = exported.run_decompositions(_decompositions())
     signature = program.graph_signature
@@ -203,6 +218,9 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
             raise NotImplementedError(
                 f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
             )
+    for part in program.graph_module.modules():
+        if isinstance(part, torch.fx.GraphModule):
+            with_hooks(part)
     graph = _Reader(program.graph_module).graph(inputs, outputs)
     return Captured(graph, _signature_of(program, leaves, called), constants)
 
@@ -218,33 +236,6 @@ def _decompositions() -> dict[Any, Any]:
     return table
 
 
-def _with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
-    """A copy, in which what is computed without gradients is detached.
-
-    Decompositions would forget that it was.
-    """
-    module = copy.deepcopy(exported.graph_module)
-    exported = copy.copy(exported)
-    exported._graph_module = module
-    for part in module.modules():
-        if isinstance(part, torch.fx.GraphModule):
-            for node in part.graph.find_nodes(op="call_function", target=_NO_GRADIENT):
-                if not node.args[0]:
-                    for result in [user for user in node.users if user.target is operator.getitem]:
-                        _detach(part.graph, result)
-            part.recompile()
-    return exported
-
-
-def _detach(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
-    value = node.meta.get("val")
-    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex()):
-        with graph.inserting_after(node):
-            detached = graph.call_function(torch.ops.aten.detach.default, (node,))
-        detached.meta.update(node.meta)
-        node.replace_all_uses_with(detached, lambda user: user is not detached)
-
-
 # Graphs
 
 
@@ -256,6 +247,7 @@ class _Reader:
         self._numbers: dict[torch.fx.Node, int] = {}
         self._subgraphs: dict[str, int] = {}
         self._graphs: list[Graph] = []
+        self._known: set[torch.fx.Node] = set()
 
     def graph(
         self,
@@ -266,36 +258,62 @@ class _Reader:
         nodes = list(self._module.graph.nodes)
         placeholders = [node for node in nodes if node.op == "placeholder"]
         named = inputs or [("argument", node.name) for node in placeholders]
-        taken = []
-        for about, node in zip(named, placeholders, strict=True):
-            if about is not None:
-                self._numbers[node] = len(taken)
-                taken.append(Input(*about, _type_of(node.meta.get("val"))))
+        taken = [
+            (node, Input(*about, _type_of(node.meta.get("val"))))
+            for about, node in zip(named, placeholders, strict=True)
+            if about is not None
+        ]
         (last,) = [node for node in nodes if node.op == "output"]
-        needed = _needed(nodes, last)
-        made = []
-        for node in nodes:
-            if node.op == "call_function" and node in needed:
-                made.append(self._node(node))
-                self._numbers[node] = len(taken) + len(made) - 1
         results = last.args[0]
         given = outputs or [("result", "")] * len(results)
         returned = [
-            Output(*about, self._value(value))
-            for about, value in zip(given, results, strict=True)
-            if about is not None
+            (about, value) for about, value in zip(given, results, strict=True) if about is not None
         ]
-        return Graph(tuple(taken), tuple(made), tuple(returned), tuple(self._graphs))
+        self._known = needed(last.all_input_nodes)
+        check_inside(self._known)
+        return self._made(taken, self._known, returned)
+
+    def backward(self, rule: Backward, known: set[torch.fx.Node]) -> Graph:
+        """The graph of a rule: from cotangents and residuals to gradients."""
+        self._known = known | rule.nodes | set(rule.cotangents)
+        taken = [
+            (node, Input("argument", node.name, _type_of(node.meta.get("val"))))
+            for node in (*rule.cotangents, *rule.residuals)
+        ]
+        return self._made(taken, rule.nodes, [(("result", ""), x) for x in rule.gradients])
+
+    def _made(
+        self,
+        taken: Sequence[tuple[torch.fx.Node, Input]],
+        inside: set[torch.fx.Node],
+        returned: Sequence[tuple[tuple[str, str], Any]],
+    ) -> Graph:
+        self._numbers = {node: k for k, (node, _) in enumerate(taken)}
+        made = []
+        for node in sorted(inside):
+            if node.op == "call_function":
+                made.append(self._node(node))
+                self._numbers[node] = len(taken) + len(made) - 1
+        outputs = tuple([Output(*about, self._value(value)) for about, value in returned])
+        inputs = tuple([x for _, x in taken])
+        return Graph(inputs, tuple(made), outputs, tuple(self._graphs))
 
     def _node(self, node: torch.fx.Node) -> Node:
         kwargs = {name: self._value(value) for name, value in node.kwargs.items()}
         return Node(
             _name_of(node.target),
-            tuple([self._value(value) for value in node.args]),
+            self._rule(node) if is_rule(node) else tuple([self._value(x) for x in node.args]),
             tuple(sorted([(n, v) for n, v in kwargs.items() if v is not None])),
             _types_of(node.meta.get("val")),
             _place_of(node),
         )
+
+    def _rule(self, node: torch.fx.Node) -> tuple[Any, ...]:
+        """The arguments of ``with_backward``, with the graph of its rule."""
+        rule = backward_of(node, self._known)
+        self._graphs.append(_Reader(self._module).backward(rule, self._known))
+        arguments = [*node.args[:4], rule.residuals]
+        return (*map(self._value, arguments), Subgraph(len(self._graphs) - 1))
 
     def _value(self, value: Any) -> Any:
         """An argument as plain data; devices, layouts and formats of memory mean nothing here."""
@@ -319,15 +337,6 @@ class _Reader:
             self._subgraphs[name] = len(self._graphs)
             self._graphs.append(_Reader(part).graph())
         return Subgraph(self._subgraphs[name])
-
-
-def _needed(nodes: Sequence[torch.fx.Node], last: torch.fx.Node) -> set[torch.fx.Node]:
-    """The nodes that the outputs need."""
-    needed = set(last.all_input_nodes)
-    for node in reversed(nodes):
-        if node in needed and getattr(node.target, "_opname", "") not in _CHECKS:
-            needed.update(node.all_input_nodes)
-    return needed
 
 
 def _name_of(target: Any) -> str:

@@ -72,7 +72,9 @@ class _Writer(pickle.Pickler):
             return self._number(obj)
         if isinstance(obj, torch.Tensor):
             name = self._names.get(id(obj))
-            return type(obj), name, vars(obj), _type_of(obj), name is None and _elements(obj)
+            hooks = [tuple((table or {}).values()) for table in _hook_tables(obj)]
+            elements = name is None and _elements(obj)
+            return type(obj), name, vars(obj), _type_of(obj), elements, hooks
         return None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -95,6 +97,10 @@ class _Writer(pickle.Pickler):
 def _says_how_it_is_written(obj: Any) -> bool:
     ways = [getattr(type(obj), name) for name in ("__reduce__", "__reduce_ex__", "__getstate__")]
     return any([isinstance(way, types.FunctionType) for way in ways])
+
+
+def _hook_tables(x: torch.Tensor) -> tuple[Any, ...]:
+    return x._backward_hooks, x._post_accumulate_grad_hooks
 
 
 def _type_of(x: torch.Tensor) -> tuple[Any, ...]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["Libraries", "library_work", "multiplies_by_broadcast", "multiply_adds"]
+__all__ = ["Libraries", "library_work", "misreads", "multiply_adds"]
 
 _TURNED = re.compile(
     r'(%[\w#]+) = "stablehlo\.transpose"\([^)]*\) '
@@ -97,18 +97,30 @@ def library_work(text: str) -> Libraries:
 _FUSED = re.compile(r'calls=%([\w.\-]+),.*"kind":"__ynn_fusion"')
 _INSTRUCTION = re.compile(r"(?:ROOT )?%([\w.\-]+) = \S+ ([\w\-]+)\(([^()]*)\)")
 _OPERAND = re.compile(r"%([\w.\-]+)")
+_MIXES = {"reduce", "reduce-window", "dot", "convolution"}
+_MOVES = {"bitcast", "reshape", "copy", "transpose"}
 
 
-def multiplies_by_broadcast(hlo: str) -> bool:
-    """Return whether optimised HLO has YNNPACK multiply by a broadcast on the right.
+def misreads(hlo: str) -> bool:
+    """Return whether optimised HLO has YNNPACK compute what it was seen to compute wrongly.
 
-    Its kernel then reads other elements than those of the matrix: 98 % of a product's elements were
-    wrong with jaxlib 0.10.2. A broadcast on the left, or as a factor or term of an operand, is read
-    rightly. What is computed from broadcasts alone counts as one, since XLA moves broadcasts behind
-    element-wise work.
+    Its kernels read other elements than those of a broadcast (jaxlib 0.10.2), and 98 % of a
+    result's elements were wrong:
+
+    - where a product has the broadcast on the right. On the left, or as a factor or term of an
+      operand, it is read rightly. What is computed from broadcasts alone counts as one, since XLA
+      moves broadcasts behind element-wise work.
+    - where it is the first operand of element-wise work beside a sum that is repeated along the
+      axis of its terms, all in one kernel, as in ``x * sum(x * y, -1, keepdims=True)`` of one ``x``
+      for all members. As a second operand it is read rightly.
     """
     calls = {*_FUSED.findall(hlo)}
-    return bool(calls) and any(_by_broadcast(lines) for lines in _computations(hlo, calls))
+    return bool(calls) and any(
+        [
+            _multiplies_by_broadcast(lines) or _repeats_sum_beside_broadcast(lines)
+            for lines in _computations(hlo, calls)
+        ]
+    )
 
 
 def _computations(hlo: str, names: set[str]) -> Iterator[list[str]]:
@@ -125,15 +137,19 @@ def _computations(hlo: str, names: set[str]) -> Iterator[list[str]]:
             lines.append(line)
 
 
-def _by_broadcast(lines: list[str]) -> bool:
-    """Whether a product in a computation has a broadcast on the right."""
-    repeated: set[str] = set()
+def _instructions(lines: Sequence[str]) -> Iterator[tuple[str, str, list[str], str]]:
+    """Name, operation, operands and line of each instruction."""
     for line in lines:
         match = _INSTRUCTION.match(line.strip())
-        if match is None:
-            continue
-        name, operation, written = match.groups()
-        operands = _OPERAND.findall(written)
+        if match is not None:
+            name, operation, written = match.groups()
+            yield name, operation, _OPERAND.findall(written), line
+
+
+def _multiplies_by_broadcast(lines: Sequence[str]) -> bool:
+    """Whether a product in a computation has a broadcast on the right."""
+    repeated: set[str] = set()
+    for name, operation, operands, line in _instructions(lines):
         if operation == "dot" and operands[1] in repeated:
             return True
         if (
@@ -143,3 +159,24 @@ def _by_broadcast(lines: list[str]) -> bool:
         ):
             repeated.add(name)
     return False
+
+
+def _repeats_sum_beside_broadcast(lines: Sequence[str]) -> bool:
+    """Whether a sum in a computation is repeated, and a broadcast is the first operand of work."""
+    sums: set[str] = set()
+    repeated: set[str] = set()
+    is_first = sum_is_repeated = False
+    for name, operation, operands, line in _instructions(lines):
+        of_sum = not sums.isdisjoint(operands)
+        if operation == "broadcast" and "dimensions={}" not in line:
+            sum_is_repeated |= of_sum
+            if not of_sum:
+                repeated.add(name)
+        elif operation in _MOVES:
+            if not repeated.isdisjoint(operands):
+                repeated.add(name)
+        elif operands and operation not in _MIXES:
+            is_first |= operands[0] in repeated
+        if of_sum or operation in _MIXES:
+            sums.add(name)
+    return is_first and sum_is_repeated

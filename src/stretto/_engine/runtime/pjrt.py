@@ -26,7 +26,7 @@ from stretto._engine.runtime.clients import (
     refuse_fork,
     runtime,
 )
-from stretto._engine.runtime.libraries import multiplies_by_broadcast
+from stretto._engine.runtime.libraries import misreads
 from stretto._engine.runtime.options import (
     LIBRARY,
     Options,
@@ -314,6 +314,10 @@ def compile_text(
     return Executable(loaded(at, text, options, callbacks), out_types, text, at)
 
 
+_MIXING = re.compile(r'"stablehlo\.(?:dot_general|reduce)"')
+"""What goes to the library."""
+
+
 def loaded(
     at: Runtime,
     text: str,
@@ -323,9 +327,9 @@ def loaded(
 ) -> Any:
     """The runtime's form of the compiled text, for these devices; see ``compile_text``.
 
-    A program in which the library would multiply by a broadcast is compiled again without it. The
-    text has barriers where it multiplies by what is a broadcast there; XLA finds others. So is one
-    whose kernel of a loop would call for threads, which are not to be had in it: ``small_loops``
+    A program in which the library would misread a broadcast is compiled again without it. The text
+    has barriers where it multiplies by what is a broadcast there; XLA finds others. So is one whose
+    kernel of a loop would call for threads, which are not to be had in it: ``small_loops``
     knows the kinds found so far.
     """
     try:
@@ -335,8 +339,8 @@ def loaded(
             raise
         options = with_option(options, SMALL_LOOPS, 0)
         result = _loaded(at, text, options, callbacks, devices)
-    if '"stablehlo.dot_general"' in text and any(
-        [multiplies_by_broadcast(module.to_string()) for module in result.hlo_modules()]
+    if _MIXING.search(text) and any(
+        [misreads(module.to_string()) for module in result.hlo_modules()]
     ):
         return _loaded(at, text, with_option(options, LIBRARY, ""), callbacks, devices)
     return result

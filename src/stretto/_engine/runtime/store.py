@@ -30,7 +30,7 @@ __all__ = ["Kept", "Unsafe", "clear", "kept", "read", "write"]
 
 _HEADER = struct.Struct("<8s32sQ32s")
 """A magic number, the key, the length of the content, and the SHA-256 of the content."""
-_MAGIC = b"stretto\x02"  # the last byte: the version of the format
+_MAGIC = b"stretto\x03"  # the last byte: the version of the format
 
 _FILE, _BESIDE, _WRITTEN = ".program", ".beside", "written"
 _OURS = re.compile(rf"[0-9a-f]{{64}}(\{_FILE}|\.[0-9a-f]{{16}}\{_BESIDE})")

@@ -1,0 +1,262 @@
+"""Graphs of PyTorch's in which gradients are stopped or go another way.
+
+``derivatives`` leaves marks in a trace. Here they become what a ``Graph`` can say: values that are
+detached, and ``with_backward``, whose rule is a graph of its own. Like ``capture`` this imports
+PyTorch. Next, read ``capture``.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import heapq
+import itertools
+import operator
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
+
+from stretto.torch.marks import Unfit, is_smooth
+from stretto.torch.writes import keep_gradients_of_writes, shared_with_written
+
+__all__ = [
+    "Backward",
+    "backward_of",
+    "check_inside",
+    "is_rule",
+    "needed",
+    "with_gradients_stopped",
+    "with_hooks",
+]
+
+_NO_GRADIENT = torch.ops.higher_order.wrap_with_set_grad_enabled
+_COTANGENT = torch.ops.stretto.cotangent.default
+_HOOKED = torch.ops.stretto.hooked.default
+_RULE = torch.ops.stretto.with_backward.default
+
+_CHECKS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range"}
+"""Operations that check what PyTorch assumed of its example, and have no result."""
+
+
+def with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
+    """A copy, in which what is computed without gradients is detached.
+
+    Decompositions would forget that it was.
+    """
+    module = copy.deepcopy(exported.graph_module)
+    exported = copy.copy(exported)
+    exported._graph_module = module
+    buffers = set(exported.graph_signature.inputs_to_buffers)
+    for part in module.modules():
+        if isinstance(part, torch.fx.GraphModule):
+            keep_gradients_of_writes(part, buffers if part is module else set())
+            written = shared_with_written(part)
+            for node in part.graph.find_nodes(op="call_function", target=_NO_GRADIENT):
+                if not node.args[0]:
+                    _detach_results(part, node, written)
+            for node in part.graph.find_nodes(
+                op="call_function", target=torch.ops.aten.detach_.default
+            ):
+                node.target = torch.ops.aten.detach.default
+                after = _after(node)
+                node.args[0].replace_all_uses_with(node, lambda user, own=after: user in own)
+            part.recompile()
+    return exported
+
+
+def _after(node: torch.fx.Node) -> set[torch.fx.Node]:
+    found = set()
+    following = node.next
+    while following.op != "root":
+        found.add(following)
+        following = following.next
+    return found
+
+
+def _detach_results(
+    module: torch.fx.GraphModule, call: torch.fx.Node, written: set[torch.fx.Node]
+) -> None:
+    """Detach the results of a call without gradients.
+
+    One that is written into later, as a tensor of zeros may be, is copied as well: a gradient goes
+    to what is written there, which it would not through ``detach``.
+    """
+    for node in [user for user in call.users if user.target is operator.getitem]:
+        if not is_smooth(node.meta.get("val")):
+            continue
+        targets = [torch.ops.aten.detach.default]
+        if node in written:
+            targets.append(torch.ops.aten.clone.default)
+        last, own = node, set()
+        for target in targets:
+            with module.graph.inserting_after(last):
+                last = module.graph.call_function(target, (last,))
+            last.meta.update(node.meta)
+            own.add(last)
+        node.replace_all_uses_with(last, lambda user, own=own: user not in own)
+
+
+# Hooks
+
+
+def with_hooks(module: torch.fx.GraphModule) -> None:
+    """Make rules of the hooks of tensors, in a graph in which nothing is changed in place.
+
+    A hook sees the gradient from all uses of its tensor, also from those before it was registered;
+    of several, the first sees it first.
+    """
+    graph = module.graph
+    marks: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+    for mark in graph.find_nodes(op="call_function", target=_HOOKED):
+        marks.setdefault(mark.args[1], []).append(mark)
+    for node, own in marks.items():
+        cts = {mark.args[2] for mark in own}
+        rest = _descendants(cts) | _descendants([node]) & _ancestors(cts)
+        value = node
+        for mark in reversed(own):
+            name, _, ct, gradient = mark.args
+            arguments = (name, False, [value], [value], [ct], [gradient])
+            with graph.inserting_before(mark):
+                rule = graph.call_function(_RULE, arguments)
+                value = graph.call_function(operator.getitem, (rule, 0))
+            value.meta.update(node.meta)
+            rule.meta.update(node.meta, val=[node.meta["val"]])
+            rest |= {rule, value}
+        node.replace_all_uses_with(value, lambda user, rest=rest: user not in rest)
+        for mark in own:
+            graph.erase_node(mark)
+    if marks:
+        _sort(graph)
+
+
+def _ancestors(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
+    return _reached(nodes, lambda node: node.all_input_nodes)
+
+
+def _descendants(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
+    return _reached(nodes, lambda node: node.users)
+
+
+def _reached(
+    nodes: Iterable[torch.fx.Node], step: Callable[[torch.fx.Node], Iterable[torch.fx.Node]]
+) -> set[torch.fx.Node]:
+    """What is reached from these nodes, without these but by a way."""
+    found: set[torch.fx.Node] = set()
+    left = [x for node in nodes for x in step(node)]
+    while left:
+        node = left.pop()
+        if node not in found:
+            found.add(node)
+            left += step(node)
+    return found
+
+
+def _sort(graph: torch.fx.Graph) -> None:
+    """Put each node after those that it reads, and otherwise leave the order."""
+    nodes = list(graph.nodes)
+    place = {node: k for k, node in enumerate(nodes)}
+    missing = {node: len(node.all_input_nodes) for node in nodes}
+    ready = [place[node] for node in nodes if not missing[node] and node.op != "output"]
+    heapq.heapify(ready)
+    done: list[torch.fx.Node] = []
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        done.append(node)
+        for user in node.users:
+            missing[user] -= 1
+            if not missing[user] and user.op != "output":
+                heapq.heappush(ready, place[user])
+    if len(done) < len(nodes) - 1:
+        names = sorted({node.args[0] for node in nodes if node.target is _RULE and missing[node]})
+        raise Unfit(
+            f"from_torch: the hook {', '.join(names)} of a tensor uses what was computed from that "
+            f"tensor before the hook was registered: register it first, or write an "
+            f"autograd.Function whose backward does the same"
+        )
+    for before, node in itertools.pairwise(done):
+        before.append(node)
+
+
+# Rules
+
+
+def is_rule(node: torch.fx.Node) -> bool:
+    """Whether this is ``with_backward``."""
+    return node.target is _RULE
+
+
+def needed(
+    roots: Iterable[torch.fx.Node], known: Collection[torch.fx.Node] = ()
+) -> set[torch.fx.Node]:
+    """These nodes and those that they need, without what is known and what that needs.
+
+    Rules need neither cotangents nor gradients.
+    """
+    found: set[torch.fx.Node] = set()
+    left = list(roots)
+    while left:
+        node = left.pop()
+        if node not in found and node not in known:
+            found.add(node)
+            left += _read(node)
+    return found
+
+
+def _read(node: torch.fx.Node) -> Sequence[torch.fx.Node]:
+    if getattr(node.target, "_opname", "") in _CHECKS:
+        return ()
+    return [*node.args[2], *node.args[3]] if is_rule(node) else node.all_input_nodes
+
+
+def check_inside(nodes: Iterable[torch.fx.Node]) -> None:
+    """Refuse what was computed in a ``backward`` and is used outside of it."""
+    users = [user for x in nodes if x.target is _COTANGENT for user in x.users]
+    names = sorted({user.args[0] for user in users if is_rule(user)})
+    if names:
+        raise Unfit(
+            f"from_torch: what the backward of {', '.join(names)} computes is kept and used "
+            f"outside of it, as a buffer or a result: gradients are had from stretto.grad, and no "
+            f"module can keep them"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Backward:
+    """The nodes of a rule.
+
+    Args:
+        nodes: what its gradients alone need.
+        cotangents: those that it begins with.
+        residuals: what it reads from outside.
+        gradients: what it gives.
+    """
+
+    nodes: set[torch.fx.Node]
+    cotangents: list[torch.fx.Node]
+    residuals: list[torch.fx.Node]
+    gradients: list[torch.fx.Node]
+
+
+def backward_of(node: torch.fx.Node, known: set[torch.fx.Node]) -> Backward:
+    """The rule of a ``with_backward`` in a graph that computes what is ``known``."""
+    name, _, _, _, cotangents, gradients = node.args
+    around = known | set(cotangents)
+    nodes = {x for x in needed(gradients, around) if x.op != "placeholder"}
+    check_inside(nodes)
+    random = [
+        x for x in nodes if torch.Tag.nondeterministic_seeded in getattr(x.target, "tags", ())
+    ]
+    if random:
+        raise Unfit(
+            f"from_torch: the backward of {name} draws random numbers ({random[0].target}): draw "
+            f"them in forward, and save them by ctx.save_for_backward"
+        )
+    inside = nodes | set(cotangents)
+    read: dict[torch.fx.Node, None] = dict.fromkeys(gradients)
+    for each in sorted(nodes):
+        read |= dict.fromkeys(_read(each))
+        if is_rule(each):
+            read |= dict.fromkeys(backward_of(each, around | nodes).residuals)
+    residuals = [x for x in read if x not in inside and x.op != "get_attr"]
+    return Backward(nodes, list(cotangents), residuals, list(gradients))
