@@ -70,6 +70,25 @@ def test_what_does_not_fit(args, kwargs, kind, message):
         leaves(*args, **kwargs)
 
 
+KINDS = ["bool", "int32", "float32", "complex64"]
+
+
+def test_dtypes_that_hold_less_than_what_is_given_are_refused():
+    def given(expected, dtype):
+        inputs = (Input("argument", "x", TensorType(expected, (2,))),)
+        one = Signature(("x",), "", (), (Argument("x", LEAF, ((),)),), LEAF)
+        (found,) = one.leaves("Net", inputs, (np.ones(2, dtype),), {})
+        return found
+
+    for k, expected in enumerate(KINDS):
+        for dtype in KINDS[: k + 1]:
+            assert given(expected, dtype).dtype == expected
+        for dtype in KINDS[k + 1 :]:
+            with pytest.raises(TypeError, match=rf"Net: x: expected {expected}, .* got {dtype}"):
+                given(expected, dtype)
+    assert given("float32", "float16").dtype == "float32"
+
+
 def test_any_number_of_arguments():
     argument = Argument("xs[0]", LEAF, ((),)), Argument("xs[1]", LEAF, ((),))
     many = Signature((), "xs", (), argument, LEAF)

@@ -46,6 +46,10 @@ def _one(make: Callable[[], nn.Module], *rest: Callable[[], torch.Tensor]) -> Ca
     return Call(make(), (torch.randn(NODES, 8), _edges(), *[other() for other in rest]))
 
 
+def _then(first: nn.Module, second: nn.Module) -> Call:
+    return Call(_Two(first, second), (torch.randn(NODES, 8), _edges()))
+
+
 def _pna() -> Call:
     kinds = ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"]
     degrees = torch.tensor([1, 4, 6, 5, 3, 1])
@@ -106,7 +110,7 @@ _MAKERS: dict[str, Callable[[], Call]] = {
     "rgat": partial(_two, "RGATConv", _types, num_relations=3),
     "nnconv": lambda: _one(lambda: gnn.NNConv(8, 4, nn.Linear(3, 32)), _numbers),
     "spline_free_gmm": lambda: _one(lambda: gnn.GMMConv(8, 4, dim=3, kernel_size=2), _numbers),
-    "appnp": lambda: _one(lambda: gnn.APPNP(K=3, alpha=0.1)),
+    "appnp": lambda: _then(gnn.GraphConv(8, 4), gnn.APPNP(K=3, alpha=0.1)),
     "gated_graph": lambda: _one(lambda: gnn.GatedGraphConv(8, num_layers=2)),
     "edge_conv": lambda: _one(lambda: gnn.EdgeConv(nn.Sequential(nn.Linear(16, 4), nn.ReLU()))),
     "cg": lambda: _one(lambda: gnn.CGConv(8, dim=3), _numbers),

@@ -79,6 +79,8 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.kl_div.default": _simple(F.kl_div, "log_target"),
     "aten.l1_loss.default": _simple(F.l1_loss),
     "aten.mse_loss.default": _simple(F.mse_loss),
+    # PyTorch's decomposition counts the first class in place of each that is not there.
+    "aten.multilabel_margin_loss.default": _simple(F.multilabel_margin_loss),
     "aten.nll_loss_forward.default": _negative_log_likelihood,
     "aten.nll_loss2d_forward.default": _negative_log_likelihood,
     "aten.smooth_l1_loss.default": _simple(F.smooth_l1_loss, "beta"),
