@@ -29,7 +29,16 @@ PACKAGES = (
 )
 """Those with imports on demand."""
 
-NEED_PYTORCH = ("capture", "crossing", "hosting", "likeness")
+NEED_PYTORCH = (
+    "capture",
+    "crossing",
+    "decomposing",
+    "examples",
+    "hosting",
+    "likeness",
+    "momenta",
+    "reasons",
+)
 """Modules of ``stretto.torch`` that import PyTorch, which need not be there."""
 
 ELSEWHERE = (
@@ -249,7 +258,7 @@ import stretto as st
 from stretto._engine.core.interpreter import Tracer
 
 names = [m.name for m in pkgutil.walk_packages(st.__path__, "stretto.") if ".demo" not in m.name]
-pytorch = ("capture", "crossing", "hosting", "likeness")
+pytorch = PYTORCH
 names = [name for name in names if name.split(".")[-1] not in pytorch]
 
 def load(x):
@@ -263,7 +272,7 @@ print([(n, k) for n in names for k, v in vars(sys.modules[n]).items() if isinsta
 import stretto.numpy as snp
 print(snp.pi * snp.hanning(4)[0], st.nn.init, st.random.normal(st.random.key(0)).dtype)
 """
-    first, second, third = run(code).splitlines()
+    first, second, third = run(code.replace("PYTORCH", repr(NEED_PYTORCH))).splitlines()
     assert (first, second) == ("0", "[]")
     assert third.endswith("float32")
 

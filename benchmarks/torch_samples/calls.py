@@ -70,8 +70,11 @@ class Call:
         graph = Graph(
             tuple(inputs), tuple(nodes), tuple([Output("result", "", x) for x in outputs])
         )
-        expected = [to_numpy(x) if isinstance(x, torch.Tensor) else np.asarray(x) for x in parts]
-        return cls(graph, [to_numpy(x) for x in tensors], expected)
+        expected = [
+            to_numpy(x, "torch_samples") if isinstance(x, torch.Tensor) else np.asarray(x)
+            for x in parts
+        ]
+        return cls(graph, [to_numpy(x, "torch_samples") for x in tensors], expected)
 
     @property
     def size(self) -> int:
@@ -114,7 +117,7 @@ class Call:
         except (RuntimeError, NotImplementedError):  # it has no derivative
             return None
         return [
-            to_numpy(torch.zeros_like(x) if g is None else g)
+            to_numpy(torch.zeros_like(x) if g is None else torch.zeros_like(x) + g, "torch_samples")
             for x, g in zip(wrt, found, strict=True)
         ]
 

@@ -89,8 +89,9 @@ class _Calls(torch.nn.Module):
 
 
 def stays_whole(op: Any) -> bool:
-    """Whether its samples may call an operation that an export keeps whole."""
-    packets = {name.partition(".")[0] for name in WHOLE}
+    """Whether its samples may call an operation that an export keeps whole, or leaves as it is."""
+    left = {name.split(".")[1] for name in TABLE if name.startswith("aten.")}
+    packets = {name.partition(".")[0] for name in WHOLE} | left
     return op.name.startswith("nn.functional.") or op.name in packets
 
 
@@ -107,7 +108,9 @@ def _compare_exported(op: Any, sample: Any, tallies: Tallies) -> None:
     tensors: list[Any] = []
     mapped(tensors.append, module.arguments)
     try:
-        expected = [to_numpy(x) for x in module(*tensors) if isinstance(x, torch.Tensor)]
+        expected = [
+            to_numpy(x, "torch_samples") for x in module(*tensors) if isinstance(x, torch.Tensor)
+        ]
         found = capture(module, tensors, {}, train=False, dynamic_batch=False)
     except Exception:  # PyTorch's own: it cannot be called, or not be exported
         tallies.missing[f"({op.name}: not exported)"] += 1
@@ -117,7 +120,7 @@ def _compare_exported(op: Any, sample: Any, tallies: Tallies) -> None:
     if lacking or any(map(is_random, ops)) or sample.kwargs.get("dropout_p"):
         tallies.missing.update(lacking)
         return
-    given = iter([to_numpy(x) for x in tensors])
+    given = iter([to_numpy(x, "torch_samples") for x in tensors])
     constants = [x.kind == "constant" for x in found.graph.inputs]
     arrays = [
         found.constants[x.name] if x.kind == "constant" else next(given) for x in found.graph.inputs

@@ -185,16 +185,3 @@ def test_operations_that_are_missing():
         NotImplementedError, match=r"aten._unique2.default, in the module \(Picks\)"
     ):
         st.from_torch(Picks(), torch.ones(3))
-
-
-def test_masks_choose_outside_of_compiled_code():
-    class Picks(nn.Module):
-        def forward(self, x):
-            return x[x > 0].sum()
-
-    ours = st.from_torch(Picks(), torch.ones(3))
-    x = snp.array([1.0, -2.0, 3.0])
-    assert float(ours(x)) == 4
-    with pytest.raises(Exception, match="boolean") as error:
-        st.jit(ours)(x)
-    assert "aten.index.Tensor in the module (Picks)" in error.value.__notes__[0]

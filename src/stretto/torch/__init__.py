@@ -1,15 +1,24 @@
 """Trained PyTorch modules, here: ``from_torch``; and what is here, in PyTorch: ``to_torch``.
 
-``importing`` makes modules of PyTorch's · ``capture`` has PyTorch export one, and ``likeness`` says
-which need no export of their own · ``graph``, ``structure``, ``signature``, ``program``: the export
-as plain data · ``run`` interprets it with the functions of ``table``, a file a family ·
-``module``: the module that holds its arrays · ``saving``: files of those · ``statistics``: batch
-normalisation as plain means · ``weights``: state dictionaries alone.
+``importing`` makes modules of PyTorch's · ``examples`` asks whether one can come in, and takes its
+example · ``capture`` has PyTorch export it, and ``likeness`` says which need no export of their own
+· ``decomposing``, ``momenta``, ``nesting`` and ``ties`` are parts of that · ``substitutes``: what
+stands for what PyTorch cannot trace, from ``inner_transforms``, ``packed`` and ``stand_ins`` ·
+``hooks`` finds what the export loses, ``derivatives`` and ``functions`` leave ``marks`` of
+derivatives in the trace, ``backwards`` and ``writes`` make graphs of them · ``quiet`` and
+``reasons``: what is said meanwhile, and where it fails · ``graph``, ``structure``, ``signature``,
+``program``: the export as plain data · ``parts`` and ``selections``: parts of a graph as
+operations, for derivatives and for what masks select · ``values``: what else depends on values ·
+``run`` interprets it with the functions of ``table``, a file a family · ``module``: the module that
+holds its arrays · ``saving``: files of those · ``statistics``: batch normalisation as plain means ·
+``weights``: state dictionaries alone.
 
 ``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd
 sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.
 
-Only ``capture``, ``likeness``, ``hosting`` and ``crossing`` import PyTorch.
+Only ``backwards``, ``capture``, ``crossing``, ``decomposing``, ``derivatives``, ``examples``,
+``functions``, ``hooks``, ``hosting``, ``inner_transforms``, ``likeness``, ``marks``, ``momenta``,
+``packed``, ``reasons``, ``stand_ins``, ``substitutes`` and ``writes`` import PyTorch.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
 
+from stretto.torch.decomposing import is_check
 from stretto.torch.marks import Unfit, is_smooth
 from stretto.torch.writes import keep_gradients_of_writes, shared_with_written
 
@@ -34,9 +35,6 @@ _NO_GRADIENT = torch.ops.higher_order.wrap_with_set_grad_enabled
 _COTANGENT = torch.ops.stretto.cotangent.default
 _HOOKED = torch.ops.stretto.hooked.default
 _RULE = torch.ops.stretto.with_backward.default
-
-_CHECKS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range"}
-"""Operations that check what PyTorch assumed of its example, and have no result."""
 
 
 def with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
@@ -204,7 +202,7 @@ def needed(
 
 
 def _read(node: torch.fx.Node) -> Sequence[torch.fx.Node]:
-    if getattr(node.target, "_opname", "") in _CHECKS:
+    if is_check(node.target):
         return ()
     return [*node.args[2], *node.args[3]] if is_rule(node) else node.all_input_nodes
 

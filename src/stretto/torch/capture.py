@@ -1,16 +1,14 @@
 """A PyTorch module, exported by PyTorch itself, as a graph and a signature.
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
-what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. Only
-this module, ``backwards``, ``crossing``, ``derivatives``, ``functions``, ``hooks``, ``likeness``,
-``marks`` and ``writes`` import PyTorch. Next, read ``graph``.
+what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. The
+package's docstring says which modules import PyTorch. Next, read ``graph``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -31,12 +29,20 @@ from stretto.torch.backwards import (
     with_hooks,
 )
 from stretto.torch.crossing import to_numpy
+from stretto.torch.decomposing import check_effects, decomposed, name_of, place_of
 from stretto.torch.derivatives import kept
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
 from stretto.torch.hooks import hooked
 from stretto.torch.marks import Unfit
+from stretto.torch.momenta import counting
+from stretto.torch.nesting import children_of, structure_of
+from stretto.torch.parts import with_parts
+from stretto.torch.quiet import quiet
+from stretto.torch.reasons import is_ours, reason
+from stretto.torch.selections import with_selections
 from stretto.torch.signature import Argument, Signature
-from stretto.torch.structure import LEAF, Structure
+from stretto.torch.statistics import with_counts
+from stretto.torch.substitutes import exportable
 
 __all__ = ["Captured", "capture", "read"]
 
@@ -66,6 +72,7 @@ WHOLE = [
     "grid_sampler",
     "group_norm",
     "gru.input",
+    "gru_cell",
     "hardsigmoid",
     "hardswish",
     "layer_norm",
@@ -74,6 +81,7 @@ WHOLE = [
     "log_softmax.int",
     "logsumexp",
     "lstm.input",
+    "lstm_cell",
     "matmul",
     "max_pool1d",
     "max_pool2d",
@@ -87,7 +95,9 @@ WHOLE = [
     "prelu",
     "rms_norm",
     "rnn_relu.input",
+    "rnn_relu_cell",
     "rnn_tanh.input",
+    "rnn_tanh_cell",
     "scaled_dot_product_attention",
     "selu",
     "silu",
@@ -102,6 +112,8 @@ WHOLE = [
     "upsample_trilinear3d.vec",
 ]
 """The operations of PyTorch that are not decomposed: all overloads of each."""
+
+_KINDS = {"CUSTOM_OBJ": "object of a class of TorchScript"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,11 +143,17 @@ def capture(
 
     Raises ``Unfit`` for what would be lost, and what ``torch.export`` raises, with a note.
     """
-    quietly = warnings.catch_warnings(action="ignore")
-    with _in_mode(module, train), quietly, hooked(module), kept():
-        args, kwargs = pytree.tree_map(_ordinary, (tuple(args), dict(kwargs)))
-        exported = _exported(module, args, kwargs, dynamic_batch)
-    return read(exported, inspect.signature(module.forward))
+    with _in_mode(module, train), quiet():
+        try:
+            with counting(module), hooked(module), kept(), exportable():
+                args, kwargs = pytree.tree_map(_ordinary, (tuple(args), dict(kwargs)))
+                exported = _exported(module, args, kwargs, dynamic_batch)
+            found = read(exported, inspect.signature(module.forward))
+        except Exception as error:
+            if not is_ours(error):
+                error.add_note(reason(error, module))
+            raise
+    return dataclasses.replace(found, graph=with_counts(found.graph))
 
 
 def _ordinary(leaf: Any) -> Any:
@@ -164,17 +182,14 @@ def _exported(
         try:
             return export(module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False)
         except Exception as error:
+            if is_ours(error):  # it will not come in for a fixed size either
+                raise
             first = error
     try:
         return export(module, tuple(args), dict(kwargs), strict=False)
     except Unfit:
         raise
     except Exception as error:
-        error.add_note(
-            f"from_torch: PyTorch cannot export this {type(module).__name__}: what it computes "
-            f"must not depend on the values of tensors, but by torch.cond and the like. "
-            f"torch.export.export(module, args, kwargs, strict=False) shows the same."
-        )
         raise error from first
 
 
@@ -189,9 +204,8 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
 
     ``called`` is the signature of the module's ``forward``, where it is known.
     """
-    exported = with_gradients_stopped(exported)
-    with warnings.catch_warnings(action="ignore"):  # PyTorch's, about its own internals
-        program = exported.run_decompositions(_decompositions())
+    with quiet():
+        program = decomposed(with_gradients_stopped(exported), _decompositions)
     signature = program.graph_signature
     inputs, leaves, constants = [], [], {}
     for spec in signature.input_specs:
@@ -204,27 +218,42 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
         elif spec.kind is InputKind.CONSTANT_TENSOR:
             inputs.append(("constant", spec.target))
             constants[spec.target] = to_numpy(program.constants[spec.target], "from_torch")
+        elif spec.kind is InputKind.TOKEN:  # it orders effects, such as checks, and has no value
+            inputs.append(None)
         else:
             raise NotImplementedError(
-                f"from_torch: the module holds {spec.target}, which is no tensor: {spec.kind.name}"
+                f"from_torch: the module holds {spec.target or spec.arg.name}, which is no tensor "
+                f"but a {_KINDS.get(spec.kind.name, spec.kind.name)}: keep what it has as tensors"
             )
-    outputs = []
-    for spec in signature.output_specs:
+    for part in program.graph_module.modules():
+        if isinstance(part, torch.fx.GraphModule):
+            with_hooks(part)
+    graph = with_parts(
+        _Reader(program.graph_module).graph(inputs, _outputs_of(program)), "from_torch"
+    )
+    graph = with_selections(graph, "from_torch")
+    return Captured(graph, _signature_of(program, leaves, called), constants)
+
+
+def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
+    """The kinds and names of a program's outputs, None for what is left out."""
+    outputs: list[tuple[str, str] | None] = []
+    for spec in program.graph_signature.output_specs:
         if spec.kind is OutputKind.BUFFER_MUTATION:
             outputs.append(("buffer", spec.target))
         elif spec.kind is OutputKind.USER_OUTPUT:
             outputs.append(("result", ""))
         elif spec.kind is OutputKind.USER_INPUT_MUTATION:
             outputs.append(None)  # arrays never change: what is written into an argument is lost
+        elif spec.kind is OutputKind.TOKEN:
+            outputs.append(None)
         else:
             raise NotImplementedError(
-                f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
+                f"from_torch: the module writes to its parameter {spec.target} when it is called, "
+                f"and parameters are not state here: make it a buffer (register_buffer), or do "
+                f"that in the training loop"
             )
-    for part in program.graph_module.modules():
-        if isinstance(part, torch.fx.GraphModule):
-            with_hooks(part)
-    graph = _Reader(program.graph_module).graph(inputs, outputs)
-    return Captured(graph, _signature_of(program, leaves, called), constants)
+    return outputs
 
 
 def _decompositions() -> dict[Any, Any]:
@@ -267,11 +296,12 @@ class _Reader:
         ]
         (last,) = [node for node in nodes if node.op == "output"]
         results = last.args[0]
-        given = outputs or [("result", "")] * len(results)
+        given = list(outputs or [("result", "")] * len(results))
         returned = [
             (about, value) for about, value in zip(given, results, strict=True) if about is not None
         ]
-        self._known = needed(last.all_input_nodes)
+        check_effects(nodes)
+        self._known = needed([value for _, value in returned if isinstance(value, torch.fx.Node)])
         check_inside(self._known)
         return self._made(taken, self._known, returned)
 
@@ -303,11 +333,11 @@ class _Reader:
     def _node(self, node: torch.fx.Node) -> Node:
         kwargs = {name: self._value(value) for name, value in node.kwargs.items()}
         return Node(
-            _name_of(node.target),
+            name_of(node.target),
             self._rule(node) if is_rule(node) else tuple([self._value(x) for x in node.args]),
             tuple(sorted([(n, v) for n, v in kwargs.items() if v is not None])),
             _types_of(node.meta.get("val")),
-            _place_of(node),
+            place_of(node),
         )
 
     def _rule(self, node: torch.fx.Node) -> tuple[Any, ...]:
@@ -341,14 +371,6 @@ class _Reader:
         return Subgraph(self._subgraphs[name])
 
 
-def _name_of(target: Any) -> str:
-    if isinstance(target, torch._ops.OpOverload):
-        return str(target)
-    if isinstance(target, torch._ops.HigherOrderOperator):
-        return target.name()
-    return f"{target.__module__.removeprefix('_')}.{target.__name__}"
-
-
 def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
@@ -373,18 +395,6 @@ def _size_of(n: Any) -> int | str | None:
     return str(expression) if expression.is_Symbol else None
 
 
-def _place_of(node: torch.fx.Node) -> str:
-    """The module, and the line in it, that a node comes from."""
-    stack = list(node.meta.get("nn_module_stack", {}).values())
-    path, kind = stack[-1] if stack else ("", "")
-    lines = (node.meta.get("stack_trace") or "").strip().splitlines()
-    files = [line.strip() for line in lines if line.strip().startswith("File ")]
-    where = files[-1].removeprefix("File ") if files else ""
-    name = kind if isinstance(kind, str) else kind.__qualname__
-    module = f"{path or 'the module'} ({name.rpartition('.')[2]})" if name else path
-    return ", ".join([part for part in (module, where) if part])
-
-
 # Signatures
 
 
@@ -394,7 +404,7 @@ def _signature_of(
     called: inspect.Signature | None,
 ) -> Signature:
     names, rest, defaults = _parameters(called)
-    args, kwargs = [_structure_of(spec) for spec in _children(program.call_spec.in_spec)]
+    args, kwargs = [structure_of(spec) for spec in children_of(program.call_spec.in_spec)]
     remaining = iter(leaves)
     arguments = []
     if not names and not rest:
@@ -409,7 +419,7 @@ def _signature_of(
         Argument(name, nested, tuple([next(remaining) for _ in range(nested.size)]))
         for name, nested in arguments
     ]
-    results = _structure_of(program.call_spec.out_spec)
+    results = structure_of(program.call_spec.out_spec)
     return Signature(names, rest, defaults, tuple(read_), results)
 
 
@@ -425,32 +435,3 @@ def _parameters(
         if isinstance(parameter.default, (bool, int, float, str, type(None))):
             defaults.append((parameter.name, parameter.default))
     return tuple(names), rest, tuple(defaults)
-
-
-def _children(spec: pytree.TreeSpec) -> Sequence[pytree.TreeSpec]:
-    return [] if spec.is_leaf() else list(spec.children())
-
-
-def _structure_of(spec: pytree.TreeSpec) -> Structure:
-    """A nesting of PyTorch's as plain data."""
-    if spec.is_leaf():
-        return LEAF
-    children = tuple([_structure_of(part) for part in _children(spec)])
-    kind, context = spec.type, spec.context
-    if kind in (tuple, list):
-        return Structure(kind.__name__, children=children)
-    if issubclass(kind, dict) and not hasattr(kind, "to_tuple"):
-        keys = (
-            context[1]
-            if isinstance(context, (tuple, list)) and kind.__name__ == "defaultdict"
-            else context
-        )
-        return Structure("dict", keys=tuple(keys), children=children)
-    fields = getattr(context, "_fields", context)  # a named tuple's context is its class
-    named = context if isinstance(context, type) else kind
-    if isinstance(fields, (tuple, list)) and len(fields) == len(children):
-        return Structure("named", named.__name__, tuple(map(str, fields)), children)
-    raise NotImplementedError(
-        f"from_torch: an argument or a result is a {kind.__name__}, and it is not known what its "
-        f"parts are called; wrap the module in one that takes and gives tuples and dictionaries"
-    )

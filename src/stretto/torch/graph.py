@@ -12,10 +12,21 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["DType", "Graph", "Input", "Node", "Output", "Ref", "Subgraph", "TensorType"]
+__all__ = [
+    "DType",
+    "Graph",
+    "Input",
+    "Node",
+    "Output",
+    "Ref",
+    "Subgraph",
+    "TensorType",
+    "refs",
+    "replaced",
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -142,9 +153,9 @@ class Graph:
         """For each node, the values that nothing after it reads."""
         last: dict[int, int] = {}
         for k, node in enumerate(self.nodes):
-            for index in _refs((node.args, dict(node.kwargs))):
+            for index in refs((node.args, dict(node.kwargs))):
                 last[index] = k
-        for index in _refs([output.value for output in self.outputs]):
+        for index in refs([output.value for output in self.outputs]):
             last.pop(index, None)
         free: list[list[int]] = [[] for _ in self.nodes]
         for index, k in last.items():
@@ -193,13 +204,13 @@ class Graph:
         known = len(self.inputs)
         for k, node in enumerate(self.nodes):
             of_node = node.args, dict(node.kwargs)
-            if any([not 0 <= index < known + k for index in _refs(of_node)]):
+            if any([not 0 <= index < known + k for index in refs(of_node)]):
                 raise ValueError(f"node {k}, {node.op}, refers to a value that is not before it")
             for x in _leaves(of_node):
                 if isinstance(x, Subgraph) and not 0 <= x.index < len(self.subgraphs):
                     raise ValueError(f"node {k}, {node.op}, calls a graph that is not there")
         total = known + len(self.nodes)
-        if any([not 0 <= i < total for i in _refs([output.value for output in self.outputs])]):
+        if any([not 0 <= i < total for i in refs([output.value for output in self.outputs])]):
             raise ValueError("an output refers to a value that is not there")
 
 
@@ -214,8 +225,16 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _refs(value: Any) -> Iterator[int]:
+def refs(value: Any) -> Iterator[int]:
+    """The numbers of the values that arguments refer to."""
     return (x.index for x in _leaves(value) if isinstance(x, Ref))
+
+
+def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
+    """An argument with each leaf changed."""
+    if isinstance(value, tuple):
+        return tuple([replaced(part, change) for part in value])
+    return change(value)
 
 
 # In terms of JSON: what is not a list, a string, a boolean, None or a finite number is an object of

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from stretto._engine.core.lazy import LazyModule
 from stretto.torch.module import Held, ImportedModule, assembled
 from stretto.torch.program import Program
+from stretto.torch.ties import identity
 from stretto.torch.weights import is_torch, warn_of_64_bits
 
 if TYPE_CHECKING:  # these import PyTorch
-    from stretto.torch import capture, crossing, likeness
+    from stretto.torch import capture, crossing, examples, likeness
 else:
     capture = LazyModule("stretto.torch.capture", extra="torch")
     crossing = LazyModule("stretto.torch.crossing", extra="torch")
+    examples = LazyModule("stretto.torch.examples", extra="torch")
     likeness = LazyModule("stretto.torch.likeness", extra="torch")
 
 __all__ = ["from_torch", "imported"]
@@ -90,10 +92,15 @@ def imported(
                 )
             which = f" as member {i}" if len(modules) > 1 else ""
             raise TypeError(
-                f"{caller}: expected a torch.nn.Module, got a {type(module).__name__}{which}; put "
-                f"a function of PyTorch in the forward of a module"
+                f"{caller}: expected a torch.nn.Module, got a {type(module).__name__}{which}"
+                f"{_instead(module)}"
             )
-    args = tuple(example_args) if isinstance(example_args, (tuple, list)) else (example_args,)
+    modules = [examples.unwrapped(module) for module in modules]
+    for module in modules:
+        if is_torch(module, "nn.Module"):
+            examples.check_module(caller, module)
+    several = type(example_args) in (tuple, list)  # a named tuple is one argument
+    args = tuple(example_args) if several else (example_args,)
     kwargs = dict(example_kwargs or {})
     programs: dict[Any, tuple[Program | None, ...]] = {}
     made = []
@@ -103,8 +110,12 @@ def imported(
             if is_torch(module, "export.ExportedProgram"):
                 found = [capture.read(module)]
             else:
+                examples.check_example(caller, module, args, kwargs)
+                own_args, own_kwargs = examples.apart(module, args, kwargs)
                 found = [
-                    capture.capture(module, args, kwargs, train=mode, dynamic_batch=dynamic_batch)
+                    capture.capture(
+                        module, own_args, own_kwargs, train=mode, dynamic_batch=dynamic_batch
+                    )
                     for mode in ([False, True] if train else [False])
                 ]
             own = [Program(each.graph, each.signature, each.constants) for each in found]
@@ -128,6 +139,15 @@ def _likenesses(modules: Sequence[Any]) -> list[Any]:
     return [alike.of(x) if is_torch(x, "nn.Module") else object() for x in modules]
 
 
+def _instead(given: Any) -> str:
+    """What to give in place of something that is no module of PyTorch's."""
+    if isinstance(given, Mapping):
+        return "; weights alone are read by st.torch.from_state_dict"
+    if isinstance(given, type):
+        return f", the class {given.__name__}; make a module of it first"
+    return "; put a function of PyTorch in the forward of a module"
+
+
 def _module_of(
     caller: str, module: Any, kind: str, evaluation: Program | None, training: Program | None
 ) -> ImportedModule:
@@ -143,20 +163,20 @@ def _module_of(
     arrays: dict[str, Held] = {}
     saved = set(module.state_dict())
     for name, tensor in module.named_parameters(remove_duplicate=False):
-        first = seen.setdefault(_storage(tensor), name)
+        first = seen.setdefault(identity(tensor), name)
         if first != name:
             ties.append((name, first))
         else:
             role = "parameter" if tensor.requires_grad else "buffer"
             arrays[name] = Held(role, crossing.to_numpy(tensor, caller))
+    seen = {}
     for name, tensor in module.named_buffers(remove_duplicate=False):
         if name in used or name in saved:
-            arrays[name] = Held("buffer", crossing.to_numpy(tensor, caller), name in saved)
+            first = seen.setdefault(identity(tensor), name)
+            if first != name:
+                ties.append((name, first))
+            else:
+                arrays[name] = Held("buffer", crossing.to_numpy(tensor, caller), name in saved)
     warn_of_64_bits(f"{caller}: {kind}", [held.array for held in arrays.values()])
     kinds = {path: type(part).__name__ for path, part in module.named_modules() if path}
     return assembled(kind, evaluation, training, tuple(ties), arrays, kinds)
-
-
-def _storage(tensor: Any) -> tuple[Any, ...]:
-    """What two names of one parameter have in common."""
-    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype

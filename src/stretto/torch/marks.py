@@ -16,7 +16,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 __all__ = ["Unfit", "fitted", "is_smooth", "is_traced", "line", "name_of"]
 
-_MARKS = torch.library.Library("stretto", "DEF")
+_MARKS = torch.library.Library("stretto", "FRAGMENT")
 _MARKS.define("cotangent(Tensor x) -> Tensor")
 _MARKS.define(
     "with_backward(str name, bool once, Tensor[] inputs, Tensor[] outputs, Tensor[] cotangents,"

@@ -17,22 +17,36 @@ from stretto._engine.core.types import canonical_dtype, named_dtype
 from stretto._engine.ops.convert import convert
 from stretto.torch.graph import DType, Graph, Node, Ref, Subgraph, TensorType
 from stretto.torch.table import TABLE
+from stretto.torch.values import dependent
 
 __all__ = ["check", "run"]
 
 
 def check(graph: Graph, caller: str) -> None:
-    """Raise ``NotImplementedError`` if an operation has no function here; it names all of them."""
+    """Raise ``NotImplementedError`` for operations that cannot run here; it names all of them.
+
+    They have no function in the table, or sizes that depend on values.
+    """
+    of_values = {
+        node.op: f"{node.op}, in {node.place}: {way}" for node, way in dependent(graph, TABLE)
+    }
     missing: dict[str, str] = {}
     for node in graph.walk():
-        if node.op not in TABLE:
-            missing.setdefault(node.op, node.place)
+        if node.op not in TABLE and node.op not in of_values:
+            missing.setdefault(node.op, f"{node.op}, in {node.place}")
+    refused = []
     if missing:
-        listed = "; ".join([f"{op}, in {place}" for op, place in missing.items()])
-        raise NotImplementedError(
-            f"{caller}: {len(missing)} of PyTorch's operations in this module have no function "
-            f"here: {listed}. docs/pytorch-operations.md lists those that have"
+        refused.append(
+            f"{len(missing)} of PyTorch's operations in this module have no function here: "
+            f"{'; '.join(missing.values())}. docs/pytorch-operations.md lists those that have"
         )
+    if of_values:
+        refused.append(
+            f"{len(of_values)} of PyTorch's operations in this module cannot be compiled, as sizes "
+            f"or numbers of Python depend on values: {'; '.join(of_values.values())}"
+        )
+    if refused:
+        raise NotImplementedError(f"{caller}: {'. '.join(refused)}")
 
 
 def run(graph: Graph, inputs: Sequence[Any]) -> list[Any]:

@@ -7,17 +7,21 @@ the mean of all batches instead, whatever it is. Before this, read ``program``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from stretto.torch.graph import Graph, Node, Ref
 from stretto.torch.program import Program
 
-__all__ = ["with_plain_means"]
+__all__ = ["COUNTED", "with_counts", "with_plain_means"]
+
+COUNTED = math.nan
+"""The momentum of a layer whose statistics are plain means anyhow (``momentum=None``)."""
 
 _BATCH_NORM = "aten._native_batch_norm_legit_functional.default"
-_MEAN, _MOMENTUM = 3, 6
-"""The places of the running mean, among arguments and results, and of the momentum."""
+_MEAN, _TRAINING, _MOMENTUM = 3, 5, 6
+"""The places of the running mean, among arguments and results, of the mode, and of the momentum."""
 
 
 def with_plain_means(program: Program) -> tuple[Program, tuple[str, ...]]:
@@ -25,7 +29,31 @@ def with_plain_means(program: Program) -> tuple[Program, tuple[str, ...]]:
 
     These are all layers of batch normalisation that keep statistics and count batches.
     """
-    graph = program.graph
+    graph, layers = _counting(program.graph, lambda momentum: True)
+    return dataclasses.replace(program, graph=graph), layers
+
+
+def with_counts(graph: Graph) -> Graph:
+    """The graph with the count of batches in place of each momentum that is ``COUNTED``.
+
+    Raises ``NotImplementedError`` where a layer in train mode counts no batches.
+    """
+    counting, _ = _counting(graph, _is_counted)
+    for node in counting.nodes:
+        if node.op == _BATCH_NORM and node.args[_TRAINING] and _is_counted(node.args[_MOMENTUM]):
+            raise NotImplementedError(
+                f"from_torch: batch normalisation with momentum=None, in {node.place}, does not "
+                f"count its batches in num_batches_tracked: give it a momentum"
+            )
+    return counting
+
+
+def _is_counted(momentum: Any) -> bool:
+    return isinstance(momentum, float) and math.isnan(momentum)
+
+
+def _counting(graph: Graph, chosen: Callable[[Any], bool]) -> tuple[Graph, tuple[str, ...]]:
+    """The graph with counts in place of the momenta that are chosen; and the layers' names."""
     nodes, start = list(graph.nodes), len(graph.inputs)
     after = {x.name: x.value for x in graph.outputs if x.kind == "buffer"}
     layers: list[str] = []
@@ -41,10 +69,10 @@ def with_plain_means(program: Program) -> tuple[Program, tuple[str, ...]]:
             for norm, count in zip(norms, counts, strict=True):
                 node = nodes[norm - start]
                 args = list(node.args)
-                args[_MOMENTUM] = Ref(count)
-                nodes[norm - start] = dataclasses.replace(node, args=tuple(args))
-    counting = dataclasses.replace(graph, nodes=tuple(nodes))
-    return dataclasses.replace(program, graph=counting), tuple(layers)
+                if chosen(args[_MOMENTUM]):
+                    args[_MOMENTUM] = Ref(count)
+                    nodes[norm - start] = dataclasses.replace(node, args=tuple(args))
+    return dataclasses.replace(graph, nodes=tuple(nodes)), tuple(layers)
 
 
 def _steps(graph: Graph, value: Any, op: str) -> Iterator[int]:

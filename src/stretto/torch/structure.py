@@ -15,7 +15,7 @@ import keyword
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["LEAF", "Structure"]
+__all__ = ["LEAF", "NOTHING", "Structure", "record"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Structure:
     """A leaf, or a container of structures.
 
     Args:
-        kind: ``"leaf"``, ``"tuple"``, ``"list"``, ``"dict"``, or ``"named"``.
+        kind: ``"leaf"``, ``"nothing"`` (a None that is never anything else), ``"tuple"``,
+            ``"list"``, ``"dict"``, or ``"named"``.
         name: for a named one, that of its class.
         keys: of a dictionary; for a named one, its fields.
         children: what is in it.
@@ -47,6 +48,13 @@ class Structure:
         """
         if self.kind == "leaf":
             yield what, value
+            return
+        if self.kind == "nothing":
+            if value is not None:
+                raise TypeError(
+                    f"{what}: expected None, as in the example it was imported with; got a "
+                    f"{type(value).__name__}"
+                )
             return
         for label, child, part in zip(
             self._labels(), self.children, self._parts(value, what), strict=True
@@ -75,16 +83,18 @@ class Structure:
                 if any([part is value for part in found]):
                     raise TypeError(f"{expected}; got a {type(value).__name__}")
                 return found
-        if not isinstance(value, (tuple, list)):
+        if not isinstance(value, (tuple, list, collections.deque)):
             raise TypeError(f"{expected}; got a {type(value).__name__}")
         if len(value) != len(self.children):
             raise TypeError(f"{expected}; got {len(value)} elements")
-        return value
+        return list(value)
 
     def filled(self, leaves: Iterator[Any]) -> Any:
         """The value that is nested so, of these leaves in order."""
         if self.kind == "leaf":
             return next(leaves)
+        if self.kind == "nothing":
+            return None
         parts = [child.filled(leaves) for child in self.children]
         match self.kind:
             case "tuple":
@@ -99,6 +109,8 @@ class Structure:
         match self.kind:
             case "leaf":
                 return "an array or a number"
+            case "nothing":
+                return "None"
             case "dict":
                 return f"a dictionary with the keys {list(self.keys)}"
             case "named":
@@ -119,7 +131,7 @@ class Structure:
         """
         kind, name, keys, parts = data
         children = tuple([cls.from_json(part) for part in parts])
-        if kind not in ("leaf", "tuple", "list", "dict", "named") or (
+        if kind not in ("leaf", "nothing", "tuple", "list", "dict", "named") or (
             kind in ("dict", "named") and len(keys) != len(children)
         ):
             raise ValueError(f"this is no structure: {data!r}")
@@ -127,6 +139,7 @@ class Structure:
 
 
 LEAF = Structure("leaf")
+NOTHING = Structure("nothing")
 
 
 @functools.cache

@@ -33,6 +33,7 @@ __all__ = [
     "Positive",
     "alike",
     "at_least",
+    "at_most",
     "differs_by_example",
     "exceeds",
     "fixed",
@@ -177,6 +178,11 @@ def size_of(factor: Factor) -> Size:
 def at_least(n: Dimension) -> int:
     """The least that it can be, as an integer: for estimates that change no value."""
     return max(0, int(n.bounds()[0])) if isinstance(n, Size) else n
+
+
+def at_most(n: Dimension) -> float:
+    """The greatest that it can be: for decisions that change no value."""
+    return n.bounds()[1] if isinstance(n, Size) else n
 
 
 def fixed(n: Dimension, caller: str, what: str, way_out: str) -> int:

@@ -112,9 +112,17 @@ def _prepared(kind: Kind, x: Array, weights: Weights) -> tuple[Array, Array | No
 
 
 def _run(
-    kind: Kind, x: Array, state: tuple[Array, ...], weights: Weights, reverse: bool
+    kind: Kind,
+    x: Array,
+    state: tuple[Array, ...],
+    weights: Weights,
+    reverse: bool,
+    valid: Array | None,
 ) -> tuple[Array, tuple[Array, ...]]:
-    """The outputs of all steps of (L, N, features), and the last state."""
+    """The outputs of all steps of (L, N, features), and the last state.
+
+    Steps that are not ``valid``, booleans (L, N), leave the state as it is.
+    """
     products, bias = _prepared(kind, x, weights)
     weight = snp.swapaxes(weights.of_state, 0, 1)
     projection = None
@@ -125,7 +133,18 @@ def _run(
         state = kind.step(x, state, weight, bias, projection)
         return state, state[0]
 
-    last, outputs = scan(step, state, products, reverse=reverse)
+    def step_if_valid(
+        state: tuple[Array, ...], xs: tuple[Array, Array]
+    ) -> tuple[tuple[Array, ...], Array]:
+        x, here = xs
+        new, _ = step(state, x)
+        kept = tuple([snp.where(here[:, None], n, h) for n, h in zip(new, state, strict=True)])
+        return kept, kept[0]
+
+    if valid is None:
+        last, outputs = scan(step, state, products, reverse=reverse)
+    else:
+        last, outputs = scan(step_if_valid, state, (products, valid), reverse=reverse)
     return outputs, last
 
 
@@ -204,8 +223,13 @@ def network(
     bidirectional: bool,
     batch_first: bool,
     key: Key | None,
+    valid: Array | None = None,
 ) -> tuple[Array, list[Array]]:
-    """The outputs of the last layer, and the last states of all layers and directions."""
+    """The outputs of the last layer, and the last states of all layers and directions.
+
+    Where sequences end before others, ``valid`` (L, N) says which steps they have; their last
+    states are those of their own last steps, and outputs behind these mean nothing.
+    """
     caller, directions = kind.name, 1 + bidirectional
     x = as_float(input, caller)
     if x.ndim not in (2, 3):
@@ -230,7 +254,7 @@ def network(
             run = i * directions + d
             _check_weights(caller, kind.gates, x, hidden, out, layers[run])
             state = tuple([h[run] for h in first])
-            y, state = _run(kind, x, state, layers[run], bool(d))
+            y, state = _run(kind, x, state, layers[run], bool(d), valid)
             outputs.append(y)
             last.append(state)
         x = outputs[0] if directions == 1 else concatenate(outputs, -1)

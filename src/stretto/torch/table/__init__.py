@@ -13,6 +13,7 @@ from typing import Any
 from stretto.torch.table import (
     arithmetic,
     activations,
+    bags,
     creation,
     derivatives,
     indexing,
@@ -23,7 +24,9 @@ from stretto.torch.table import (
     products,
     randomness,
     reductions,
+    selections,
     shapes,
+    transforms,
 )
 
 __all__ = ["TABLE"]
@@ -33,6 +36,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     for family in (
         arithmetic,
         activations,
+        bags,
         creation,
         derivatives,
         indexing,
@@ -43,7 +47,9 @@ TABLE: dict[str, Callable[..., Any]] = {
         products,
         randomness,
         reductions,
+        selections,
         shapes,
+        transforms,
     )
     for name, function in family.TABLE.items()
 }

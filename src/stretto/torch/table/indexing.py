@@ -6,18 +6,73 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import stretto.numpy as snp
+from stretto._engine.core.sizes import at_least, is_size
 from stretto.nn import functional as F
 
 __all__ = ["TABLE"]
 
 
+def _readable(x: Any, axis: int, index: Any) -> tuple[Any, Any]:
+    """``x``, and indices along an axis that may be empty, with a row of zeros behind the others.
+
+    Without elements nothing may be read, and whether there are any is known only later.
+    """
+    n = x.shape[axis]
+    if not is_size(n) or at_least(n) > 0:
+        return x, index
+    shape = [1 if k == axis % x.ndim else m for k, m in enumerate(x.shape)]
+    longer = snp.concatenate([x, snp.zeros(shape, x.dtype)], axis)
+    return longer, snp.where(index < 0, index + snp.asarray(n), index)
+
+
 def _index(x: Any, indices: Sequence[Any]) -> Any:
+    if not any([i is not None and i.dtype.kind == "b" for i in indices]):
+        read = []
+        for axis, index in enumerate(indices):
+            if index is not None:
+                x, index = _readable(x, axis, index)
+            read.append(index)
+        indices = read
     return x[tuple([slice(None) if i is None else i for i in indices])]
 
 
 def _index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    given = [k for k, i in enumerate(indices) if i is not None]
+    masks = [k for k in given if indices[k].dtype.kind == "b"]
+    if masks:
+        if len(given) > 1:
+            raise NotImplementedError(
+                "index_put: a mask beside other indices, x[mask, index] = y, is not supported: "
+                "use torch.where"
+            )
+        return _put_by_mask(x, masks[0], indices[masks[0]], values, accumulate)
     places = x.at[tuple([slice(None) if i is None else i for i in indices])]
     return places.add(values) if accumulate else places.set(values)
+
+
+def _put_by_mask(x: Any, axis: int, mask: Any, values: Any, accumulate: bool) -> Any:
+    """``x`` with values where a mask of its axes from this one on is True.
+
+    Values have a row for each true element, or one that is for all.
+    """
+    after = x.ndim - axis - mask.ndim
+    of_mask = range(axis, axis + mask.ndim)
+    moved = snp.moveaxis(x, of_mask, range(mask.ndim))
+    place = values.ndim - after - 1  # the axis of rows, if they have one
+    if place >= 0 and values.shape[place] != 1:
+        rows = snp.moveaxis(values, place, 0)
+        # A row of zeros in front, which is read where the mask is not: there may be no other.
+        rows = snp.concatenate([snp.zeros((1, *rows.shape[1:]), rows.dtype), rows])
+        row = snp.where(mask.reshape(-1), snp.cumsum(mask.reshape(-1)), 0)
+        lead = (1,) * (axis + after + 1 - rows.ndim)
+        values = snp.take(rows, row, 0, mode="clip")
+        values = values.reshape((*mask.shape, *lead, *rows.shape[1:]))
+    elif place >= 0:
+        values = snp.squeeze(values, place)
+    new = moved + values if accumulate else values
+    here = mask.reshape((*mask.shape, *(1,) * (axis + after)))
+    out = snp.where(here, new, moved).astype(x.dtype)
+    return snp.moveaxis(out, range(mask.ndim), of_mask)
 
 
 def _masked_place(x: Any, mask: Any, source: Any) -> Any:
@@ -36,6 +91,7 @@ def _gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     if not index.size:
         return snp.zeros(index.shape, x.dtype)
     values, places = _at_least_1d(x, index)
+    values, places = _readable(values, dim, places)
     return snp.asarray(values[_grid(values, dim, places)]).reshape(index.shape)
 
 
@@ -123,7 +179,8 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
 def _index_select(x: Any, dim: int, index: Any) -> Any:
     if not x.ndim:
         return x
-    return snp.take(x, index.reshape(-1), dim)
+    x, index = _readable(x, dim, index.reshape(-1))
+    return snp.take(x, index, dim)
 
 
 def _part_set(x: Any, source: Any, dim: int, part: Any) -> Any:

@@ -6,11 +6,14 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.interpreter import Tracer, Value
 from stretto._engine.core.types import is_inexact
 from stretto.nn import functional as F
+from stretto.nn.functional.recurrent_networks import GRU, LSTM, RELU, TANH, network
 
 __all__ = ["TABLE"]
 
@@ -247,34 +250,55 @@ def _cubic(t: Any, a: float = -0.75) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _embedding_bag(
-    weight: Any,
-    indices: Any,
-    offsets: Any,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Any = None,
-    include_last_offset: bool = False,
-    padding_idx: int = -1,
-) -> Any:
-    """Bags that begin at ``offsets``: their sums (0), means (1) or maxima (2)."""
-    starts = offsets[:-1] if include_last_offset else offsets
-    bag = snp.sum(snp.arange(indices.shape[0])[:, None] >= starts[None, :], -1) - 1
-    rows = weight[indices]
-    counts = indices != padding_idx if padding_idx >= 0 else snp.ones(indices.shape, bool)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights[:, None]
-    shape = (starts.shape[0], weight.shape[1])
-    many = snp.zeros(shape[0], snp.int32).at[bag].add(counts.astype(snp.int32))
-    if mode == 2:
-        rows = snp.where(counts[:, None], rows, -snp.inf)
-        out = snp.full(shape, -snp.inf, weight.dtype).at[bag].max(rows)
-        out = snp.where((many > 0)[:, None], out, 0)
-    else:
-        out = snp.zeros(shape, weight.dtype).at[bag].add(snp.where(counts[:, None], rows, 0))
-        out = out / snp.maximum(many, 1)[:, None] if mode == 1 else out
-    return out, bag, many, many
+# Packed sequences
+
+
+def _steps(lengths: Any, steps: int) -> Any:
+    """Which steps each sequence has: (steps, sequences), True for the first ones.
+
+    Raises ``ValueError`` where lengths are known, and are none that PyTorch packs.
+    """
+    if not isinstance(lengths, Tracer):
+        known = np.asarray(lengths)
+        if known.size and (known.min() < 1 or known.max() > steps):
+            raise ValueError(
+                f"pack_padded_sequence: lengths must be from 1 to the {steps} steps that the "
+                f"rectangle has, got {known.tolist()}"
+            )
+        if (known[1:] > known[:-1]).any():
+            raise ValueError(
+                f"pack_padded_sequence: lengths must be sorted, the longest first, got "
+                f"{known.tolist()}; enforce_sorted=False takes them as they are"
+            )
+    return snp.arange(steps)[:, None] < lengths[None, :]
+
+
+_KINDS = {"GRU": GRU, "LSTM": LSTM, "RNN_RELU": RELU, "RNN_TANH": TANH}
+
+
+def _recurrent(
+    data: Any,
+    mask: Any,
+    places: Any,
+    states: Sequence[Any],
+    weights: Sequence[Any],
+    mode: str,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Any, ...]:
+    """A recurrent network of a packed sequence: its elements, and the last states of each.
+
+    ``places`` are those of the elements in the rectangle (steps, sequences), laid out in rows.
+    """
+    rows = snp.zeros((mask.size, data.shape[1]), data.dtype).at[places].set(data)
+    x = rows.reshape((*mask.shape, data.shape[1]))
+    hx = tuple(states) if len(states) > 1 else states[0]
+    options = (has_biases, num_layers, dropout, train, bidirectional, False, None, mask)
+    out, last = network(_KINDS[mode], x, hx, weights, *options)
+    return snp.take(out.reshape((mask.size, -1)), places, 0), *last
 
 
 TABLE: dict[str, Callable[..., Any]] = {
@@ -319,10 +343,14 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.grid_sampler_3d.default": _grid_sampled,
     "aten.im2col.default": F.unfold,
     "aten.col2im.default": F.fold,
-    "aten._embedding_bag.default": _embedding_bag,
-    "aten._embedding_bag_forward_only.default": _embedding_bag,
     "aten.gru.input": F.gru,
+    "aten.gru_cell.default": F.gru_cell,
     "aten.lstm.input": F.lstm,
+    "aten.lstm_cell.default": F.lstm_cell,
     "aten.rnn_relu.input": F.rnn_relu,
+    "aten.rnn_relu_cell.default": F.rnn_relu_cell,
     "aten.rnn_tanh.input": F.rnn_tanh,
+    "aten.rnn_tanh_cell.default": F.rnn_tanh_cell,
+    "stretto.recurrent.default": _recurrent,
+    "stretto.steps.default": _steps,
 }

@@ -85,4 +85,6 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.nll_loss2d_forward.default": _negative_log_likelihood,
     "aten.smooth_l1_loss.default": _simple(F.smooth_l1_loss, "beta"),
     "aten.soft_margin_loss.default": _simple(F.soft_margin_loss),
+    "stretto.cross_entropy_loss.default": _cross_entropy,
+    "stretto.nll_loss_nd.default": lambda *args: _negative_log_likelihood(*args)[0],
 }

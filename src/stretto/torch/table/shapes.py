@@ -64,6 +64,12 @@ def _split(x: Any, size: int, dim: int = 0) -> list[Any]:
     return [_slice(x, dim, k, min(k + size, n)) for k in range(0, max(n, 1), size or 1)]
 
 
+def _chunk(x: Any, chunks: int, dim: int = 0) -> list[Any]:
+    """At most so many parts, all of one size but for the last."""
+    n = x.shape[dim]
+    return _split(x, -(-n // chunks), dim) if n else [x] * chunks
+
+
 def _split_with_sizes(x: Any, split_sizes: Sequence[int], dim: int = 0) -> list[Any]:
     ends = [sum(split_sizes[: k + 1]) for k in range(len(split_sizes))]
     return [_slice(x, dim, end - n, end) for n, end in zip(split_sizes, ends, strict=True)]
@@ -149,6 +155,8 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.rot90.default": lambda x, k=1, dims=(0, 1): snp.rot90(x, k, tuple(dims)),
     "aten.select.int": _select,
     "aten.slice.Tensor": _slice,
+    "aten.chunk.default": _chunk,
+    "aten.contiguous.default": lambda x, **_: x,
     "aten.split.Tensor": _split,
     "aten.split_with_sizes.default": _split_with_sizes,
     "aten.split_with_sizes_copy.default": _split_with_sizes,

@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Kernel, Primitive
-from stretto._engine.core.sizes import is_size, lesser
+from stretto._engine.core.sizes import at_most, is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto._engine.ops.arithmetic import add, negative, subtract
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
@@ -293,7 +293,7 @@ class ScatterFamily(Primitive, abstract=True):
         """Whether it is known that no element is updated twice."""
         stepped = self.dimension_numbers.scatter_indices_batching_dims
         sizes = [n for d, n in enumerate(indices.shape[:-1]) if d not in stepped]
-        return math.prod(sizes) <= 1 or (self.unique_indices and self.mode != "clip")
+        return at_most(math.prod(sizes)) <= 1 or (self.unique_indices and self.mode != "clip")
 
     def read(self, x: Any, indices: Any, updates: Any) -> Any:
         """The elements of ``x`` where each update goes; zero for updates that are dropped."""

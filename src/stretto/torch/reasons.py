@@ -1,0 +1,123 @@
+"""Why PyTorch could not export a module, in words that fit the error, and what to do about it.
+
+PyTorch's errors say what its tracing met; a user has to know which line of the module that is, and
+what could stand there instead. Before this, read ``capture``.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sysconfig
+import traceback
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+
+__all__ = ["is_ours", "reason"]
+
+_CHOICE = (
+    "which way it goes depends on the values of tensors. Compute both and choose by torch.where, "
+    "or let torch.cond call one of two functions; leave a check out by torch.compiler.is_exporting"
+)
+_NUMBER = (
+    "it makes a size, or a number of Python, of the values of tensors (.item(), int(), .tolist()). "
+    "Keep it a tensor, or make it an argument that is a number, which becomes part of the program"
+)
+_SCRIPTED = (
+    "it calls a function or a module of TorchScript, which keeps no Python code to export: call "
+    "what that was made of"
+)
+_PACKED = (
+    "packed sequences have sizes that depend on the values of lengths. Pad the sequences, run the "
+    "layer on the padded batch, and leave out what is past each length by torch.where, or gather "
+    "the last valid step by its index"
+)
+_REASONS = [
+    (r"takes \d+ positional arguments? but \d+ w", _SCRIPTED),
+    (
+        r"Could not guard|data.dependent.*(control flow|branching)|"
+        r"Boolean value of Tensor|not.*trace.*\bbool\b",
+        _CHOICE,
+    ),
+    (
+        r"data.dependent|unbacked|Unbacked|_local_scalar_dense|DataDependent",
+        _NUMBER,
+    ),
+    (
+        r"\.numpy\(\) is not supported|tensor subclasses|numpy",
+        "it leaves PyTorch for NumPy; what NumPy computes is not exported. Use PyTorch's functions",
+    ),
+    (
+        r"not a known type|Unsupported input type|unsupported.*input type",
+        "an argument or a result is of a class of its own, of which PyTorch does not know what it "
+        "holds. Use tuples and dictionaries, or register the class: a dataclass by "
+        "torch.export.register_dataclass",
+    ),
+    (
+        r"fake tensor in the exported program constant",
+        "it makes a tensor where PyTorch's tracing does not see it, as by .data in a function that "
+        "was traced before, or by a library of its own",
+    ),
+    (
+        r"aten\.\S+|UnsupportedOperator",
+        "an operation in it cannot be exported. Write it with others",
+    ),
+]
+_MAKES_A_NUMBER = re.compile(r"\b(int|float|range)\(|\.(item|tolist)\(")
+_FILES = {
+    ("nn", "utils", "rnn.py"): _PACKED,
+    ("torch", "jit", "_script.py"): _SCRIPTED,
+}
+"""Files of PyTorch that an error came through, and what that means."""
+
+_LIBRARIES = (
+    os.path.dirname(torch.__file__) + os.sep,
+    os.path.dirname(os.path.dirname(__file__)) + os.sep,
+    "<",
+)
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_INSTALLED = sysconfig.get_paths()["purelib"] + os.sep
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether an error was raised here, and says all."""
+    return str(error).startswith("from_torch")
+
+
+def reason(error: BaseException, module: Any) -> str:
+    """The note for an error of PyTorch's exporter: where in the module it was, and the way out."""
+    text = f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    through = [
+        words
+        for file, words in _FILES.items()
+        if any([frame.filename.endswith(os.path.join(*file)) for frame in frames])
+    ]
+    found = [words for pattern, words in _REASONS if re.search(pattern, text, re.DOTALL)]
+    where, line = _where(frames)
+    if "pack" in line:
+        through = [_PACKED]
+    if found and found[0] is _CHOICE and _MAKES_A_NUMBER.search(line):
+        found = [_NUMBER]
+    words = [*through, *found, "the error above says why"][0]
+    return (
+        f"from_torch: PyTorch cannot export this {type(module).__name__}{where}: {words}. "
+        f"torch.export.export(module, args, kwargs, strict=False) shows the same."
+    )
+
+
+def _where(frames: Any) -> tuple[str, str]:
+    """Where and what the last line is that is neither PyTorch's nor ours nor Python's own."""
+    own = [frame for frame in frames if _is_of_module(frame.filename)]
+    if not own:
+        return "", ""
+    line = linecache.getline(own[-1].filename, own[-1].lineno or 0).strip()
+    where = f' at "{own[-1].filename}", line {own[-1].lineno}'
+    return where + (f", `{line}`" if line else ""), line
+
+
+def _is_of_module(file: str) -> bool:
+    standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+    return not standard and not file.startswith(_LIBRARIES)

@@ -1,0 +1,159 @@
+"""What PyTorch cannot export, replaced by what it can while a module is traced.
+
+Distributions check their arguments by the values, which a trace has not; some draws have no
+shapes for tracing, and some losses ask whether there is anything. ``exportable`` is the state in
+which modules are exported, with all substitutes. This module imports PyTorch. Next, read
+``inner_transforms`` and ``packed``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch.distributions import Dirichlet, Distribution, Gamma  # pyright: ignore[reportMissingImports]
+from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
+
+from stretto.torch import inner_transforms, packed
+from stretto.torch.stand_ins import OPS, of_values
+
+__all__ = ["exportable"]
+
+_TRACING = threading.local()
+
+
+@contextmanager
+def exportable() -> Iterator[None]:
+    """Trace modules with distributions that check no values, and with the substitutes.
+
+    Gradients are on while it lasts, as they are when a module is called without more ado.
+    """
+    checked = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    originals = [(place, name, getattr(place, name)) for place, name, _ in _PATCHES]
+    for (place, name, ours), (*_, theirs) in zip(_PATCHES, originals, strict=True):
+        setattr(place, name, _while_tracing(ours, theirs))
+    _TRACING.on = True
+    try:
+        with torch.enable_grad(), packed.packing(), _Substitutes():
+            yield
+    finally:
+        _TRACING.on = False
+        for place, name, theirs in originals:
+            setattr(place, name, theirs)
+        Distribution.set_default_validate_args(checked)
+
+
+def _while_tracing(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Ours in the thread that traces, theirs in all others."""
+
+    def either(*args: Any, **kwargs: Any) -> Any:
+        return (ours if getattr(_TRACING, "on", False) else theirs)(*args, **kwargs)
+
+    return either
+
+
+class _Substitutes(TorchFunctionMode):
+    """Calls the substitutes in the place of what they stand for."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        substitute = _SUBSTITUTES.get(func)
+        if substitute is None:
+            return func(*args, **(kwargs or {}))
+        return substitute(*args, **(kwargs or {}))
+
+
+# Draws
+
+
+def _dirichlet(own: Dirichlet, sample_shape: Any = ()) -> torch.Tensor:
+    """``Dirichlet.rsample``: gamma numbers over their sum."""
+    drawn = torch._standard_gamma(own.concentration.expand(own._extended_shape(sample_shape)))
+    return drawn / drawn.sum(-1, keepdim=True)
+
+
+def _gamma(own: Gamma, sample_shape: Any = ()) -> torch.Tensor:
+    """``Gamma.rsample``, whose least number it writes in without the slope noticing."""
+    shape = own._extended_shape(sample_shape)
+    drawn = torch._standard_gamma(own.concentration.expand(shape)) / own.rate.expand(shape)
+    still = drawn.detach()
+    return drawn + (still.clamp(min=torch.finfo(drawn.dtype).tiny) - still)
+
+
+def _random(x: torch.Tensor, *bounds: int, generator: Any = None, **named: Any) -> torch.Tensor:
+    """``random_``, one of whose forms PyTorch cannot write down: ``from`` is a word of Python's."""
+    low, high = named.get("from", 0), named.get("to")
+    if bounds:
+        low, high = bounds if len(bounds) == 2 else (low, bounds[0])
+    return x.random_() if high is None else x.copy_(torch.randint_like(x, low, high))
+
+
+def _binomial(count: torch.Tensor, prob: torch.Tensor, generator: Any = None) -> torch.Tensor:
+    return OPS.binomial(count, prob)
+
+
+# Losses of what a mask selects: PyTorch's own ask whether there is anything.
+
+
+def _cross_entropy(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> torch.Tensor:
+    arguments = (input, target, weight, size_average, ignore_index, reduce, reduction)
+    if size_average is not None or reduce is not None or not _selected(input):
+        return torch.nn.functional.cross_entropy(*arguments, label_smoothing)
+    kind = ["none", "mean", "sum"].index(reduction)
+    return OPS.cross_entropy_loss(input, target, weight, kind, ignore_index, label_smoothing)
+
+
+def _nll_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    arguments = (input, target, weight, size_average, ignore_index, reduce, reduction)
+    if size_average is not None or reduce is not None or not _selected(input):
+        return torch.nn.functional.nll_loss(*arguments)
+    kind = ["none", "mean", "sum"].index(reduction)
+    return OPS.nll_loss_nd(input, target, weight, kind, ignore_index)
+
+
+def _selected(x: torch.Tensor) -> bool:
+    """Whether a size depends on values."""
+    return any(map(of_values, x.shape))
+
+
+_SUBSTITUTES: dict[Any, Callable[..., Any]] = {
+    **inner_transforms.CALLED,
+    **packed.CALLED,
+    torch.binomial: _binomial,
+    torch.nn.functional.cross_entropy: _cross_entropy,
+    torch.nn.functional.nll_loss: _nll_loss,
+    torch.Tensor.random_: _random,
+}
+_PATCHES: list[tuple[Any, str, Callable[..., Any]]] = [
+    *inner_transforms.PATCHED,
+    *packed.PATCHED,
+    (Dirichlet, "rsample", _dirichlet),
+    (Gamma, "rsample", _gamma),
+    (torch._C, "_infer_size", torch.broadcast_shapes),  # theirs takes no sizes of any value
+]

@@ -1,0 +1,85 @@
+"""Operations whose results depend on values in a way that no compiled program has, and ways out.
+
+A program is compiled for the sizes of its arguments, so how many elements a result has must follow
+from these. The ways out are written in PyTorch's words, as they go into its module. Before this,
+read ``run``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from typing import Any
+
+from stretto.torch.graph import Graph, Node, Ref, TensorType
+
+__all__ = ["dependent"]
+
+_MASK = (
+    "keep all elements and choose among them: torch.where(mask, x, 0), a sum as (x * mask).sum(), "
+    "a mean as that divided by mask.sum(), or torch.topk for a number of elements that is known"
+)
+_FIXED = "If the mask never changes, index by the places where it is true, found in __init__"
+_NUMBER = (
+    "it makes a number of Python of a tensor's value (.item(), float(), int(), .tolist()): keep it "
+    "a tensor, or make the number an argument, which becomes part of the program"
+)
+_COUNTS = "give the number of classes, or count by (x[:, None] == torch.arange(n)).sum(0)"
+
+_INDEX = f"a boolean index keeps as many elements as are true; {_MASK}. {_FIXED}"
+
+_OF_VALUES = {
+    "aten.index.Tensor": _INDEX,
+    "aten._unsafe_index.Tensor": _INDEX,
+    "aten.nonzero.default": f"it gives as many places as are not zero; {_MASK}",
+    "aten.masked_select.default": f"it keeps as many elements as are true; {_MASK}",
+    "aten._unique2.default": "it gives as many elements as differ; sort them instead, and compare "
+    "neighbours",
+    "aten.unique_dim.default": "it gives as many slices as differ",
+    "aten.unique_consecutive.default": "it gives as many elements as differ from the one before; "
+    "compare x[1:] with x[:-1]",
+    "aten.bincount.default": f"it gives as many counts as the greatest value says; {_COUNTS}",
+    "aten.one_hot.default": "it has as many classes as the greatest value says; give num_classes",
+    "aten.repeat_interleave.Tensor": "it repeats as often as the values say; give numbers of "
+    "Python, or pad to the most that there may be",
+    "aten._local_scalar_dense.default": _NUMBER,
+    "aten.item.default": _NUMBER,
+}
+"""For an operation why it is not compiled, if it is one that can depend on values."""
+
+_INDEXED = ("aten.index.Tensor", "aten._unsafe_index.Tensor")
+_COPIES = (
+    "aten.alias.default",
+    "aten.clone.default",
+    "aten.detach.default",
+    "aten.lift_fresh_copy.default",
+)
+
+
+def dependent(graph: Graph, known: Container[str]) -> Iterator[tuple[Node, str]]:
+    """The operations of a graph whose sizes or numbers depend on values, each with the way out.
+
+    Of those that are ``known``, since they have a function here, these are the ones for which
+    PyTorch found sizes that only a run can tell; by a constant index they are known after all.
+    """
+    constant = {k for k, x in enumerate(graph.inputs) if x.kind == "constant"}
+    for k, node in enumerate(graph.nodes, len(graph.inputs)):
+        if node.op in _COPIES and _is_in(constant, node.args[0]):
+            constant.add(k)
+        words = _OF_VALUES.get(node.op)
+        indices = node.args[1] if node.op in _INDEXED else None
+        if indices and all([i is None or _is_in(constant, i) for i in indices]):
+            continue
+        if words and (node.op not in known or any(map(_is_open, node.types))):
+            yield node, words
+    for part in graph.subgraphs:
+        yield from dependent(part, known)
+
+
+def _is_in(indices: Container[int], value: Any) -> bool:
+    return isinstance(value, Ref) and value.index in indices
+
+
+def _is_open(type: TensorType | None) -> bool:
+    """Whether a size is one of those that PyTorch numbers u0, u1, ..., of values."""
+    names = [n for n in type.shape if isinstance(n, str)] if type else []
+    return any([name[0] == "u" and name[1:].isdecimal() for name in names])
