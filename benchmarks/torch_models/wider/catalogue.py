@@ -36,7 +36,7 @@ def chosen(beginnings: Iterable[str]) -> Iterable[Model]:
     for family, file in FAMILIES.items():
         if any([x.startswith(family) or family.startswith(x) for x in wanted]):
             module = importlib.import_module(f"benchmarks.torch_models.wider.{file}")
-            by_hand = file.startswith("by_hand")
+            plain = file.startswith("by_hand") or family == "geometric"
             for model in module.MODELS:
                 if model.name.startswith(wanted):
-                    yield dataclasses.replace(model, single=not by_hand)
+                    yield dataclasses.replace(model, single=not plain)

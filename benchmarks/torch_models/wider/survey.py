@@ -197,8 +197,8 @@ def _sorted(x: Any) -> Any:
 
 
 def _expected(call: Call) -> Arrays:
-    with torch.no_grad():
-        return numbered([x.numpy().copy() for x in _tensors(call)])
+    """PyTorch's outputs; gradients are on, as some are computed inside."""
+    return numbered([x.detach().numpy().copy() for x in _tensors(call)])
 
 
 def _projected(call: Call) -> torch.Tensor:
