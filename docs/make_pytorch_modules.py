@@ -6,12 +6,17 @@ Run ``python docs/make_pytorch_modules.py``; a test fails while the file says so
 import collections
 import json
 import pathlib
+import re
+import textwrap
 import tomllib
 
 ROOT = pathlib.Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "pytorch-modules.md"
 KINDS = ROOT / "tests" / "torch" / "kinds.toml"
 RESULTS = ROOT / "benchmarks" / "torch_models" / "wider" / "results.json"
+
+LONGEST = 240
+"""Characters of a message that are shown."""
 
 HEAD = """\
 # Which PyTorch modules come in
@@ -47,7 +52,9 @@ written by hand, with random weights in small configurations, and compares with 
 - *training*: gradients and buffers of a step in train mode.
 
 The largest relative error is shown; more than 1e-9 counts as a difference. Dropout is off, since
-random numbers are others than PyTorch's. {summary}
+random numbers are others than PyTorch's.
+
+{summary}
 [Their training](pytorch-models.md) is compared over ten steps for {more} others.
 
 | | outputs | gradients | compiled | sizes | members | training |
@@ -104,12 +111,12 @@ def _summary(results: dict[str, dict[str, str]]) -> str:
     counts = collections.Counter([found["verdict"] for found in results.values()])
     words = {
         "right": "right in all of these",
-        "refused": "refused in one or more",
-        "differs": "differ",
-        "failed": "fail",
+        "refused": "refused, as a whole or in one of them",
+        "differs": "different from PyTorch",
+        "failed": "stopped by errors",
     }
     parts = [f"{counts[verdict]} are {text}" for verdict, text in words.items() if counts[verdict]]
-    return f"Of {len(results)}, {', '.join(parts)}."
+    return textwrap.fill(f"Of {len(results)}, {', '.join(parts)}.", 100)
 
 
 def _row(name: str, findings: dict[str, dict], notes: dict[str, list[str]]) -> str:
@@ -134,8 +141,12 @@ def _cell(name: str, finding: dict | None, notes: dict[str, list[str]]) -> str:
 def _words(name: str, finding: dict, notes: dict[str, list[str]]) -> str:
     detail = finding["detail"] or "numbers differ"
     text = detail if finding["verdict"] != "differs" else f"differs in {detail}"
-    notes.setdefault(f"`{text}`", []).append(name)
-    return f"{finding['verdict']} ({list(notes).index(f'`{text}`') + 1})"
+    text = re.sub(r" torch\.export\.export\(.*", "", text.replace("`", ""))
+    note = f"`{textwrap.shorten(text, LONGEST, placeholder=' …')}`"
+    names = notes.setdefault(note, [])
+    if name not in names:
+        names.append(name)
+    return f"{finding['verdict']} ({list(notes).index(note) + 1})"
 
 
 if __name__ == "__main__":
