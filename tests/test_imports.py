@@ -30,7 +30,9 @@ PACKAGES = (
 """Those with imports on demand."""
 
 NEED_PYTORCH = (
+    "attempts",
     "capture",
+    "constraints",
     "crossing",
     "decomposing",
     "examples",
@@ -38,6 +40,7 @@ NEED_PYTORCH = (
     "likeness",
     "momenta",
     "reasons",
+    "recurrent",
 )
 """Modules of ``stretto.torch`` that import PyTorch, which need not be there."""
 

@@ -2,12 +2,13 @@
 
 ``importing`` makes modules of PyTorch's · ``examples`` asks whether one can come in, and takes its
 example · ``capture`` has PyTorch export it, and ``likeness`` says which need no export of their own
-· ``decomposing``, ``momenta``, ``nesting`` and ``ties`` are parts of that · ``substitutes``: what
-stands for what PyTorch cannot trace, from ``inner_transforms``, ``packed`` and ``stand_ins`` ·
-``hooks`` finds what the export loses, ``derivatives`` and ``functions`` leave ``marks`` of
-derivatives in the trace, ``backwards`` and ``writes`` make graphs of them · ``quiet`` and
-``reasons``: what is said meanwhile, and where it fails · ``graph``, ``structure``, ``signature``,
-``program``: the export as plain data · ``parts`` and ``selections``: parts of a graph as
+· ``attempts``, ``constraints``, ``decomposing``, ``momenta``, ``nesting``, ``recurrent`` and
+``ties`` are parts of that · ``substitutes``: what stands for what PyTorch cannot trace, from
+``inner_transforms``, ``packed`` and ``stand_ins`` · ``hooks`` finds what the export loses,
+``derivatives`` and ``functions`` leave ``marks`` of derivatives in the trace, ``backwards`` and
+``writes`` make graphs of them · ``quiet`` and ``reasons``: what is said meanwhile, and where it
+fails · ``graph``, ``structure``, ``signature``, ``sizes``, ``program``: the export as plain data ·
+``written``: what it writes into arguments · ``parts`` and ``selections``: parts of a graph as
 operations, for derivatives and for what masks select · ``values``: what else depends on values ·
 ``run`` interprets it with the functions of ``table``, a file a family · ``module``: the module that
 holds its arrays · ``saving``: files of those · ``statistics``: batch normalisation as plain means ·
@@ -16,9 +17,10 @@ holds its arrays · ``saving``: files of those · ``statistics``: batch normalis
 ``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd
 sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.
 
-Only ``backwards``, ``capture``, ``crossing``, ``decomposing``, ``derivatives``, ``examples``,
-``functions``, ``hooks``, ``hosting``, ``inner_transforms``, ``likeness``, ``marks``, ``momenta``,
-``packed``, ``reasons``, ``stand_ins``, ``substitutes`` and ``writes`` import PyTorch.
+Only ``attempts``, ``backwards``, ``capture``, ``constraints``, ``crossing``, ``decomposing``,
+``derivatives``, ``examples``, ``functions``, ``hooks``, ``hosting``, ``inner_transforms``,
+``likeness``, ``marks``, ``momenta``, ``packed``, ``reasons``, ``recurrent``, ``stand_ins``,
+``substitutes`` and ``writes`` import PyTorch.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

@@ -115,6 +115,28 @@ class ImportedModule(Part):
             TypeError: the arguments are not those that it was imported with.
             ValueError: they have other shapes, where these are part of the program.
         """
+        program = self._program()
+        places = updating.places(self)
+        places |= {name: places[first] for name, first in self.ties}
+        results, updates = program(self.kind, lambda name: places[name][2], args, kwargs)
+        for name, value in updates.items():
+            module, attribute, _ = places[name]
+            module.update_buffer(attribute, value)
+        return results
+
+    def is_setting(self, place: int | str) -> bool:
+        """Say whether numbers in an argument are part of the program, and not inputs of it.
+
+        Args:
+            place: the argument's position in a call, or its name.
+
+        Returns:
+            Whether they are, as flags and factors are; an ensemble does not trace them.
+        """
+        return self._program().signature.is_setting(place)
+
+    def _program(self) -> Program:
+        """The program of the mode it is in."""
         program = self.training_program if self.training else self.evaluation_program
         if program is None:
             mode, way = (
@@ -124,13 +146,7 @@ class ImportedModule(Part):
                 f"{self.kind} was not imported in {mode} mode: give from_torch {way}, or call "
                 f".{'eval' if self.training else 'train'}() for the mode that it has"
             )
-        places = updating.places(self)
-        places |= {name: places[first] for name, first in self.ties}
-        results, updates = program(self.kind, lambda name: places[name][2], args, kwargs)
-        for name, value in updates.items():
-            module, attribute, _ = places[name]
-            module.update_buffer(attribute, value)
-        return results
+        return program
 
     def state_dict(self, prefix: str = "") -> dict[str, Array]:
         """Collect parameters and persistent buffers by their names in PyTorch.

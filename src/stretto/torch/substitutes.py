@@ -8,6 +8,7 @@ which modules are exported, with all substitutes. This module imports PyTorch. N
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,8 +49,9 @@ def exportable() -> Iterator[None]:
 
 
 def _while_tracing(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Ours in the thread that traces, theirs in all others."""
+    """Ours in the thread that traces, theirs in all others; the arguments are called as theirs."""
 
+    @functools.wraps(theirs)
     def either(*args: Any, **kwargs: Any) -> Any:
         return (ours if getattr(_TRACING, "on", False) else theirs)(*args, **kwargs)
 
