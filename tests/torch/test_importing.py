@@ -187,6 +187,21 @@ def test_operations_that_are_missing():
         st.from_torch(Picks(), torch.ones(3))
 
 
+def test_64_bits_inside_of_a_module():
+    class Wide(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return (self.layer(x).double() + 1e-12).float()
+
+    with pytest.warns(UserWarning, match=r"Wide computes in 64 bits .*test_importing.py.*enable_x"):
+        st.from_torch(Wide(), torch.ones(3, 4))
+    with st.config(enable_x64=True):
+        st.from_torch(Wide(), torch.ones(3, 4))
+
+
 class Optional(nn.Module):
     def __init__(self):
         super().__init__()

@@ -77,6 +77,25 @@ def test_what_does_not_fit(args, kwargs, kind, message):
         leaves(*args, **kwargs)
 
 
+KINDS = ["bool", "int32", "float32", "complex64"]
+
+
+def test_dtypes_that_hold_less_than_what_is_given_are_refused():
+    def given(expected, dtype):
+        inputs = (Input("argument", "x", TensorType(expected, (2,))),)
+        one = Signature(("x",), "", (), (Argument("x", LEAF, ((),)),), LEAF)
+        (found,) = one.leaves("Net", inputs, (np.ones(2, dtype),), {})
+        return found
+
+    for k, expected in enumerate(KINDS):
+        for dtype in KINDS[: k + 1]:
+            assert given(expected, dtype).dtype == expected
+        for dtype in KINDS[k + 1 :]:
+            with pytest.raises(TypeError, match=rf"Net: x: expected {expected}, .* got {dtype}"):
+                given(expected, dtype)
+    assert given("float32", "float16").dtype == "float32"
+
+
 OPTIONS = Structure("dict", keys=("a", "b"), children=(LEAF, LEAF))
 OPTIONAL = Signature(
     ("x", "scale", "nan"),

@@ -69,6 +69,7 @@ WHOLE = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "bilinear",
     "binary_cross_entropy",
     "celu",
     "conv1d",

@@ -14,7 +14,7 @@ from stretto._engine.core.typing import Tree
 from stretto.torch.module import Held, ImportedModule, assembled
 from stretto.torch.program import Program
 from stretto.torch.ties import identity
-from stretto.torch.weights import is_torch, warn_of_64_bits
+from stretto.torch.weights import is_torch, warn_of_64_bits, warn_of_64_bits_inside
 from stretto.torch.written import WAYS, with_written
 
 if TYPE_CHECKING:  # these import PyTorch
@@ -243,6 +243,8 @@ def _module_of(
             else:
                 array = crossing.to_numpy(crossing.dense(tensor), caller)
                 arrays[name] = Held("buffer", array, name in saved)
-    warn_of_64_bits(f"{caller}: {kind}", [held.array for held in arrays.values()])
+    whose = f"{caller}: {kind}"
+    if not warn_of_64_bits(whose, [held.array for held in arrays.values()]):
+        warn_of_64_bits_inside(whose, [x.graph for x in (evaluation, training) if x])
     kinds = {path: type(part).__name__ for path, part in module.named_modules() if path}
     return assembled(kind, evaluation, training, tuple(ties), arrays, kinds, modes)

@@ -15,11 +15,17 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import kind_of
+from stretto._engine.ops.convert import convert
 from stretto.torch.graph import Input
+from stretto.torch.run import dtype_of
 from stretto.torch.sizes import Condition, bind, names, value_of
 from stretto.torch.structure import Structure
 
 __all__ = ["Argument", "Signature"]
+
+_RANKS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
+"""Kinds of dtypes, each of which holds the values of those before."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -236,7 +242,21 @@ def _as_input(what: str, leaf: Any, wanted: Input) -> Any:
             f"axis: import the module anew with another example, of two or more along axes that "
             f"are to be of any size"
         )
-    return value
+    return _of_kind(what, value, dtype_of(wanted.type.dtype))
+
+
+def _of_kind(what: str, value: Any, dtype: np.dtype) -> Any:
+    """The argument in the program's dtype.
+
+    The program's operations have the dtypes that the example led to, so what such a dtype cannot
+    hold would be lost on the way: fractions among integers, imaginary parts among real numbers.
+    """
+    if _RANKS[kind_of(value.dtype)] > _RANKS[kind_of(dtype)]:
+        raise TypeError(
+            f"{what}: expected {dtype}, as in the example that the module was imported with, got "
+            f"{value.dtype}: convert it, or import the module anew with such an example"
+        )
+    return value if value.dtype == dtype else convert(value, dtype)
 
 
 def _sizes_of(
