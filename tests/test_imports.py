@@ -30,7 +30,9 @@ PACKAGES = (
 """Those with imports on demand."""
 
 NEED_PYTORCH = (
+    "attempts",
     "capture",
+    "constraints",
     "crossing",
     "decomposing",
     "examples",
@@ -41,6 +43,7 @@ NEED_PYTORCH = (
     "modes",
     "momenta",
     "reasons",
+    "recurrent",
     "sameness",
     "state",
 )

@@ -8,7 +8,9 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize("name", ["make_as_jax_tests", "make_pytorch_operations"])
+@pytest.mark.parametrize(
+    "name", ["make_as_jax_tests", "make_pytorch_modules", "make_pytorch_operations"]
+)
 def test_they_are_up_to_date(name):
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)

@@ -33,11 +33,15 @@ class Model:
         name: its name, which begins with that of its package.
         make: makes it, with random weights, and its arguments.
         compiled: whether its step is compiled here; it cannot be where shapes depend on values.
+        batched: whether the first axis of its arguments is that of examples.
+        single: whether it may ask for float32 in so many words, as libraries do.
     """
 
     name: str
     make: Callable[[], Call]
     compiled: bool = True
+    batched: bool = True
+    single: bool = True
 
     def made(self, seed: int = 0) -> Call:
         """The module and its arguments, always the same for a seed, without dropout.

@@ -87,6 +87,6 @@ def arrays_of(call: Call) -> Any:
     """The arguments of the call, in arrays."""
 
     def array(x: Any) -> Any:
-        return snp.asarray(x.numpy()) if isinstance(x, torch.Tensor) else x
+        return snp.asarray(x.detach().numpy()) if isinstance(x, torch.Tensor) else x
 
     return tree_map(array, (call.args, dict(call.kwargs)))

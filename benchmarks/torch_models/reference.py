@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -88,13 +88,16 @@ class Exact(TorchFunctionMode):
 
 
 @contextmanager
-def in_double(call: Call) -> Iterator[Call]:
-    """The call in float64: its module, which changes, its arguments, and all that is computed."""
+def in_double(call: Call, *, single: bool = True) -> Iterator[Call]:
+    """The call in float64: its module, which changes, its arguments, and all that is computed.
+
+    Where nothing asks for float32 in so many words, ``single=False`` leaves PyTorch as it is.
+    """
     args, kwargs = tree_map(_double, (call.args, dict(call.kwargs)))
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with _Wide():
+        with _Wide() if single else nullcontext():
             yield Call(call.module.double(), args, kwargs)
     finally:
         torch.set_default_dtype(before)

@@ -315,3 +315,41 @@ def test_functions_of_arrays(tuned):
     with st.nn.keys(st.random.key(0)):
         _, after = st.func.functional_call(training, own, (X,), return_buffers=True)
     assert int(after["2.num_batches_tracked"]) == 1
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.drop = nn.Linear(8, 8), nn.Dropout(0.5)
+
+    def forward(self, x, scale=1.0, count=3, flag=True, *, options=(("a", 1.5),)):
+        y = self.drop(self.layer(x)) * scale + options[0][1]
+        return y + count if flag else y
+
+
+def test_options_are_not_traced():
+    members = [Scaled().eval() for _ in range(3)]
+    x, options = torch.from_numpy(X), (("a", 2.5),)
+    ensemble = st.Ensemble.from_torch(members, x, {"scale": 2.0, "options": options}, train=True)
+    want = np.stack([m(x, 2.0, options=options).detach() for m in members])
+    for args, kwargs in (
+        ((), {"scale": 2.0}),
+        ((2.0,), {}),
+        ((np.float64(2),), {}),
+        ((2.0, 3, True), {}),
+    ):
+        found = ensemble(X, *args, options=options, **kwargs)
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    each = ensemble.each(np.stack([X] * 3), 2.0, options=options)
+    np.testing.assert_allclose(each, want, rtol=1e-5, atol=1e-5)
+    compiled = st.jit(lambda ensemble, x: ensemble(x, scale=2.0, options=options))
+    np.testing.assert_allclose(compiled(ensemble, X), want, rtol=1e-5, atol=1e-5)
+    for scale, found in ((3.0, "3.0"), (2, "2 now"), (True, "True")):
+        with pytest.raises(
+            ValueError, match=f"scale is part of the program: it was 2.0 .* {found}"
+        ):
+            ensemble(X, scale=scale, options=options)
+    with pytest.raises(ValueError, match=r"is left out now, which means 1\.0"):
+        ensemble(X, options=options)
+    out, _ = ensemble.train().stateful_call(X, 2.0, options=options, key=st.random.key(0))
+    assert out.shape == want.shape

@@ -34,7 +34,7 @@ def test_a_module():
     assert not [node.op for node in graph.nodes if "assert" in node.op]
     assert signature.names == ("pair",) and signature.rest == "more"
     assert [a.name for a in signature.arguments] == ["pair", "more[0]", "scale"]
-    assert dict(signature.defaults) == {"scale": 1.0, "names": None}
+    assert {d.name: d.value for d in signature.defaults} == {"scale": 1.0, "names": None}
     pair, _, scale = signature.arguments
     assert pair.constants == ((), ()) and scale.constants == ((3.0,),)
     x, y, z = [i for i in graph.inputs if i.kind == "argument"]

@@ -185,3 +185,100 @@ def test_operations_that_are_missing():
         NotImplementedError, match=r"aten._unique2.default, in the module \(Picks\)"
     ):
         st.from_torch(Picks(), torch.ones(3))
+
+
+def test_64_bits_inside_of_a_module():
+    class Wide(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return (self.layer(x).double() + 1e-12).float()
+
+    with pytest.warns(UserWarning, match=r"Wide computes in 64 bits .*test_importing.py.*enable_x"):
+        st.from_torch(Wide(), torch.ones(3, 4))
+    with st.config(enable_x64=True):
+        st.from_torch(Wide(), torch.ones(3, 4))
+
+
+class Optional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x, scale=1.0, flag=False, *, bias=None, options=(("a", 1), None)):
+        y = self.layer(x) * scale + options[0][1]
+        y = -y if flag else y
+        return y if bias is None else y + bias
+
+
+def test_options_that_are_left_out():
+    module, x = Optional(), torch.ones(4, 3)
+    for kwargs in ({"scale": 2.0}, {"flag": True}, {"options": (("a", 2), None)}):
+        model = st.from_torch(module, x, kwargs)
+        (name,) = kwargs
+        np.testing.assert_allclose(
+            model(x.numpy(), **kwargs), module(x, **kwargs).detach(), rtol=1e-6
+        )
+        with pytest.raises(ValueError, match=f"{name} is part of the program: .* is left out now"):
+            model(x.numpy())
+    model = st.from_torch(module, x, {"scale": 1.0, "bias": None})
+    for kwargs in ({}, {"scale": 1.0}, {"flag": False, "options": (("a", 1), None)}):
+        np.testing.assert_allclose(model(x.numpy(), **kwargs), module(x).detach(), rtol=1e-6)
+    with pytest.raises(TypeError, match="bias"):
+        st.from_torch(module, x, {"bias": x})(x.numpy())
+
+
+class Cached(nn.Module):
+    """Writes into one of its arguments."""
+
+    def __init__(self, returned):
+        super().__init__()
+        self.layer, self.returned = nn.Linear(3, 3), returned
+
+    def forward(self, x, cache):
+        cache["keys"][:, 1] = self.layer(x)
+        total = cache["keys"].sum(1)
+        return (total, cache["keys"]) if self.returned else total
+
+
+def test_what_is_written_into_an_argument(tmp_path):
+    x = torch.ones(4, 3)
+
+    def cache():
+        return {"keys": torch.zeros(4, 2, 3), "values": torch.ones(4, 2)}
+
+    arrays = {name: value.numpy() for name, value in cache().items()}
+    module = Cached(False)
+    with pytest.raises(NotImplementedError, match="Cached writes into its argument cache, and"):
+        st.from_torch(module, (x, cache()))
+    with pytest.raises(ValueError, match="writes is one of refuse, return, ignore; got 'keep'"):
+        st.from_torch(module, (x, cache()), writes="keep")
+    theirs = cache()
+    want = module(x, theirs).detach()
+    model = st.from_torch(module, (x, cache()), writes="return")
+    st.torch.save(tmp_path / "m.safetensors", model)
+    ensemble = st.Ensemble.from_torch([module, module], (x, cache()), writes="return")
+    for found, written in (
+        model(x.numpy(), arrays),
+        st.torch.load(tmp_path / "m.safetensors")(x.numpy(), arrays),
+        st.jit(model)(x.numpy(), arrays),
+        st.tree.map(lambda leaf: leaf[1], ensemble(x.numpy(), arrays)),
+    ):
+        np.testing.assert_allclose(found, want, rtol=1e-6)
+        assert list(written) == ["cache"] and list(written["cache"]) == ["keys", "values"]
+        np.testing.assert_allclose(written["cache"]["keys"], theirs["keys"].detach(), rtol=1e-6)
+        np.testing.assert_array_equal(written["cache"]["values"], theirs["values"])
+    again, _ = model(x.numpy(), **written)
+    np.testing.assert_allclose(again, want, rtol=1e-6)
+    ignoring = st.from_torch(module, (x, cache()), writes="ignore")
+    np.testing.assert_allclose(ignoring(x.numpy(), arrays), want, rtol=1e-6)
+    total, keys = st.from_torch(Cached(True), (x, cache()))(x.numpy(), arrays)
+    assert total.shape == (4, 3) and keys.shape == (4, 2, 3)
+    assert not arrays["keys"].any()
+
+
+def test_what_is_written_and_returned():
+    out = st.from_torch(nn.ReLU(inplace=True), torch.ones(2, 3))(np.float32([[-1, 2, 3]]))
+    np.testing.assert_array_equal(out, [[0, 2, 3]])

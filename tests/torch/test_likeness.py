@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -107,6 +108,64 @@ def test_state_that_a_module_would_not_save_counts():
 
     assert alike(Hides(1), Hides(1))
     assert not alike(Hides(1), Hides(2))
+
+
+class Scale:
+    """Something that would not say what it holds."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def __reduce__(self):
+        return Scale, (1.0,)
+
+    def __call__(self, x):
+        return x * self.by
+
+
+class Level:
+    """Something that would leave out what it holds."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def __getstate__(self):
+        return {"by": 0}
+
+
+@pytest.mark.parametrize("kind", [Scale, Level])
+def test_what_an_object_would_leave_out_counts(kind):
+    def made(by):
+        net = nn.Linear(2, 2)
+        net.held = [kind(by)]
+        return net
+
+    assert alike(made(2.0), made(2.0))
+    assert not alike(made(2.0), made(3.0))
+
+
+def test_methods_are_known_by_their_functions():
+    def doubled(self, x):
+        return 2 * x
+
+    def negated(self, x):
+        return -x
+
+    def patched(function):
+        net = nn.Linear(2, 2)
+        net.forward = types.MethodType(function, net)
+        return net
+
+    assert alike(patched(doubled), patched(doubled))
+    assert not alike(patched(doubled), patched(negated))
+
+    def holding(by):
+        net = nn.Linear(2, 2)
+        net.held = Scale(by).__call__
+        return net
+
+    assert alike(holding(2.0), holding(2.0))
+    assert not alike(holding(2.0), holding(3.0))
 
 
 def test_equal_names_do_not_hide_different_classes():

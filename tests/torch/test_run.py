@@ -1,5 +1,7 @@
 """Graphs run: dtypes, shapes, missing operations, and notes on errors."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,20 @@ def test_a_result_of_another_shape_is_an_error():
     assert error.value.__notes__ == [
         "This was aten.neg.default in layer 3 of an imported PyTorch module."
     ]
+
+
+def test_sizes_that_are_computed_are_checked():
+    types = [TensorType("float32", (text,)) for text in ("s0", "2*s0", "u1")]
+    double = Node("aten.repeat.default", (Ref(0), (2,)), (), (types[1],), "")
+    graph = Graph(
+        (Input("argument", "x", types[0]),),
+        (double, Node("aten.neg.default", (Ref(1),), (), (types[2],), "")),
+        (Output("result", "", Ref(2)),),
+    )
+    assert run(graph, [snp.ones(3)])[0].shape == (6,)
+    wrong = Graph(graph.inputs, (dataclasses.replace(double, args=(Ref(0), (3,))),), ())
+    with pytest.raises(ValueError, match=r"result of the shape \(6,\), and .* has \(9,\): import"):
+        run(wrong, [snp.ones(3)])
 
 
 def test_missing_operations_are_all_named():

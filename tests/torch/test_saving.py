@@ -38,7 +38,7 @@ def damaged(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(form=2), "it is of form 2, and this version reads 1"),
+        (lambda d: d.update(form=1), "it is of form 1, and this version reads 2"),
         (lambda d: d.pop("kinds"), "damaged"),
         (lambda d: d["arrays"].append(["what", "buffer", True]), "damaged"),
         (lambda d: d["arrays"][0].__setitem__(1, "code"), "there is no role 'code'"),

@@ -239,7 +239,9 @@ def test_permutations():
 
 
 @pytest.mark.parametrize(
-    "of", [D.Normal, D.Gamma, D.Beta, D.Laplace, lambda a, b: D.StudentT(5.0, a, b)], ids=str
+    "of",
+    [D.Normal, D.Gamma, D.Beta, D.Laplace, lambda a, b: D.StudentT(5.0, a, b)],
+    ids=["normal", "gamma", "beta", "laplace", "student's t"],
 )
 def test_slopes_of_draws(of):
     """The mean slope is the slope of the mean: implicit for gamma numbers."""

@@ -1,5 +1,7 @@
 """What depends on values is refused when a module is imported, with its line and a way out."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -8,13 +10,13 @@ from stretto.torch.graph import Graph, Input, Node, Ref, TensorType
 from stretto.torch.values import dependent
 
 
-def graph(op, args, shape, kind="argument"):
-    """An operation on a value and a mask of this kind."""
+def graph(op, args, shape, kind="argument", dtype="bool"):
+    """An operation on a value and a mask of this kind, or an index."""
     inputs = (
         Input("argument", "x", TensorType("float32", (3,))),
-        Input(kind, "mask", TensorType("bool", (3,))),
+        Input(kind, "mask", TensorType(dtype, (3,))),
     )
-    copy = Node("aten.lift_fresh_copy.default", (Ref(1),), (), (TensorType("bool", (3,)),), "")
+    copy = Node("aten.lift_fresh_copy.default", (Ref(1),), (), (TensorType(dtype, (3,)),), "")
     return Graph(inputs, (copy, Node(op, args, (), (TensorType("float32", shape),), "net")), ())
 
 
@@ -27,8 +29,16 @@ def test_only_sizes_of_values_are_dependent():
         assert list(dependent(Graph((), (), (), (open_,)), {index})) == [(node, words)]
         assert not list(dependent(graph(index, (Ref(0), (at,)), ("u0",), "constant"), {index}))
     for shape in ((3,), ("s0",), ("unlike",), (None,)):
-        assert not list(dependent(graph(index, (Ref(0), (Ref(1),)), shape), {index}))
+        args = (Ref(0), (Ref(1),))
+        assert not list(dependent(graph(index, args, shape, dtype="int64"), {index}))
+        assert len(list(dependent(graph(index, args, shape), {index}))) == 1
     assert not list(dependent(graph("aten.neg.default", (Ref(0),), ("u0",)), {"aten.neg.default"}))
+    later = Node(index, (Ref(0), (Ref(1),)), (), (TensorType("float32", ("u0",)),), "later")
+    both = dataclasses.replace(
+        (first := graph("aten.nonzero.default", (Ref(1),), ("u0",), dtype="int64")),
+        nodes=(*first.nodes, later),
+    )
+    assert [node.op for node, _ in dependent(both, {index})] == ["aten.nonzero.default"]
     ((_, words),) = dependent(graph("aten._local_scalar_dense.default", (Ref(0),), ()), {index})
     assert ".item()" in words
 

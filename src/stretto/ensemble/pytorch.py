@@ -21,8 +21,10 @@ def from_torch(
     example_args: Tree = (),
     example_kwargs: Mapping[str, Any] | None = None,
     *,
-    dynamic_batch: bool = True,
+    dynamic_batch: bool | None = None,
+    dynamic_shapes: Tree = None,
     train: bool = False,
+    writes: str = "refuse",
     **options: Any,
 ) -> Ensemble[ImportedModule]:
     """Make an ensemble of PyTorch modules, of one architecture or of several.
@@ -39,16 +41,21 @@ def from_torch(
         example_args: arguments that all of them take, as in ``stretto.from_torch``.
         example_kwargs: those by name.
         dynamic_batch: let axis 0 of arguments have any size, where a module allows it.
+        dynamic_shapes: which axes have any size, instead, as in ``stretto.from_torch``.
         train: import the programs of train mode, too, which ``fit`` needs.
+        writes: what becomes of what a module writes into an argument: ``"refuse"``, ``"return"`` or
+            ``"ignore"``, as in ``stretto.from_torch``.
         **options: as for ``Ensemble``.
 
     Returns:
         The ensemble, in evaluation mode.
 
     Raises:
-        NotImplementedError: a module has operations that have no function here.
-        TypeError: one is no PyTorch module, or ``modules`` is a module and not a list of them.
-        ValueError: there are none.
+        NotImplementedError: a module has operations that have no function here, or writes into an
+            argument.
+        TypeError: one is no PyTorch module, ``modules`` is a module and not a list of them, or both
+            ``dynamic_batch`` and ``dynamic_shapes`` are given.
+        ValueError: there are none, or there is no such way for ``writes``.
 
     PyTorch's own errors are raised where it cannot export a module.
 
@@ -72,6 +79,8 @@ def from_torch(
         example_args,
         example_kwargs,
         dynamic_batch=dynamic_batch,
+        dynamic_shapes=dynamic_shapes,
         train=train,
+        writes=writes,
     )
     return Ensemble(made, **options)

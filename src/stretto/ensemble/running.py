@@ -6,6 +6,7 @@ one by one, which is jit's short way. Next, read ``layout``.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.ops.joining import concatenate
 from stretto.ensemble.arguments import is_table
-from stretto.ensemble.groups import Group, refuse_other_rows
+from stretto.ensemble.groups import Group, call_module, refuse_other_rows
 from stretto.ensemble.over_mesh import OverMesh, mapped
 from stretto.nn.state import stateful_call
 from stretto.numpy.taking import take
@@ -46,6 +47,24 @@ _TRACED = (Value, np.ndarray, np.generic, int, float, complex)
 def _is_traced(x: object) -> bool:
     """Whether an argument is an array or a number; all else is static."""
     return isinstance(x, _TRACED) and x.__class__ is not bool
+
+
+class _Setting:
+    """A number that is part of a member's program: the same for all, and not traced."""
+
+    def __init__(self, value: complex) -> None:
+        self.value, self._key = value, (type(value), repr(value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Setting) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _settled(x: Tree) -> Tree:
+    """Arguments with numbers in place of settings."""
+    return tree.map(lambda leaf: leaf.value if isinstance(leaf, _Setting) else leaf, x)
 
 
 def over_members(
@@ -250,7 +269,7 @@ class Runner:
         if run is not None:
             inputs += [on_device(x) for x in args]
         else:
-            leaves, spec = tree.flatten((args, kwargs))
+            leaves, spec = tree.flatten(self._with_settings(args, kwargs))
             moving = tuple([_is_traced(x) for x in leaves])
             static = tuple([x for x, m in zip(leaves, moving, strict=True) if not m])
             _refuse_tables(static)
@@ -271,6 +290,30 @@ class Runner:
         if key is not None:
             inputs.append(checked(key, "Ensemble"))
         return run, inputs
+
+    @functools.cached_property
+    def _asked(self) -> list[Any]:
+        """Members of the groups that know which numbers are part of their programs."""
+        members = [group.whole() for group in self._groups if group.function is call_module]
+        return [member for member in members if hasattr(member, "is_setting")]
+
+    def _with_settings(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tree:
+        """The arguments, with a ``_Setting`` in place of each number that is not traced."""
+
+        def held(place: int | str, x: Tree) -> Tree:
+            if not any([member.is_setting(place) for member in self._asked]):
+                return x
+            return tree.map(
+                lambda leaf: (
+                    leaf if isinstance(leaf, _ARRAYS) or not _is_traced(leaf) else _Setting(leaf)
+                ),
+                x,
+            )
+
+        if not self._asked:
+            return args, kwargs
+        by_name = {name: held(name, x) for name, x in kwargs.items()}
+        return tuple([held(k, x) for k, x in enumerate(args)]), by_name
 
     def _flat(
         self,
@@ -303,7 +346,7 @@ class Runner:
         axis: int | None,
     ) -> Tree:
         def one(group: Group, member: Tree, *args: Any) -> Tree:
-            return member(*args, **kwargs)
+            return member(*_settled(args), **_settled(kwargs))
 
         axes = (axis,) * len(args)
         outs = over_members(
@@ -320,7 +363,7 @@ class Runner:
         axis: int | None,
     ) -> Tree:
         def one(group: Group, member: Tree, *args: Any) -> Tree:
-            out, after = stateful_call(member, *args, **kwargs)
+            out, after = stateful_call(member, *_settled(args), **_settled(kwargs))
             before, leaves = group.leaves_of(member), group.leaves_of(after)
             for name, shared, x, y in zip(group.names, group.shared, before, leaves, strict=True):
                 if shared and x is not y:

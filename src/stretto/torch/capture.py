@@ -2,7 +2,7 @@
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
 what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. The
-package's docstring says which modules import PyTorch. Next, read ``graph``.
+package's docstring says which modules import PyTorch. Next, read ``attempts`` and ``graph``.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
-from torch.export import Dim, ExportedProgram, default_decompositions, export  # pyright: ignore[reportMissingImports]
-from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind  # pyright: ignore[reportMissingImports]
+from torch.export import ExportedProgram, default_decompositions  # pyright: ignore[reportMissingImports]
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, SymIntArgument  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
+from stretto.torch.attempts import any_batch, export
 from stretto.torch.backwards import (
     Backward,
     backward_of,
@@ -27,24 +29,36 @@ from stretto.torch.backwards import (
     with_gradients_stopped,
     with_hooks,
 )
+from stretto.torch.constraints import (
+    asking_for_ones,
+    conditions_of,
+    drop_checks,
+    recall_checks,
+    text_of,
+)
 from stretto.torch.crossing import to_numpy
 from stretto.torch.decomposing import check_effects, decomposed, name_of, place_of
+from stretto.torch.densely import all_dense, held_densely
 from stretto.torch.derivatives import kept
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
 from stretto.torch.held import check_constants, exchanged
 from stretto.torch.hooks import hooked
-from stretto.torch.marks import Unfit
 from stretto.torch.modes import in_mode
 from stretto.torch.momenta import counting
 from stretto.torch.nesting import children_of, structure_of
 from stretto.torch.parts import with_parts
+from stretto.torch.program import differs_for_one
 from stretto.torch.quiet import quiet
 from stretto.torch.reasons import is_ours, reason
+from stretto.torch.recurrent import not_unrolled
+from stretto.torch.renormalizing import is_table, with_slopes_of_tables, without_idle_writes
 from stretto.torch.selections import with_selections
 from stretto.torch.signature import Argument, Signature
+from stretto.torch.sizes import Condition
 from stretto.torch.state import watched
 from stretto.torch.statistics import with_counts
 from stretto.torch.substitutes import exportable
+from stretto.torch.tracing import traceable
 
 __all__ = ["Captured", "capture", "read"]
 
@@ -55,6 +69,8 @@ WHOLE = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "bilinear",
+    "binary_cross_entropy",
     "celu",
     "conv1d",
     "conv2d",
@@ -80,6 +96,7 @@ WHOLE = [
     "leaky_relu",
     "linear",
     "log_softmax.int",
+    "logit",
     "logsumexp",
     "lstm.input",
     "lstm_cell",
@@ -88,6 +105,7 @@ WHOLE = [
     "max_pool2d",
     "max_pool3d",
     "mish",
+    "multilabel_margin_loss_forward",
     "one_hot",
     "pad",
     "pixel_shuffle",
@@ -103,6 +121,10 @@ WHOLE = [
     "silu",
     "softmax.int",
     "softplus",
+    "special_entr",
+    "special_xlog1py",
+    "std.correction",
+    "std_mean.correction",
     "upsample_bicubic2d.vec",
     "upsample_bilinear2d.vec",
     "upsample_linear1d.vec",
@@ -110,6 +132,7 @@ WHOLE = [
     "upsample_nearest2d.vec",
     "upsample_nearest3d.vec",
     "upsample_trilinear3d.vec",
+    "xlogy",
 ]
 """The operations of PyTorch that are not decomposed: all overloads of each."""
 
@@ -124,12 +147,14 @@ class Captured:
         graph: what it computes.
         signature: how it is called.
         constants: the arrays that are neither parameters nor buffers, by name.
+        single: the same for one example, where that is another program.
         modes: whether each part was in train mode, by dotted name.
     """
 
     graph: Graph
     signature: Signature
     constants: dict[str, np.ndarray]
+    single: Captured | None = None
     modes: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
 
@@ -139,25 +164,60 @@ def capture(
     kwargs: Mapping[str, Any],
     *,
     train: bool,
-    dynamic_batch: bool,
+    dynamic_batch: bool = True,
+    dynamic_shapes: Any = None,
 ) -> Captured:
     """Export a module in train or evaluation mode; the module stays as it is.
 
-    Raises ``Unfit`` for what would be lost, and what ``torch.export`` raises, with a note.
+    ``dynamic_shapes``, in PyTorch's form, take the place of ``dynamic_batch``. Raises ``Unfit`` for
+    what would be lost, and what ``torch.export`` raises, with a note.
     """
+    shapes = dynamic_shapes
+    if shapes is None and dynamic_batch:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+        shapes = {name: pytree.tree_map(any_batch, value) for name, value in bound.items()}
+    args, kwargs = pytree.tree_map(_ordinary, all_dense((tuple(args), dict(kwargs))))
     with in_mode(module, train), quiet(), watched(module, args, kwargs):
         modes = {path: part.training for path, part in module.named_modules() if path}
         try:
-            with exchanged(module), counting(module), hooked(module), kept(), exportable():
-                args, kwargs = pytree.tree_map(_ordinary, (tuple(args), dict(kwargs)))
-                exported = _exported(module, args, kwargs, dynamic_batch)
-            check_constants(exported, module)
-            found = read(exported, inspect.signature(module.forward))
+            found = _traced(module, args, kwargs, shapes, dynamic_shapes is None, train)
         except Exception as error:
             if not is_ours(error):
                 error.add_note(reason(error, module))
             raise
-    return dataclasses.replace(found, graph=with_counts(found.graph), modes=modes)
+        if dynamic_shapes is None and differs_for_one(found.graph, found.signature):
+            few, named = pytree.tree_map(lambda x: x[:1] if any_batch(x) else x, (args, kwargs))
+            try:
+                single = _traced(module, few, named, None, True, train)
+            except Exception:  # the module does not take one example: the conditions say so
+                single = None
+            found = dataclasses.replace(found, single=single)
+    return dataclasses.replace(found, modes=modes)
+
+
+def _traced(
+    module: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    shapes: Any,
+    fix: bool,
+    train: bool,
+) -> Captured:
+    with (
+        exchanged(module),
+        counting(module),
+        held_densely(module) as densely,
+        hooked(module),
+        kept(),
+        exportable(densely),
+    ):
+        exported = export(module, args, kwargs, shapes, fix)
+    check_constants(exported.program, module)
+    called = inspect.signature(module.forward)
+    with asking_for_ones() if exported.least == 1 else nullcontext():
+        found = read(exported.program, called, least=exported.least)
+    graph = with_counts(found.graph)
+    return dataclasses.replace(found, graph=graph if train else without_idle_writes(graph))
 
 
 def _ordinary(leaf: Any) -> Any:
@@ -165,45 +225,30 @@ def _ordinary(leaf: Any) -> Any:
     return leaf.clone() if isinstance(leaf, torch.Tensor) and leaf.is_inference() else leaf
 
 
-def _exported(
-    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_batch: bool
-) -> ExportedProgram:
-    first = None
-    if dynamic_batch:
-        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-        shapes = {name: pytree.tree_map(_any_batch, value) for name, value in bound.items()}
-        try:
-            return export(module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False)
-        except Exception as error:
-            if is_ours(error):  # it will not come in for a fixed size either
-                raise
-            first = error
-    try:
-        return export(module, tuple(args), dict(kwargs), strict=False)
-    except Unfit:
-        raise
-    except Exception as error:
-        raise error from first
-
-
-def _any_batch(leaf: Any) -> Any:
-    """The exporter's word for an axis 0 of any size."""
-    several = isinstance(leaf, torch.Tensor) and leaf.ndim > 0 and leaf.shape[0] > 1
-    return {0: Dim.AUTO} if several else None
-
-
-def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> Captured:
+def read(
+    exported: ExportedProgram,
+    called: inspect.Signature | None = None,
+    *,
+    least: int | None = None,
+) -> Captured:
     """The graph, signature and constants of an exported program.
 
-    ``called`` is the signature of the module's ``forward``, where it is known.
+    ``called`` is the signature of the module's ``forward``, where it is known; ``least`` the size
+    from which on it holds, as ``conditions_of`` takes it.
     """
     check_constants(exported)
-    with quiet():
+    with quiet(), traceable(), not_unrolled():
+        (recall_checks if called is None else drop_checks)(exported)
         program = decomposed(with_gradients_stopped(exported), _decompositions)
     signature = program.graph_signature
     inputs, leaves, constants = [], [], {}
     for spec in signature.input_specs:
         if spec.kind is InputKind.USER_INPUT:
+            if called is not None and isinstance(spec.arg, SymIntArgument):
+                raise NotImplementedError(
+                    f"from_torch: dynamic_shapes lets the number {spec.arg.name} vary, and only "
+                    f"sizes of tensors do here: give it as a tensor, or None in dynamic_shapes"
+                )
             constant = isinstance(spec.arg, ConstantArgument)
             leaves.append((spec.arg.value,) if constant else ())
             inputs.append(None if constant else ("argument", spec.arg.name))
@@ -225,29 +270,47 @@ def read(exported: ExportedProgram, called: inspect.Signature | None = None) -> 
     graph = with_parts(
         _Reader(program.graph_module).graph(inputs, _outputs_of(program)), "from_torch"
     )
-    graph = with_selections(graph, "from_torch")
-    return Captured(graph, _signature_of(program, leaves, called), constants)
+    graph = with_selections(with_slopes_of_tables(_with_state(graph)), "from_torch")
+    conditions = conditions_of(program, least=least)
+    return Captured(graph, _signature_of(program, leaves, called, conditions), constants)
 
 
 def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
     """The kinds and names of a program's outputs, None for what is left out."""
     outputs: list[tuple[str, str] | None] = []
     for spec in program.graph_signature.output_specs:
-        if spec.kind is OutputKind.BUFFER_MUTATION:
+        if spec.kind is OutputKind.PARAMETER_MUTATION:
+            outputs.append(("parameter", spec.target))
+        elif spec.kind is OutputKind.BUFFER_MUTATION:
             outputs.append(("buffer", spec.target))
         elif spec.kind is OutputKind.USER_OUTPUT:
             outputs.append(("result", ""))
         elif spec.kind is OutputKind.USER_INPUT_MUTATION:
-            outputs.append(None)  # arrays never change: what is written into an argument is lost
+            outputs.append(("written", spec.target))
         elif spec.kind is OutputKind.TOKEN:
             outputs.append(None)
         else:
             raise NotImplementedError(
-                f"from_torch: the module writes to its parameter {spec.target} when it is called, "
+                f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
+            )
+    return outputs
+
+
+def _with_state(graph: Graph) -> Graph:
+    """The graph, in which parameters that are written to are state, as buffers are.
+
+    Raises ``NotImplementedError`` for any but tables of embeddings with a greatest norm.
+    """
+    for output in graph.outputs:
+        if output.kind == "parameter" and not is_table(graph, output.value):
+            raise NotImplementedError(
+                f"from_torch: the module writes to its parameter {output.name} when it is called, "
                 f"and parameters are not state here: make it a buffer (register_buffer), or do "
                 f"that in the training loop"
             )
-    return outputs
+    state = {"parameter": "buffer"}
+    outputs = [dataclasses.replace(x, kind=state.get(x.kind, x.kind)) for x in graph.outputs]
+    return dataclasses.replace(graph, outputs=tuple(outputs))
 
 
 def _decompositions() -> dict[Any, Any]:
@@ -386,7 +449,7 @@ def _size_of(n: Any) -> int | str | None:
     expression = n.node.expr
     if expression.is_Integer:
         return int(expression)
-    return str(expression) if expression.is_Symbol else None
+    return text_of(expression)
 
 
 # Signatures
@@ -396,6 +459,7 @@ def _signature_of(
     program: ExportedProgram,
     leaves: Sequence[tuple[Any, ...]],
     called: inspect.Signature | None,
+    conditions: tuple[Condition, ...],
 ) -> Signature:
     names, rest, defaults = _parameters(called)
     args, kwargs = [structure_of(spec) for spec in children_of(program.call_spec.in_spec)]
@@ -414,18 +478,20 @@ def _signature_of(
         for name, nested in arguments
     ]
     results = structure_of(program.call_spec.out_spec)
-    return Signature(names, rest, defaults, tuple(read_), results)
+    return Signature(names, rest, defaults, tuple(read_), results, conditions)
 
 
 def _parameters(
     called: inspect.Signature | None,
-) -> tuple[tuple[str, ...], str, tuple[tuple[str, Any], ...]]:
+) -> tuple[tuple[str, ...], str, tuple[Argument, ...]]:
     names, rest, defaults = [], "", []
     for parameter in called.parameters.values() if called else ():
         if parameter.kind is parameter.VAR_POSITIONAL:
             rest = parameter.name
         elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             names.append(parameter.name)
-        if isinstance(parameter.default, (bool, int, float, str, type(None))):
-            defaults.append((parameter.name, parameter.default))
+        leaves, spec = pytree.tree_flatten(parameter.default)
+        if all([isinstance(leaf, (bool, int, float, str, type(None))) for leaf in leaves]):
+            constants = tuple([(leaf,) for leaf in leaves])
+            defaults.append(Argument(parameter.name, structure_of(spec), constants))
     return tuple(names), rest, tuple(defaults)

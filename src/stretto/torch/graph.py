@@ -54,8 +54,8 @@ class Subgraph:
 class TensorType:
     """The dtype that PyTorch found for a value, and its sizes.
 
-    A size that may differ from call to call is a name, and equal names are equal sizes; it is None
-    where it is computed from others.
+    A size that may differ from call to call is a name, and equal names are equal sizes; one that is
+    computed from these is an expression, ``"2*s0"``; None is one of which nothing is known.
     """
 
     dtype: str
@@ -101,8 +101,9 @@ class Output:
     """An output of a graph.
 
     Args:
-        kind: ``"result"``, or ``"buffer"`` for the next value of one.
-        name: the buffer's dotted name; empty for a result.
+        kind: ``"result"``, ``"buffer"`` for the next value of one, or ``"written"`` for what is
+            written into an argument.
+        name: the buffer's dotted name, or the argument's; empty for a result.
         value: a ``Ref``, or a constant.
     """
 

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.typing import Tree
 from stretto.torch.module import Held, ImportedModule, assembled
 from stretto.torch.program import Program
 from stretto.torch.ties import identity
-from stretto.torch.weights import is_torch, warn_of_64_bits
+from stretto.torch.weights import is_torch, warn_of_64_bits, warn_of_64_bits_inside
+from stretto.torch.written import WAYS, with_written
 
 if TYPE_CHECKING:  # these import PyTorch
     from stretto.torch import capture, crossing, examples, likeness
@@ -31,8 +33,10 @@ def from_torch(
     example_args: Any = (),
     example_kwargs: Mapping[str, Any] | None = None,
     *,
-    dynamic_batch: bool = True,
+    dynamic_batch: bool | None = None,
+    dynamic_shapes: Tree = None,
     train: bool = False,
+    writes: str = "refuse",
 ) -> ImportedModule:
     """Make a module here of a PyTorch module, with its weights.
 
@@ -46,9 +50,15 @@ def from_torch(
         example_args: a tuple of arguments of the module, as PyTorch takes them; or the only one.
             Their shapes and dtypes matter, and the values of what is no tensor.
         example_kwargs: those by name.
-        dynamic_batch: let axis 0 of arguments have any size, where the module allows it and the
-            example has a size of two or more.
+        dynamic_batch: let axis 0 of arguments have any size from one on, where the module allows it
+            and the example has a size of two or more; the default, without ``dynamic_shapes``.
+        dynamic_shapes: which axes may have any size, instead, as ``torch.export.export`` takes
+            them: ``{"x": {0: Dim.AUTO, 1: Dim("length", max=512)}}``.
         train: import the program of train mode, too, so that ``.train()`` may be called.
+        writes: what becomes of what the module writes into an argument, such as a cache:
+            ``"refuse"`` the module, unless its result has it; ``"return"`` it, so that calls give
+            a pair, the result and a dictionary of the arguments that are written into; or
+            ``"ignore"`` it.
 
     Returns:
         The module, in evaluation mode. Its arrays have the names of ``module.state_dict()``.
@@ -61,9 +71,11 @@ def from_torch(
 
     Raises:
         NotImplementedError: the module has operations that have no function here; all are named.
-            Or it changes what is no buffer whenever it is called, or it uses a tensor that requires
-            gradients and is none of its parameters.
-        TypeError: it is no PyTorch module.
+            Or it writes into an argument, or changes what is no buffer whenever it is called, or it
+            uses a tensor that requires gradients and is none of its parameters.
+        TypeError: it is no PyTorch module, or both ``dynamic_batch`` and ``dynamic_shapes`` are
+            given.
+        ValueError: there is no such way for ``writes``.
 
     PyTorch's own errors are raised where it cannot export the module.
 
@@ -72,8 +84,16 @@ def from_torch(
     Traceback (most recent call last):
     TypeError: from_torch: expected a torch.nn.Module, got a function...
     """
-    options: Any = {"dynamic_batch": dynamic_batch, "train": train}
-    (made,) = imported("from_torch", [module], example_args, example_kwargs, **options)
+    (made,) = imported(
+        "from_torch",
+        [module],
+        example_args,
+        example_kwargs,
+        dynamic_batch=dynamic_batch,
+        dynamic_shapes=dynamic_shapes,
+        train=train,
+        writes=writes,
+    )
     return made
 
 
@@ -83,13 +103,22 @@ def imported(
     example_args: Any,
     example_kwargs: Mapping[str, Any] | None,
     *,
-    dynamic_batch: bool,
+    dynamic_batch: bool | None,
+    dynamic_shapes: Any,
     train: bool,
+    writes: str,
 ) -> list[ImportedModule]:
     """Modules here of PyTorch's, as ``from_torch`` makes one; those that are alike share programs.
 
     Raises as ``from_torch`` does.
     """
+    if dynamic_batch is not None and dynamic_shapes is not None:
+        raise TypeError(
+            f"{caller}: dynamic_shapes says which axes have any size, axis 0 too; give it without "
+            f"dynamic_batch"
+        )
+    if writes not in WAYS:
+        raise ValueError(f"{caller}: writes is one of {', '.join(WAYS)}; got {writes!r}")
     for i, module in enumerate(modules):
         if not is_torch(module, "nn.Module") and not is_torch(module, "export.ExportedProgram"):
             if isinstance(module, (str, os.PathLike)):
@@ -123,19 +152,32 @@ def imported(
                 own_args, own_kwargs = examples.apart(module, args, kwargs)
                 found = [
                     capture.capture(
-                        module, own_args, own_kwargs, train=mode, dynamic_batch=dynamic_batch
+                        module,
+                        own_args,
+                        own_kwargs,
+                        train=mode,
+                        dynamic_batch=dynamic_batch is not False,
+                        dynamic_shapes=dynamic_shapes,
                     )
                     for mode in ([False, True] if train else [False])
                 ]
-            own = [Program(each.graph, each.signature, each.constants) for each in found]
-            for program in own:
-                program.check(f"{caller}: {kind}")
+            own = [_program_of(each, writes, f"{caller}: {kind}") for each in found]
             programs[like] = (*own, None)[:2]
             modes[like] = _modes(found[0].modes, found[-1].modes if train else {})
         if is_torch(module, "export.ExportedProgram"):
             whole = module.module()
         made.append(_module_of(caller, whole, kind, modes[like], *programs[like]))
     return made
+
+
+def _program_of(found: capture.Captured, writes: str, what: str) -> Program:
+    """The program that was captured, with a function for each of its operations."""
+    graph, signature = with_written(found.graph, found.signature, writes, what)
+    program = Program(graph, signature, found.constants)
+    if found.single is not None:
+        program = program.with_single(_program_of(found.single, writes, what))
+    program.check(what)
+    return program
 
 
 def _likenesses(modules: Sequence[Any]) -> list[Any]:
@@ -199,7 +241,10 @@ def _module_of(
             if first != name:
                 ties.append((name, first))
             else:
-                arrays[name] = Held("buffer", crossing.to_numpy(tensor, caller), name in saved)
-    warn_of_64_bits(f"{caller}: {kind}", [held.array for held in arrays.values()])
+                array = crossing.to_numpy(crossing.dense(tensor), caller)
+                arrays[name] = Held("buffer", array, name in saved)
+    whose = f"{caller}: {kind}"
+    if not warn_of_64_bits(whose, [held.array for held in arrays.values()]):
+        warn_of_64_bits_inside(whose, [x.graph for x in (evaluation, training) if x])
     kinds = {path: type(part).__name__ for path, part in module.named_modules() if path}
     return assembled(kind, evaluation, training, tuple(ties), arrays, kinds, modes)

@@ -87,12 +87,25 @@ class _Writer(pickle.Pickler):
         return (name, at, obj.is_leaf, obj._base is whole) if name else ()
 
     def reducer_override(self, obj: Any) -> Any:
-        """The whole state of modules, whatever they would leave out of a file."""
+        """The whole state of modules, whatever they would leave out of a file.
+
+        Pickle writes a method as a name of its object, behind which the class may have another; and
+        an object that says itself how it is written may leave out what a module computes with.
+        """
         if isinstance(obj, torch.nn.Module):
             return object.__new__, (type(obj),), object.__getstate__(obj)
         if isinstance(obj, weakref.ref):
             return weakref.ref, (obj(),)
+        if isinstance(obj, types.MethodType):
+            return types.MethodType, (obj.__func__, obj.__self__)
+        if _says_how_it_is_written(obj):
+            return tuple, ((type(obj), obj.__reduce_ex__(5), object.__getstate__(obj)),)
         return NotImplemented
+
+
+def _says_how_it_is_written(obj: Any) -> bool:
+    ways = [getattr(type(obj), name) for name in ("__reduce__", "__reduce_ex__", "__getstate__")]
+    return any([isinstance(way, types.FunctionType) for way in ways])
 
 
 def _hook_tables(x: torch.Tensor) -> tuple[Any, ...]:

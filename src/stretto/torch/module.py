@@ -88,6 +88,14 @@ class Part(Module):
     def _get_name(self) -> str:
         return self.kind
 
+    def _renew(self, name: str, value: Array) -> None:
+        """Give a buffer its next value, or a parameter that PyTorch writes to in its forward."""
+        if self._roles[name] == "buffer":
+            self.update_buffer(name, value)
+        else:
+            updating.check(self, name)
+            self.__dict__[name] = value
+
 
 class ImportedModule(Part):
     """A module that ``from_torch`` made of PyTorch's.
@@ -140,6 +148,28 @@ class ImportedModule(Part):
             TypeError: the arguments are not those that it was imported with.
             ValueError: they have other shapes, where these are part of the program.
         """
+        program = self._program()
+        places = updating.places(self)
+        places |= {name: places[first] for name, first in self.ties}
+        results, updates = program(self.kind, lambda name: places[name][2], args, kwargs)
+        for name, value in updates.items():
+            module, attribute, _ = places[name]
+            module._renew(attribute, value)
+        return results
+
+    def is_setting(self, place: int | str) -> bool:
+        """Say whether numbers in an argument are part of the program, and not inputs of it.
+
+        Args:
+            place: the argument's position in a call, or its name.
+
+        Returns:
+            Whether they are, as flags and factors are; an ensemble does not trace them.
+        """
+        return self._program().signature.is_setting(place)
+
+    def _program(self) -> Program:
+        """The program of the mode it is in."""
         program = self.training_program if self.training else self.evaluation_program
         if program is None:
             mode, way = (
@@ -153,13 +183,7 @@ class ImportedModule(Part):
             modes = part.modes if isinstance(part, Part) else None
             if part.training != (modes[self.training] if modes else self.training):
                 raise RuntimeError(_other_mode(f"{self.kind}.{path}", not part.training))
-        places = updating.places(self)
-        places |= {name: places[first] for name, first in self.ties}
-        results, updates = program(self.kind, lambda name: places[name][2], args, kwargs)
-        for name, value in updates.items():
-            module, attribute, _ = places[name]
-            module.update_buffer(attribute, value)
-        return results
+        return program
 
     def state_dict(self, prefix: str = "") -> dict[str, Array]:
         """Collect parameters and persistent buffers by their names in PyTorch.

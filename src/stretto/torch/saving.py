@@ -19,7 +19,7 @@ from stretto.torch.program import Program
 __all__ = ["load", "save"]
 
 _KEY = "stretto.torch"
-_FORM = 1
+_FORM = 2
 
 
 def save(path: str | os.PathLike[str], module: ImportedModule) -> None:

@@ -1,27 +1,36 @@
 """How an imported module is called: its arguments by position and by name, and its results.
 
 An exported program knows the leaves of the arguments it was traced with. A ``Signature`` finds them
-in a later call, and refuses one that does not fit. Next, read ``module``.
+in a later call, and refuses one that does not fit: with another option, with sizes for which the
+module would compute something else. Next, read ``module``.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
-from stretto.torch.graph import Input, TensorType
+from stretto._engine.core.types import kind_of
+from stretto._engine.ops.convert import convert
+from stretto.torch.graph import Input
+from stretto.torch.run import dtype_of
+from stretto.torch.sizes import Condition, bind, names, value_of
 from stretto.torch.structure import Structure
 
 __all__ = ["Argument", "Signature"]
 
+_RANKS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
+"""Kinds of dtypes, each of which holds the values of those before."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of the example.
+    """An argument of the example, or a default.
 
     Args:
         name: its name in ``forward``.
@@ -34,6 +43,44 @@ class Argument:
     structure: Structure
     constants: tuple[tuple[Any, ...], ...]
 
+    @property
+    def has_arrays(self) -> bool:
+        """Whether a leaf is an input."""
+        return not all(self.constants)
+
+    @property
+    def value(self) -> Any:
+        """The argument, where no leaf is an input."""
+        return self.structure.filled(iter([constant for (constant,) in self.constants]))
+
+    def is_like(self, value: Any) -> bool:
+        """Whether a value is this argument, nested so and with the same constants."""
+        if self.has_arrays:
+            return False
+        try:
+            parts = list(self.structure.taken(value, self.name))
+        except TypeError:
+            return False
+        pairs = zip(parts, self.constants, strict=True)
+        return all([_same(leaf, constant) for (_, leaf), (constant,) in pairs])
+
+    def to_json(self) -> Any:
+        """The argument in terms of JSON."""
+        return [self.name, self.structure.to_json(), [list(c) for c in self.constants]]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Argument:
+        """The argument that ``to_json`` gave this for.
+
+        Raises:
+            ValueError: it is not of that form.
+        """
+        name, nested, constants = data
+        structure = Structure.from_json(nested)
+        if len(constants) != structure.size:
+            raise ValueError(f"the argument {name} has not as many leaves as constants")
+        return cls(str(name), structure, tuple(map(tuple, constants)))
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Signature:
@@ -42,16 +89,18 @@ class Signature:
     Args:
         names: the names of positional parameters of ``forward``, in order.
         rest: the name of its ``*args``; empty if it has none.
-        defaults: names and values of the parameters of which a value is known that changes nothing.
+        defaults: those of the parameters of ``forward`` that are plain data.
         arguments: those of the example.
         results: how the results are nested.
+        conditions: what the program takes for granted about the named sizes of its inputs.
     """
 
     names: tuple[str, ...]
     rest: str
-    defaults: tuple[tuple[str, Any], ...]
+    defaults: tuple[Argument, ...]
     arguments: tuple[Argument, ...]
     results: Structure
+    conditions: tuple[Condition, ...] = ()
 
     def leaves(
         self, caller: str, inputs: Sequence[Input], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -64,12 +113,13 @@ class Signature:
                 has another shape.
         """
         given = self._by_name(caller, args, kwargs)
+        known = {default.name: default for default in self.defaults}
         values: list[Any] = []
+        labels: list[str] = []
         expected = iter(inputs)
         for argument in self.arguments:
             if argument.name not in given:
-                if not all(argument.constants):
-                    raise TypeError(f"{caller}: the argument {argument.name} is missing")
+                _check_default(caller, argument, known.get(argument.name))
                 continue
             value = given.pop(argument.name)
             parts = argument.structure.taken(value, f"{caller}: {argument.name}")
@@ -78,15 +128,24 @@ class Signature:
                     _check_constant(what, leaf, constant[0])
                 else:
                     values.append(_as_input(what, leaf, next(expected)))
-        known = dict(self.defaults)
+                    labels.append(what.partition(": ")[2])
         for name, value in given.items():
-            if name not in known or not _same(value, known[name]):
+            if name not in known or not known[name].is_like(value):
                 raise TypeError(
                     f"{caller}: the program was exported without the argument {name}: import the "
                     f"module anew with an example that has it"
                 )
-        _check_sizes(caller, inputs, values)
+        _check_sizes(caller, _sizes_of(inputs, labels, values), self.conditions)
         return values
+
+    def is_setting(self, place: int | str) -> bool:
+        """Whether the argument at this position, or of this name, has parts that are no inputs."""
+        if isinstance(place, int):
+            past = place - len(self.names)
+            place = self.names[place] if past < 0 else f"{self.rest}[{past}]"
+        return any(
+            [a.name == place and any(a.constants) for a in (*self.arguments, *self.defaults)]
+        )
 
     def _by_name(
         self, caller: str, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -104,17 +163,15 @@ class Signature:
             raise TypeError(f"{caller}: the argument {twice[0]} is given by position and by name")
         return {**dict(zip(names, args, strict=True)), **kwargs}
 
-    def to_json(self) -> dict[str, Any]:
-        """The signature in terms of JSON."""
+    def to_json(self, *, places: bool = True) -> dict[str, Any]:
+        """The signature in terms of JSON; ``places`` in the user's code are of no account."""
         return {
             "names": list(self.names),
             "rest": self.rest,
-            "defaults": [list(pair) for pair in self.defaults],
-            "arguments": [
-                [a.name, a.structure.to_json(), [list(c) for c in a.constants]]
-                for a in self.arguments
-            ],
+            "defaults": [default.to_json() for default in self.defaults],
+            "arguments": [argument.to_json() for argument in self.arguments],
             "results": self.results.to_json(),
+            "conditions": [[c.text, c.place if places else ""] for c in self.conditions],
         }
 
     @classmethod
@@ -125,33 +182,45 @@ class Signature:
             ValueError: it is not of that form.
         """
         try:
-            arguments = []
-            for name, nested, constants in data["arguments"]:
-                structure = Structure.from_json(nested)
-                if len(constants) != structure.size:
-                    raise ValueError(f"the argument {name} has not as many leaves as constants")
-                arguments.append(Argument(str(name), structure, tuple(map(tuple, constants))))
             return cls(
                 tuple(map(str, data["names"])),
                 str(data["rest"]),
-                tuple([(str(name), value) for name, value in data["defaults"]]),
-                tuple(arguments),
+                tuple([Argument.from_json(default) for default in data["defaults"]]),
+                tuple([Argument.from_json(argument) for argument in data["arguments"]]),
                 Structure.from_json(data["results"]),
+                tuple([Condition(str(text), str(place)) for text, place in data["conditions"]]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is not a signature that was written here: {error!r}") from error
 
 
 def _same(x: Any, y: Any) -> bool:
-    """Whether two values that are part of a program are the same; arrays are not."""
-    return not isinstance(x, (Value, np.ndarray)) and type(x) is type(y) and bool(x == y)
+    """Whether a value is one that is part of a program; arrays are none. NaN is NaN."""
+    if isinstance(x, np.generic):
+        x = x.item()
+    return type(x) is type(y) and repr(x) == repr(y)
 
 
 def _check_constant(what: str, given: Any, constant: Any) -> None:
     if not _same(given, constant):
+        way = "import the module anew with that"
+        if isinstance(given, Value) and isinstance(constant, (bool, int, float)):
+            way = "give it as a number of Python, outside of what a transformation maps or compiles"
         raise ValueError(
             f"{what} is part of the program: it was {constant!r} in the example that the module "
-            f"was imported with, and is {given!r} now; import the module anew with that"
+            f"was imported with, and is {given!r} now; {way}"
+        )
+
+
+def _check_default(caller: str, argument: Argument, default: Argument | None) -> None:
+    """Raise if leaving an argument out is not what the example was."""
+    if default is None or argument.has_arrays:
+        raise TypeError(f"{caller}: the argument {argument.name} is missing")
+    if not argument.is_like(default.value):
+        raise ValueError(
+            f"{caller}: {argument.name} is part of the program: it was {argument.value!r} in the "
+            f"example that the module was imported with, and is left out now, which means "
+            f"{default.value!r}; give it, or import the module anew without it"
         )
 
 
@@ -169,26 +238,77 @@ def _as_input(what: str, leaf: Any, wanted: Input) -> Any:
         sizes = ", ".join([str(n) if isinstance(n, int) else "any" for n in shape])
         raise ValueError(
             f"{what}: expected the shape ({sizes}), got {value.shape}. The program was exported "
-            f"for these sizes: import the module anew with another example, of two or more along "
-            f"axes that are to be of any size"
+            f"for these sizes, since the module asks for them or the example had one along an "
+            f"axis: import the module anew with another example, of two or more along axes that "
+            f"are to be of any size"
         )
-    return value
+    return _of_kind(what, value, dtype_of(wanted.type.dtype))
 
 
-def _check_sizes(caller: str, inputs: Sequence[Input], values: Sequence[Any]) -> None:
-    """Sizes of one name are equal."""
-    found: dict[str, tuple[int, str]] = {}
-    for name, n, what in _named_sizes(inputs, values):
-        first, where = found.setdefault(name, (n, what))
-        if first != n:
+def _of_kind(what: str, value: Any, dtype: np.dtype) -> Any:
+    """The argument in the program's dtype.
+
+    The program's operations have the dtypes that the example led to, so what such a dtype cannot
+    hold would be lost on the way: fractions among integers, imaginary parts among real numbers.
+    """
+    if _RANKS[kind_of(value.dtype)] > _RANKS[kind_of(dtype)]:
+        raise TypeError(
+            f"{what}: expected {dtype}, as in the example that the module was imported with, got "
+            f"{value.dtype}: convert it, or import the module anew with such an example"
+        )
+    return value if value.dtype == dtype else convert(value, dtype)
+
+
+def _sizes_of(
+    inputs: Sequence[Input], labels: Sequence[str], values: Sequence[Any]
+) -> list[tuple[str, str, int, Any]]:
+    """Each axis whose size is no number: how that is written, the argument, the axis, its size."""
+    found = []
+    for wanted, label, value in zip(inputs, labels, values, strict=True):
+        if wanted.type is not None:
+            for axis, text in enumerate(wanted.type.shape):
+                if isinstance(text, str):
+                    found.append((text, label, axis, value.shape[axis]))
+    return found
+
+
+def _check_sizes(
+    caller: str, axes: Sequence[tuple[str, str, int, Any]], conditions: Sequence[Condition]
+) -> None:
+    """Sizes of one name are equal, computed ones are what they should be, and conditions hold."""
+    sizes = bind([((text,), (n,)) for text, _, _, n in axes])
+    where: dict[str, str] = {}
+    for text, label, axis, _ in axes:
+        if text.isidentifier():
+            where.setdefault(text, f"{label}.shape[{axis}]")
+    for text, label, axis, n in axes:
+        if text.isidentifier():
+            if sizes[text] != n:
+                raise ValueError(
+                    f"{caller}: axis {axis} of {label} has size {n}, and {where[text]} is "
+                    f"{sizes[text]}: they must be equal"
+                )
+        elif not names(text) <= sizes.keys() or value_of(text, sizes) != n:
             raise ValueError(
-                f"{caller}: {what} has size {n}, and {where} size {first}: they must be equal"
+                f"{caller}: axis {axis} of {label} has size {n}, and must have "
+                f"{_in_words(text, where)}"
+            )
+        if isinstance(n, int) and n == 0:
+            raise ValueError(
+                f"{caller}: axis {axis} of {label} has size 0, and the program holds for one or "
+                f"more: import the module anew with an example that has nothing along it"
+            )
+    for condition in conditions:
+        if not value_of(condition.text, sizes):
+            found = [f"{where[x]} is {sizes[x]}" for x in sorted(names(condition.text) & {*where})]
+            place = f" ({condition.place})" if condition.place else ""
+            raise ValueError(
+                f"{caller}: the program holds for {_in_words(condition.text, where)}{place}, and "
+                f"{', '.join(found)}: import the module anew with an example of such sizes"
             )
 
 
-def _named_sizes(inputs: Sequence[Input], values: Sequence[Any]) -> Iterator[tuple[str, int, str]]:
-    for wanted, value in zip(inputs, values, strict=True):
-        if isinstance(wanted.type, TensorType):
-            for axis, name in enumerate(wanted.type.shape):
-                if isinstance(name, str):
-                    yield name, value.shape[axis], f"axis {axis} of {wanted.name}"
+def _in_words(text: str, where: Mapping[str, str]) -> str:
+    """An expression of sizes with the axes in place of names, or n where no axis is the size."""
+    sizes = names(text)
+    return re.sub(r"\w+", lambda x: where.get(x[0], "n") if x[0] in sizes else x[0], text)

@@ -30,7 +30,8 @@ def with_plain_means(program: Program) -> tuple[Program, tuple[str, ...]]:
     These are all layers of batch normalisation that keep statistics and count batches.
     """
     graph, layers = _counting(program.graph, lambda momentum: True)
-    return dataclasses.replace(program, graph=graph), layers
+    single = program.single and with_plain_means(program.single)[0]
+    return dataclasses.replace(program, graph=graph, single=single), layers
 
 
 def with_counts(graph: Graph) -> Graph:

@@ -59,18 +59,25 @@ def dependent(graph: Graph, known: Container[str]) -> Iterator[tuple[Node, str]]
     """The operations of a graph whose sizes or numbers depend on values, each with the way out.
 
     Of those that are ``known``, since they have a function here, these are the ones for which
-    PyTorch found sizes that only a run can tell; by a constant index they are known after all.
+    PyTorch found sizes that only a run can tell, and no operation before has, or took such a size
+    to be one that the module asks for; by a constant index they are known after all.
     """
     constant = {k for k, x in enumerate(graph.inputs) if x.kind == "constant"}
+    types = [x.type for x in graph.inputs]
+    found = {name for x in graph.inputs for name in _open_sizes(x.type)}
     for k, node in enumerate(graph.nodes, len(graph.inputs)):
         if node.op in _COPIES and _is_in(constant, node.args[0]):
             constant.add(k)
         words = _OF_VALUES.get(node.op)
         indices = node.args[1] if node.op in _INDEXED else None
         if indices and all([i is None or _is_in(constant, i) for i in indices]):
-            continue
-        if words and (node.op not in known or any(map(_is_open, node.types))):
+            words = None
+        masked = any([_is_mask(types, i) for i in indices or ()])
+        new = {name for type in node.types for name in _open_sizes(type)} - found
+        if words and (node.op not in known or new or masked):
             yield node, words
+        found |= new
+        types.append(node.types[0] if len(node.types) == 1 else None)
     for part in graph.subgraphs:
         yield from dependent(part, known)
 
@@ -79,7 +86,12 @@ def _is_in(indices: Container[int], value: Any) -> bool:
     return isinstance(value, Ref) and value.index in indices
 
 
-def _is_open(type: TensorType | None) -> bool:
-    """Whether a size is one of those that PyTorch numbers u0, u1, ..., of values."""
+def _is_mask(types: list[TensorType | None], index: Any) -> bool:
+    type = types[index.index] if isinstance(index, Ref) else None
+    return type is not None and type.dtype == "bool"
+
+
+def _open_sizes(type: TensorType | None) -> list[str]:
+    """The sizes that PyTorch numbers u0, u1, ..., since values tell them."""
     names = [n for n in type.shape if isinstance(n, str)] if type else []
-    return any([name[0] == "u" and name[1:].isdecimal() for name in names])
+    return [name for name in names if name[0] == "u" and name[1:].isdecimal()]

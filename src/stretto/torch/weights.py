@@ -21,13 +21,20 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto.torch.graph import Graph
 
 if TYPE_CHECKING:  # it imports PyTorch
     from stretto.torch import crossing
 else:
     crossing = LazyModule("stretto.torch.crossing", extra="torch")
 
-__all__ = ["from_state_dict", "is_torch", "to_state_dict", "warn_of_64_bits"]
+__all__ = [
+    "from_state_dict",
+    "is_torch",
+    "to_state_dict",
+    "warn_of_64_bits",
+    "warn_of_64_bits_inside",
+]
 
 
 def from_state_dict(source: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Array]:
@@ -132,13 +139,32 @@ def is_torch(x: Any, name: str) -> bool:
     return found is not None and isinstance(x, found)
 
 
-def warn_of_64_bits(whose: str, arrays: Sequence[np.ndarray]) -> None:
-    """Warn where floats of 64 bits lose digits, as 64-bit types are off."""
+def warn_of_64_bits(whose: str, arrays: Sequence[np.ndarray]) -> bool:
+    """Warn where floats of 64 bits lose digits, as 64-bit types are off; say whether it did."""
     wide = [a for a in arrays if a.dtype in (np.float64, np.complex128)]
-    if wide and not config.enable_x64:
-        warnings.warn(
-            f"{whose} has {len(wide)} arrays of {wide[0].dtype}, which become those of half the "
-            f"precision while 64-bit types are off; set stretto.config.enable_x64 = True first to "
-            f"keep them",
-            stacklevel=user_stack_level(),
-        )
+    if not wide or config.enable_x64:
+        return False
+    warnings.warn(
+        f"{whose} has {len(wide)} arrays of {wide[0].dtype}, which become those of half the "
+        f"precision while 64-bit types are off; set stretto.config.enable_x64 = True first to "
+        f"keep them",
+        stacklevel=user_stack_level(),
+    )
+    return True
+
+
+def warn_of_64_bits_inside(whose: str, graphs: Sequence[Graph]) -> None:
+    """Warn where operations of a module compute with floats of 64 bits, and these are off.
+
+    A number of Python is a tensor of no axes and 64 bits among them, and loses nothing that counts.
+    """
+    if config.enable_x64:
+        return
+    for node in [node for graph in graphs for node in graph.walk()]:
+        if any([x and x.dtype in ("float64", "complex128") and x.shape for x in node.types]):
+            warnings.warn(
+                f"{whose} computes in 64 bits ({node.op} in {node.place}), which become 32 while "
+                f"64-bit types are off; set stretto.config.enable_x64 = True first to keep them",
+                stacklevel=user_stack_level(),
+            )
+            return

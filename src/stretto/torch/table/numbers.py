@@ -64,6 +64,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "math.ceil": math.ceil,
     "math.floor": math.floor,
     "math.trunc": math.trunc,
+    "builtins.round": round,
     "aten.sym_numel.default": lambda x: x.size,
     "aten.sym_size.int": lambda x, axis: x.shape[axis],
     "torch.sym_float": float,

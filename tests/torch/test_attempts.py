@@ -1,0 +1,64 @@
+"""What is tried to export a module for sizes that vary."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402 (only where PyTorch is)
+from torch.export import Dim  # noqa: E402
+
+from stretto.torch.attempts import any_batch, export  # noqa: E402
+from stretto.torch.constraints import relaxed  # noqa: E402
+
+
+class Squares(nn.Module):
+    """Asks PyTorch, in C++, whether sizes are 1."""
+
+    def forward(self, x):
+        return x.transpose(0, 1).reshape(-1) ** 2
+
+
+class Reads(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.sum() > 0 else x
+
+
+X = torch.ones(3, 4)
+
+
+def sizes(exported):
+    (x,) = [node for node in exported.program.graph.nodes if node.op == "placeholder"]
+    return [isinstance(n, int) for n in x.meta["val"].shape]
+
+
+def test_any_batch():
+    assert any_batch(X) == {0: Dim.AUTO}
+    assert [any_batch(x) for x in (X[:1], torch.ones(()), 3, None)] == [None] * 4
+
+
+def test_it_asks_for_ones_first():
+    found = export(Squares(), (X,), {}, {"x": {0: Dim.AUTO}}, True)
+    assert found.least == 1 and sizes(found) == [False, True]
+
+
+def test_names_of_dimensions_are_no_reason_to_take_two_for_granted():
+    found = export(Squares(), (X,), {}, {"x": {0: Dim("n", max=9)}}, False)
+    assert found.least == 1 and sizes(found) == [False, True]
+
+
+def test_the_sizes_of_the_example():
+    assert sizes(export(Squares(), (X,), {}, None, True)) == [True, True]
+
+
+def test_what_no_attempt_can_do():
+    for shapes, fix in (({"x": {0: Dim.AUTO}}, True), ({"x": {0: Dim.AUTO}}, False), (None, True)):
+        with pytest.raises(Exception, match=r"data-dependent|Eq\("):
+            export(Reads(), (X,), {}, shapes, fix)
+
+
+def test_names_become_hints():
+    n = Dim("n", min=3)
+    found = relaxed({"x": {0: n, 1: None}, "ys": [(Dim("m", max=9),), {2: Dim.AUTO}, 4, 2 * n]})
+    assert found["x"] == {0: Dim.AUTO(min=3), 1: None}
+    assert found["ys"][0] == (Dim.AUTO(max=9),) and found["ys"][1:3] == [{2: Dim.AUTO}, 4]
+    assert not isinstance(found["ys"][3], Dim)
