@@ -185,3 +185,20 @@ def test_what_cannot_be_described_is_like_nothing():
     net = nn.Linear(2, 2)
     net.held = (x for x in ())
     assert not alike(net, net)
+
+
+def test_parts_of_parameters_are_not_their_elements():
+    def made(part, *, weights=1.0):
+        net = nn.Linear(2, 2)
+        with torch.no_grad():
+            net.weight.fill_(weights)
+        net.held = [part(net.weight)]
+        return net
+
+    def row(w):
+        return w[0]
+
+    assert alike(made(row), made(row, weights=2.0))
+    for other in (lambda w: w[1], lambda w: w[0].detach(), lambda w: w[0].detach().clone()):
+        assert not alike(made(row), made(other))
+    assert not alike(made(lambda w: w.data[0]), made(lambda w: w.data[0].clone()))

@@ -15,6 +15,7 @@ import math
 import operator
 import random
 import sys
+import sysconfig
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ _REGISTERED = {"_parameters", "_buffers"}
 _LIBRARIES = (sys.stdlib_module_names | {"builtins", "numpy", "stretto", "sympy", "torch"}) - {
     "__main__"
 }
+_CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
+_INSTALLED = (sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"])
 _HERE = "\0"
 """Where in the words for a place those for what is inside of it go."""
 
@@ -352,9 +355,18 @@ class _Walk:
         self._add(read, write, lambda _: place)
 
     def _globals(self, held: dict[str, Any], names: set[str], f: types.FunctionType) -> None:
-        """The globals that a function names, and those of modules among them that it may mean."""
+        """The globals that a function names, and those of modules among them that it may mean.
+
+        Functions of installed packages use much of these: their data is looked at, and what they
+        call is not.
+        """
         where = held.get("__name__", "its module")
         own = {name for name in names if name in held or not hasattr(builtins, name)}
+        installed = _is_installed(f.__module__)
+        if installed:
+            own = {k for k in own if not isinstance(held.get(k), _CODE)}
+        if not own:
+            return
 
         def read() -> dict[Any, Any]:
             return {name: held[name] for name in own if name in held}
@@ -363,14 +375,14 @@ class _Walk:
             _write(held, read(), content)
 
         self._add(read, write, lambda name: f"the global {where}.{name}")
-        for name in own:
+        for name in () if installed else own:
             other = held.get(name)
             if isinstance(other, types.ModuleType) and not _is_of_library(other):
                 self._globals_of(other, names, f)
 
-    def _globals_of(self, module: types.ModuleType, names: set[str], f: Any) -> None:
+    def _globals_of(self, module: types.ModuleType, names: set[str], f: types.FunctionType) -> None:
         key = module, frozenset(names & vars(module).keys())
-        if key not in self._modules:
+        if key not in self._modules and not _is_installed(module.__name__):
             self._modules.add(key)
             self._globals(vars(module), set(key[1]), f)
 
@@ -382,6 +394,8 @@ class _Walk:
             own = [k for k in vars(each) if not (k.startswith("__") and k.endswith("__"))]
             values = {k for k in own if not _is_code(vars(each)[k])}
             self._class_values(each, values)
+            if _is_installed(each.__module__) and not issubclass(each, torch.nn.Module):
+                continue
             self._left += [(_function_of(vars(each)[k]), k) for k in own if k not in values]
             if "__call__" in vars(each):
                 self._left.append((_function_of(vars(each)["__call__"]), "__call__"))
@@ -445,6 +459,13 @@ def _progress(x: Iterator[Any]) -> Any:
     frame = getattr(x, "gi_frame", None)
     inside = (frame.f_lasti, tuple(map(id, frame.f_locals.values()))) if frame else ()
     return repr(x), operator.length_hint(x, -1), inside
+
+
+@functools.cache
+def _is_installed(name: str | None) -> bool:
+    """Whether a module is of a package that was installed, and not of the user's own."""
+    found = sys.modules.get((name or "").partition(".")[0])
+    return (getattr(found, "__file__", None) or "").startswith(_INSTALLED)
 
 
 def _is_code(x: Any) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.crossing import to_numpy
+from stretto.torch.holdings import memory_of
 
 __all__ = ["Likeness"]
 
@@ -65,6 +66,8 @@ class _Writer(pickle.Pickler):
             *module.named_buffers(remove_duplicate=False),
         ]
         self._number, self._names = number, {id(tensor): name for name, tensor in named}
+        self._memory = {memory_of(tensor): (name, tensor) for name, tensor in reversed(named)}
+        self._memory.pop(None, None)
 
     def persistent_id(self, obj: Any) -> Any:
         """What is written in place of an object, if anything is."""
@@ -73,9 +76,15 @@ class _Writer(pickle.Pickler):
         if isinstance(obj, torch.Tensor):
             name = self._names.get(id(obj))
             hooks = [tuple((table or {}).values()) for table in _hook_tables(obj)]
-            elements = name is None and _elements(obj)
+            elements = name is None and (self._part(obj) or _elements(obj))
             return type(obj), name, vars(obj), _type_of(obj), elements, hooks
         return None
+
+    def _part(self, obj: torch.Tensor) -> tuple[Any, ...]:
+        """Which part of a parameter or a buffer a tensor is, which is one in the program, too."""
+        name, whole = self._memory.get(memory_of(obj), ("", obj))
+        at = obj.storage_offset() - whole.storage_offset() if name else 0
+        return (name, at, obj.is_leaf, obj._base is whole) if name else ()
 
     def reducer_override(self, obj: Any) -> Any:
         """The whole state of modules, whatever they would leave out of a file.

@@ -77,8 +77,8 @@ def mc_dropout(
     imported = [module for module in copy.modules() if isinstance(module, ImportedModule)]
     if not dropping and not any(_draws(module) for module in imported):
         way = (
-            "; of a module from PyTorch, put its dropout layers alone in train mode, and import "
-            "torch.export.export(module, args)"
+            "; of a module from PyTorch, put its dropout layers alone in train mode before the "
+            "import"
         )
         raise ValueError(
             f"mc_dropout: {type(model).__name__} has no dropout, so all runs would be the same"
