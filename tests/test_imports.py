@@ -36,11 +36,16 @@ NEED_PYTORCH = (
     "crossing",
     "decomposing",
     "examples",
+    "held",
+    "holdings",
     "hosting",
     "likeness",
+    "modes",
     "momenta",
     "reasons",
     "recurrent",
+    "sameness",
+    "state",
 )
 """Modules of ``stretto.torch`` that import PyTorch, which need not be there."""
 

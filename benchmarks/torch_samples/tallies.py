@@ -14,12 +14,15 @@ from stretto.torch.run import run
 __all__ = ["EXCEPTIONS", "OTHER_GRADIENTS", "Tallies", "Tally", "is_random"]
 
 EXCEPTIONS = {
+    "aten.bincount.default": "elements that are not below minlength are refused",
+    "aten.linalg_lstsq.default": "residuals of complex numbers are the squares of their sizes",
     "aten.logaddexp.default": "of complex numbers, the imaginary part may differ by 2 pi",
     "aten.logcumsumexp.default": "complex numbers are refused",
 }
 """Operations of which some calls are known to differ, and how."""
 
 OTHER_GRADIENTS = {
+    "aten.linalg_pinv.atol_rtol_tensor": "hermitian=True of a matrix that is not so",
     "aten.cholesky_inverse.default": "only the triangle that is read has a gradient here",
     "aten.cholesky_solve.default": "only the triangle that is read has a gradient here",
     "nn.functional.max_unpool1d": "where indices repeat, which values count is not defined",
@@ -28,7 +31,16 @@ OTHER_GRADIENTS = {
 }
 """Operations whose gradients are known to differ, and how."""
 
-_RANDOM = ("bernoulli", "dropout", "rand", "normal", "uniform", "exponential", "multinomial")
+_RANDOM = (
+    "bernoulli",
+    "dropout",
+    "rrelu",
+    "rand",
+    "normal",
+    "uniform",
+    "exponential",
+    "multinomial",
+)
 _EMPTY = ("aten.empty", "aten.new_empty")
 
 _KEPT, _MOST_ELEMENTS, _MOST_NODES = 2, 300, 8

@@ -6,21 +6,23 @@ example · ``capture`` has PyTorch export it, and ``likeness`` says which need n
 ``ties`` are parts of that · ``substitutes``: what stands for what PyTorch cannot trace, from
 ``inner_transforms``, ``packed`` and ``stand_ins`` · ``hooks`` finds what the export loses,
 ``derivatives`` and ``functions`` leave ``marks`` of derivatives in the trace, ``backwards`` and
-``writes`` make graphs of them · ``quiet`` and ``reasons``: what is said meanwhile, and where it
-fails · ``graph``, ``structure``, ``signature``, ``sizes``, ``program``: the export as plain data ·
-``written``: what it writes into arguments · ``parts`` and ``selections``: parts of a graph as
-operations, for derivatives and for what masks select · ``values``: what else depends on values ·
-``run`` interprets it with the functions of ``table``, a file a family · ``module``: the module that
-holds its arrays · ``saving``: files of those · ``statistics``: batch normalisation as plain means ·
-``weights``: state dictionaries alone.
+``writes`` make graphs of them · ``held``, ``modes`` and ``state`` (by ``holdings`` and
+``sameness``): what Python holds beside parameters and buffers · ``quiet`` and ``reasons``: what is
+said meanwhile, and where it fails · ``graph``, ``structure``, ``signature``, ``sizes``,
+``program``: the export as plain data · ``written``: what it writes into arguments · ``parts`` and
+``selections``: parts of a graph as operations, for derivatives and for what masks select ·
+``values``: what else depends on values · ``run`` interprets it with the functions of ``table``, a
+file a family · ``module``: the module that holds its arrays · ``saving``: files of those ·
+``statistics``: batch normalisation as plain means · ``weights``: state dictionaries alone.
 
 ``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd
 sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.
 
 Only ``attempts``, ``backwards``, ``capture``, ``constraints``, ``crossing``, ``decomposing``,
-``derivatives``, ``examples``, ``functions``, ``hooks``, ``hosting``, ``inner_transforms``,
-``likeness``, ``marks``, ``momenta``, ``packed``, ``reasons``, ``recurrent``, ``stand_ins``,
-``substitutes`` and ``writes`` import PyTorch.
+``densely``, ``derivatives``, ``examples``, ``functions``, ``held``, ``holdings``, ``hooks``,
+``hosting``, ``inner_transforms``, ``likeness``, ``marks``, ``modes``, ``momenta``, ``packed``,
+``reasons``, ``recurrent``, ``sameness``, ``stand_ins``, ``state``, ``substitutes``, ``tracing`` and
+``writes`` import PyTorch.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

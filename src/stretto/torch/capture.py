@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,12 @@ from stretto.torch.constraints import (
 )
 from stretto.torch.crossing import to_numpy
 from stretto.torch.decomposing import check_effects, decomposed, name_of, place_of
+from stretto.torch.densely import all_dense, held_densely
 from stretto.torch.derivatives import kept
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.held import check_constants, exchanged
 from stretto.torch.hooks import hooked
+from stretto.torch.modes import in_mode
 from stretto.torch.momenta import counting
 from stretto.torch.nesting import children_of, structure_of
 from stretto.torch.parts import with_parts
@@ -48,11 +51,14 @@ from stretto.torch.program import differs_for_one
 from stretto.torch.quiet import quiet
 from stretto.torch.reasons import is_ours, reason
 from stretto.torch.recurrent import not_unrolled
+from stretto.torch.renormalizing import is_table, with_slopes_of_tables, without_idle_writes
 from stretto.torch.selections import with_selections
 from stretto.torch.signature import Argument, Signature
 from stretto.torch.sizes import Condition
+from stretto.torch.state import watched
 from stretto.torch.statistics import with_counts
 from stretto.torch.substitutes import exportable
+from stretto.torch.tracing import traceable
 
 __all__ = ["Captured", "capture", "read"]
 
@@ -64,6 +70,7 @@ WHOLE = [
     "avg_pool2d",
     "avg_pool3d",
     "bilinear",
+    "binary_cross_entropy",
     "celu",
     "conv1d",
     "conv2d",
@@ -89,6 +96,7 @@ WHOLE = [
     "leaky_relu",
     "linear",
     "log_softmax.int",
+    "logit",
     "logsumexp",
     "lstm.input",
     "lstm_cell",
@@ -97,7 +105,7 @@ WHOLE = [
     "max_pool2d",
     "max_pool3d",
     "mish",
-    "multilabel_margin_loss",
+    "multilabel_margin_loss_forward",
     "one_hot",
     "pad",
     "pixel_shuffle",
@@ -113,6 +121,10 @@ WHOLE = [
     "silu",
     "softmax.int",
     "softplus",
+    "special_entr",
+    "special_xlog1py",
+    "std.correction",
+    "std_mean.correction",
     "upsample_bicubic2d.vec",
     "upsample_bilinear2d.vec",
     "upsample_linear1d.vec",
@@ -120,6 +132,7 @@ WHOLE = [
     "upsample_nearest2d.vec",
     "upsample_nearest3d.vec",
     "upsample_trilinear3d.vec",
+    "xlogy",
 ]
 """The operations of PyTorch that are not decomposed: all overloads of each."""
 
@@ -135,12 +148,14 @@ class Captured:
         signature: how it is called.
         constants: the arrays that are neither parameters nor buffers, by name.
         single: the same for one example, where that is another program.
+        modes: whether each part was in train mode, by dotted name.
     """
 
     graph: Graph
     signature: Signature
     constants: dict[str, np.ndarray]
     single: Captured | None = None
+    modes: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
 
 def capture(
@@ -161,10 +176,11 @@ def capture(
     if shapes is None and dynamic_batch:
         bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
         shapes = {name: pytree.tree_map(any_batch, value) for name, value in bound.items()}
-    args, kwargs = pytree.tree_map(_ordinary, (tuple(args), dict(kwargs)))
-    with _in_mode(module, train), quiet():
+    args, kwargs = pytree.tree_map(_ordinary, all_dense((tuple(args), dict(kwargs))))
+    with in_mode(module, train), quiet(), watched(module, args, kwargs):
+        modes = {path: part.training for path, part in module.named_modules() if path}
         try:
-            found = _traced(module, args, kwargs, shapes, dynamic_shapes is None)
+            found = _traced(module, args, kwargs, shapes, dynamic_shapes is None, train)
         except Exception as error:
             if not is_ours(error):
                 error.add_note(reason(error, module))
@@ -172,38 +188,41 @@ def capture(
         if dynamic_shapes is None and differs_for_one(found.graph, found.signature):
             few, named = pytree.tree_map(lambda x: x[:1] if any_batch(x) else x, (args, kwargs))
             try:
-                single = _traced(module, few, named, None, True)
+                single = _traced(module, few, named, None, True, train)
             except Exception:  # the module does not take one example: the conditions say so
-                return found
-            return dataclasses.replace(found, single=single)
-    return found
+                single = None
+            found = dataclasses.replace(found, single=single)
+    return dataclasses.replace(found, modes=modes)
 
 
 def _traced(
-    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: Any, fix: bool
+    module: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    shapes: Any,
+    fix: bool,
+    train: bool,
 ) -> Captured:
-    with counting(module), hooked(module), kept(), exportable():
+    with (
+        exchanged(module),
+        counting(module),
+        held_densely(module) as densely,
+        hooked(module),
+        kept(),
+        exportable(densely),
+    ):
         exported = export(module, args, kwargs, shapes, fix)
+    check_constants(exported.program, module)
     called = inspect.signature(module.forward)
     with asking_for_ones() if exported.least == 1 else nullcontext():
         found = read(exported.program, called, least=exported.least)
-    return dataclasses.replace(found, graph=with_counts(found.graph))
+    graph = with_counts(found.graph)
+    return dataclasses.replace(found, graph=graph if train else without_idle_writes(graph))
 
 
 def _ordinary(leaf: Any) -> Any:
     """An argument that ``inference_mode`` made, as one that may have a gradient."""
     return leaf.clone() if isinstance(leaf, torch.Tensor) and leaf.is_inference() else leaf
-
-
-@contextmanager
-def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
-    modes = [(part, part.training) for part in module.modules()]
-    module.train(train)
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
 
 
 def read(
@@ -217,7 +236,8 @@ def read(
     ``called`` is the signature of the module's ``forward``, where it is known; ``least`` the size
     from which on it holds, as ``conditions_of`` takes it.
     """
-    with quiet(), not_unrolled():
+    check_constants(exported)
+    with quiet(), traceable(), not_unrolled():
         (recall_checks if called is None else drop_checks)(exported)
         program = decomposed(with_gradients_stopped(exported), _decompositions)
     signature = program.graph_signature
@@ -250,7 +270,7 @@ def read(
     graph = with_parts(
         _Reader(program.graph_module).graph(inputs, _outputs_of(program)), "from_torch"
     )
-    graph = with_selections(graph, "from_torch")
+    graph = with_selections(with_slopes_of_tables(_with_state(graph)), "from_torch")
     conditions = conditions_of(program, least=least)
     return Captured(graph, _signature_of(program, leaves, called, conditions), constants)
 
@@ -259,7 +279,9 @@ def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
     """The kinds and names of a program's outputs, None for what is left out."""
     outputs: list[tuple[str, str] | None] = []
     for spec in program.graph_signature.output_specs:
-        if spec.kind is OutputKind.BUFFER_MUTATION:
+        if spec.kind is OutputKind.PARAMETER_MUTATION:
+            outputs.append(("parameter", spec.target))
+        elif spec.kind is OutputKind.BUFFER_MUTATION:
             outputs.append(("buffer", spec.target))
         elif spec.kind is OutputKind.USER_OUTPUT:
             outputs.append(("result", ""))
@@ -269,11 +291,26 @@ def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
             outputs.append(None)
         else:
             raise NotImplementedError(
-                f"from_torch: the module writes to its parameter {spec.target} when it is called, "
+                f"from_torch: the module changes {spec.target} in place, of kind {spec.kind.name}"
+            )
+    return outputs
+
+
+def _with_state(graph: Graph) -> Graph:
+    """The graph, in which parameters that are written to are state, as buffers are.
+
+    Raises ``NotImplementedError`` for any but tables of embeddings with a greatest norm.
+    """
+    for output in graph.outputs:
+        if output.kind == "parameter" and not is_table(graph, output.value):
+            raise NotImplementedError(
+                f"from_torch: the module writes to its parameter {output.name} when it is called, "
                 f"and parameters are not state here: make it a buffer (register_buffer), or do "
                 f"that in the training loop"
             )
-    return outputs
+    state = {"parameter": "buffer"}
+    outputs = [dataclasses.replace(x, kind=state.get(x.kind, x.kind)) for x in graph.outputs]
+    return dataclasses.replace(graph, outputs=tuple(outputs))
 
 
 def _decompositions() -> dict[Any, Any]:

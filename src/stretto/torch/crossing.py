@@ -21,7 +21,7 @@ from stretto._engine.core.typing import Array
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.array import Array as _Array
 
-__all__ = ["borrowed", "given", "read", "to_numpy", "to_torch"]
+__all__ = ["borrowed", "dense", "given", "read", "to_numpy", "to_torch"]
 
 _AS_BITS = {
     torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16)),
@@ -40,6 +40,12 @@ def to_numpy(tensor: Any, caller: str) -> np.ndarray:
     dtype that NumPy lacks.
     """
     return _view(tensor if tensor.is_meta else tensor.detach().cpu(), caller).copy()
+
+
+def dense(tensor: Any) -> Any:
+    """The tensor itself, or what a sparse one without gradients is in full."""
+    sparse = tensor.layout is not torch.strided and not tensor.requires_grad
+    return tensor.detach().to_dense() if sparse else tensor
 
 
 def borrowed(tensor: Any, caller: str) -> Array:

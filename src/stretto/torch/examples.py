@@ -7,11 +7,9 @@ PyTorch. Before this, read ``importing``.
 
 from __future__ import annotations
 
-import collections
 import copy
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass  # pyright: ignore[reportMissingImports]
 
 from stretto._engine.core.interpreter import Value
+from stretto.torch.holdings import undone
 
 __all__ = ["apart", "check_example", "check_module", "unwrapped"]
 
@@ -107,7 +106,7 @@ def check_example(
             )
     copied_args, copied_kwargs = pytree.tree_map(_copied, (tuple(args), dict(kwargs)))
     with (
-        _kept(module),
+        undone(module),
         torch.random.fork_rng(),
         torch.compiler.set_stance("force_eager"),
         warnings.catch_warnings(action="ignore"),
@@ -151,41 +150,3 @@ def _copied(leaf: Any) -> Any:
     if isinstance(leaf, torch.Tensor):
         return leaf.detach().clone().requires_grad_(leaf.requires_grad)
     return copy.deepcopy(leaf)
-
-
-@contextmanager
-def _kept(module: torch.nn.Module) -> Iterator[None]:
-    """Undo what a call changes of a module: its tensors, and the attributes of it and its parts."""
-    attributes = [(part, _contents(vars(part))) for part in module.modules()]
-    tensors = [*module.parameters(), *module.buffers()]
-    held = [(x, x.data, x.detach().clone()) for x in tensors]
-    try:
-        yield
-    finally:
-        for x, memory, elements in held:
-            x.data = memory
-            memory.copy_(elements)
-        for part, contents in attributes:
-            _restore(vars(part), contents)
-
-
-_RESTORED = (dict, collections.OrderedDict, list, set)
-
-
-def _contents(container: Any) -> Any:
-    """What is in an attribute's dictionary, and in the lists and dictionaries there."""
-    return {
-        name: (value, value.copy() if type(value) in _RESTORED else None)
-        for name, value in container.items()
-    }
-
-
-def _restore(container: dict[str, Any], contents: dict[str, Any]) -> None:
-    container.clear()
-    for name, (value, inside) in contents.items():
-        container[name] = value
-        if type(value) is list:
-            value[:] = inside
-        elif inside is not None:
-            value.clear()
-            value.update(inside)

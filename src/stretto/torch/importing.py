@@ -63,9 +63,16 @@ def from_torch(
     Returns:
         The module, in evaluation mode. Its arrays have the names of ``module.state_dict()``.
 
+    The mode that the PyTorch module is in is imported as it stands, part by part: dropout that was
+    left on in an evaluated module, as after ``module.eval()`` and ``module.drop.train()``, stays on
+    (and draws from ``nn.keys``); batch normalisation that was frozen in train mode, as after
+    ``module.train()`` and ``module.norm.eval()``, stays frozen. The other mode is what the module's
+    own ``train()`` or ``eval()`` makes. Its parts here show their modes, and keep them.
+
     Raises:
         NotImplementedError: the module has operations that have no function here; all are named.
-            Or it writes into an argument.
+            Or it writes into an argument, or changes what is no buffer whenever it is called, or it
+            uses a tensor that requires gradients and is none of its parameters.
         TypeError: it is no PyTorch module, or both ``dynamic_batch`` and ``dynamic_shapes`` are
             given.
         ValueError: there is no such way for ``writes``.
@@ -133,6 +140,7 @@ def imported(
     args = tuple(example_args) if several else (example_args,)
     kwargs = dict(example_kwargs or {})
     programs: dict[Any, tuple[Program | None, ...]] = {}
+    modes: dict[Any, dict[str, tuple[bool, bool]]] = {}
     made = []
     for module, like in zip(modules, _likenesses(modules), strict=True):
         whole, kind = module, type(module).__name__
@@ -155,9 +163,10 @@ def imported(
                 ]
             own = [_program_of(each, writes, f"{caller}: {kind}") for each in found]
             programs[like] = (*own, None)[:2]
+            modes[like] = _modes(found[0].modes, found[-1].modes if train else {})
         if is_torch(module, "export.ExportedProgram"):
             whole = module.module()
-        made.append(_module_of(caller, whole, kind, *programs[like]))
+        made.append(_module_of(caller, whole, kind, modes[like], *programs[like]))
     return made
 
 
@@ -182,6 +191,14 @@ def _likenesses(modules: Sequence[Any]) -> list[Any]:
     return [alike.of(x) if is_torch(x, "nn.Module") else object() for x in modules]
 
 
+def _modes(
+    evaluation: Mapping[str, bool], training: Mapping[str, bool]
+) -> dict[str, tuple[bool, bool]]:
+    """The modes of the parts that are not always in that of the whole, in its two modes."""
+    both = {path: (mode, training.get(path, True)) for path, mode in evaluation.items()}
+    return {path: modes for path, modes in both.items() if modes != (False, True)}
+
+
 def _instead(given: Any) -> str:
     """What to give in place of something that is no module of PyTorch's."""
     if isinstance(given, Mapping):
@@ -192,7 +209,12 @@ def _instead(given: Any) -> str:
 
 
 def _module_of(
-    caller: str, module: Any, kind: str, evaluation: Program | None, training: Program | None
+    caller: str,
+    module: Any,
+    kind: str,
+    modes: Mapping[str, tuple[bool, bool]],
+    evaluation: Program | None,
+    training: Program | None,
 ) -> ImportedModule:
     """The module with the arrays of PyTorch's."""
     used = {
@@ -219,9 +241,10 @@ def _module_of(
             if first != name:
                 ties.append((name, first))
             else:
-                arrays[name] = Held("buffer", crossing.to_numpy(tensor, caller), name in saved)
+                array = crossing.to_numpy(crossing.dense(tensor), caller)
+                arrays[name] = Held("buffer", array, name in saved)
     whose = f"{caller}: {kind}"
     if not warn_of_64_bits(whose, [held.array for held in arrays.values()]):
         warn_of_64_bits_inside(whose, [x.graph for x in (evaluation, training) if x])
     kinds = {path: type(part).__name__ for path, part in module.named_modules() if path}
-    return assembled(kind, evaluation, training, tuple(ties), arrays, kinds)
+    return assembled(kind, evaluation, training, tuple(ties), arrays, kinds, modes)

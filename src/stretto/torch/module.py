@@ -6,7 +6,8 @@ Next, read ``importing``, which makes them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto.nn import updating
@@ -45,6 +46,29 @@ class Part(Module):
     def __init__(self, kind: str) -> None:
         super().__init__()
         self.kind = kind
+        self.modes: tuple[bool, bool] | None = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "training" and self.__dict__.get("modes"):
+            value = self.__dict__["modes"][bool(value)]
+        super().__setattr__(name, value)
+
+    def train(self, mode: bool = True) -> Self:
+        """Put this module, and all inside it, in train mode, as they were imported.
+
+        Args:
+            mode: False for evaluation mode.
+
+        Returns:
+            This module.
+
+        Raises:
+            RuntimeError: it is a part that was imported in the other mode.
+        """
+        super().train(mode)
+        if self.training != mode:
+            raise RuntimeError(_other_mode(f"this {self.kind}", self.training))
+        return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Tree:
         """Refuse: the program is that of the whole module.
@@ -63,6 +87,14 @@ class Part(Module):
 
     def _get_name(self) -> str:
         return self.kind
+
+    def _renew(self, name: str, value: Array) -> None:
+        """Give a buffer its next value, or a parameter that PyTorch writes to in its forward."""
+        if self._roles[name] == "buffer":
+            self.update_buffer(name, value)
+        else:
+            updating.check(self, name)
+            self.__dict__[name] = value
 
 
 class ImportedModule(Part):
@@ -111,7 +143,8 @@ class ImportedModule(Part):
             a class of its own becomes a named tuple with the same fields.
 
         Raises:
-            RuntimeError: it was not imported in this mode, or an update of a buffer would be lost.
+            RuntimeError: it was not imported in this mode, or a part of it was not, or an update of
+                a buffer would be lost.
             TypeError: the arguments are not those that it was imported with.
             ValueError: they have other shapes, where these are part of the program.
         """
@@ -121,7 +154,7 @@ class ImportedModule(Part):
         results, updates = program(self.kind, lambda name: places[name][2], args, kwargs)
         for name, value in updates.items():
             module, attribute, _ = places[name]
-            module.update_buffer(attribute, value)
+            module._renew(attribute, value)
         return results
 
     def is_setting(self, place: int | str) -> bool:
@@ -146,6 +179,10 @@ class ImportedModule(Part):
                 f"{self.kind} was not imported in {mode} mode: give from_torch {way}, or call "
                 f".{'eval' if self.training else 'train'}() for the mode that it has"
             )
+        for path, part in self.named_modules():
+            modes = part.modes if isinstance(part, Part) else None
+            if part.training != (modes[self.training] if modes else self.training):
+                raise RuntimeError(_other_mode(f"{self.kind}.{path}", not part.training))
         return program
 
     def state_dict(self, prefix: str = "") -> dict[str, Array]:
@@ -183,6 +220,14 @@ class ImportedModule(Part):
         return super().load_state_dict(state_dict, strict)
 
 
+def _other_mode(what: str, training: bool) -> str:
+    was, other = ("train", "eval") if training else ("evaluation", "train")
+    return (
+        f"{what} was imported in {was} mode, and is part of a program that is one: call .{other}() "
+        f"of that part in PyTorch, and import the whole anew"
+    )
+
+
 def held_by(part: Part, path: str = "") -> Iterator[tuple[str, Held]]:
     """The arrays of a module and all inside it, by dotted name, in the order of attributes."""
     lead = f"{path}." if path else ""
@@ -201,8 +246,13 @@ def assembled(
     ties: tuple[tuple[str, str], ...],
     arrays: Mapping[str, Held],
     kinds: Mapping[str, str],
+    modes: Mapping[str, tuple[bool, bool]] = MappingProxyType({}),
 ) -> ImportedModule:
-    """The module with these arrays, by dotted name; ``kinds`` are the classes of its parts."""
+    """The module with these arrays, by dotted name.
+
+    ``kinds`` are the classes of its parts, and ``modes`` whether they are in train mode where that
+    is not always the mode of the whole, while that is in evaluation and in train mode.
+    """
     whole = ImportedModule(kind, evaluation, training, ties)
     for name, held in arrays.items():
         *path, attribute = name.split(".")
@@ -211,6 +261,8 @@ def assembled(
             holder.register_parameter(attribute, Parameter(held.array))
         else:
             holder.register_buffer(attribute, held.array, held.persistent)
+    for name, both in modes.items():
+        _part(whole, name.split("."), kinds).modes = both
     return whole.train(evaluation is None)
 
 

@@ -55,6 +55,11 @@ def save(path: str | os.PathLike[str], module: ImportedModule) -> None:
             for place, part in module.named_modules()
             if place and isinstance(part, Part)
         ],
+        "modes": [
+            [place, *part.modes]
+            for place, part in module.named_modules()
+            if isinstance(part, Part) and part.modes
+        ],
         "programs": {mode: p and p.to_json() for mode, p in programs.items()},
     }
     arrays = {name: one.array for name, one in held.items()}
@@ -104,8 +109,15 @@ def load(path: str | os.PathLike[str]) -> ImportedModule:
         }
         ties = tuple([(str(name), str(first)) for name, first in about["ties"]])
         kinds = {str(place): str(kind) for place, kind in about["kinds"]}
+        modes = {str(place): (bool(a), bool(b)) for place, a, b in about["modes"]}
         module = assembled(
-            str(about["kind"]), programs["evaluation"], programs["training"], ties, held, kinds
+            str(about["kind"]),
+            programs["evaluation"],
+            programs["training"],
+            ties,
+            held,
+            kinds,
+            modes,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(

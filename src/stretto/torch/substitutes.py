@@ -9,6 +9,7 @@ which modules are exported, with all substitutes. This module imports PyTorch. N
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,8 +19,11 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch.distributions import Dirichlet, Distribution, Gamma  # pyright: ignore[reportMissingImports]
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 
-from stretto.torch import inner_transforms, packed
+from stretto.torch import densely as sparse
+from stretto.torch import inner_transforms, packed, tracing
+from stretto.torch.densely import Densely, check_layout
 from stretto.torch.stand_ins import OPS, of_values
+from stretto.torch.tracing import traceable
 
 __all__ = ["exportable"]
 
@@ -27,9 +31,10 @@ _TRACING = threading.local()
 
 
 @contextmanager
-def exportable() -> Iterator[None]:
+def exportable(densely: bool = False) -> Iterator[None]:
     """Trace modules with distributions that check no values, and with the substitutes.
 
+    ``densely`` says that dense tensors stand in for sparse ones, of which code may ask.
     Gradients are on while it lasts, as they are when a module is called without more ado.
     """
     checked = Distribution._validate_args
@@ -39,7 +44,7 @@ def exportable() -> Iterator[None]:
         setattr(place, name, _while_tracing(ours, theirs))
     _TRACING.on = True
     try:
-        with torch.enable_grad(), packed.packing(), _Substitutes():
+        with torch.enable_grad(), packed.packing(), traceable(), _Substitutes(densely):
             yield
     finally:
         _TRACING.on = False
@@ -59,7 +64,12 @@ def _while_tracing(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Call
 
 
 class _Substitutes(TorchFunctionMode):
-    """Calls the substitutes in the place of what they stand for."""
+    """Calls the substitutes in the place of what they stand for, on dense tensors."""
+
+    def __init__(self, densely: bool) -> None:
+        super().__init__()
+        self._densely = densely
+        self._in_full = Densely()
 
     def __torch_function__(
         self,
@@ -68,10 +78,11 @@ class _Substitutes(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        substitute = _SUBSTITUTES.get(func)
-        if substitute is None:
-            return func(*args, **(kwargs or {}))
-        return substitute(*args, **(kwargs or {}))
+        if self._densely:
+            check_layout(func, sys._getframe(1))
+        substitute: Any = _SUBSTITUTES.get(func, func)
+        args = [self._in_full(x) for x in args]
+        return substitute(*args, **{k: self._in_full(x) for k, x in (kwargs or {}).items()})
 
 
 # Draws
@@ -146,7 +157,9 @@ def _selected(x: torch.Tensor) -> bool:
 
 _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     **inner_transforms.CALLED,
+    **sparse.CALLED,
     **packed.CALLED,
+    **tracing.CALLED,
     torch.binomial: _binomial,
     torch.nn.functional.cross_entropy: _cross_entropy,
     torch.nn.functional.nll_loss: _nll_loss,

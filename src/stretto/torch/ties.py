@@ -17,9 +17,9 @@ __all__ = ["identity", "merge_inputs", "sharing"]
 def identity(tensor: Any) -> tuple[Any, ...]:
     """What two names of one tensor have in common, and no two tensors.
 
-    Tensors without elements have no memory to share, so each is itself alone.
+    Tensors that are sparse or without elements have no memory to share, so each is itself alone.
     """
-    if not tensor.numel():
+    if not tensor.numel() or str(tensor.layout) != "torch.strided":
         return (id(tensor),)
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
 

@@ -186,6 +186,20 @@ def test_messages(call, words):
         call()
 
 
+def test_antialias_is_a_filter_as_wide_as_what_an_output_stands_for():
+    line = np.arange(8.0, dtype=np.float32).reshape(1, 1, 1, 8)
+    found = F.interpolate(line, (1, 4), mode="bilinear", antialias=True)[0, 0, 0]
+    # Triangles of half-width 2: weights 1, 3, 3, 1 over 8 inside, and 3, 3, 1 over 7 at the ends.
+    np.testing.assert_allclose(found, [5 / 7, 2.5, 4.5, 44 / 7], rtol=1e-6)
+    for mode in ("bilinear", "bicubic"):
+        whole = F.interpolate(snp.ones((1, 1, 7, 9)), (3, 14), mode=mode, antialias=True)
+        np.testing.assert_allclose(whole, np.ones((1, 1, 3, 14)), rtol=1e-6)
+        same_size = F.interpolate(line, (1, 8), mode=mode, antialias=True)
+        np.testing.assert_allclose(same_size, line, atol=1e-6)
+    with pytest.raises(ValueError, match=r"antialias is for the modes \['bilinear', 'bicubic'\]"):
+        F.interpolate(line, (1, 4), antialias=True)
+
+
 def test_upsample_is_named_in_its_messages():
     with pytest.raises(ValueError, match=r"^upsample: mode 'nearest' does not fit"):
         F.upsample(snp.ones((2, 4)), 2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,7 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Array:
     """Resize the spatial axes.
 
@@ -71,6 +72,8 @@ def interpolate(
         align_corners: whether, in the linear and cubic modes, corner elements keep their places;
             otherwise elements are little squares, aligned at their edges.
         recompute_scale_factor: whether the scale is taken from the rounded sizes.
+        antialias: whether, where an image gets smaller, elements are means over as many more
+            inputs, so that fine patterns fade; for ``"bilinear"`` and ``"bicubic"``.
 
     Returns:
         The resized array, of the dtype of ``input``; integers become floats, except in the nearest
@@ -78,8 +81,8 @@ def interpolate(
 
     Raises:
         TypeError: ``size`` is neither an integer nor a sequence of them.
-        ValueError: ``mode`` does not fit the rank, or both or neither of ``size`` and
-            ``scale_factor`` are given.
+        ValueError: ``mode`` does not fit the rank or ``antialias``, or both or neither of ``size``
+            and ``scale_factor`` are given.
 
     As PyTorch's ``nn.functional.interpolate``.
 
@@ -92,7 +95,14 @@ def interpolate(
     Array([[[1. , 1.5, 2.5, 3. ]]], dtype=float32)
     """
     return _resized(
-        "interpolate", input, size, scale_factor, mode, align_corners, recompute_scale_factor
+        "interpolate",
+        input,
+        size,
+        scale_factor,
+        mode,
+        align_corners,
+        recompute_scale_factor,
+        antialias,
     )
 
 
@@ -104,6 +114,7 @@ def _resized(
     mode: str,
     align_corners: bool | None,
     recompute_scale_factor: bool | None,
+    antialias: bool = False,
 ) -> Array:
     """What ``interpolate`` and ``upsample`` compute."""
     x = as_value(input, caller, "input")
@@ -117,6 +128,8 @@ def _resized(
     weighing = mode in ("linear", "bilinear", "trilinear", "bicubic")
     if align_corners is not None and not weighing:
         raise ValueError(f"{caller}: align_corners is for the linear and cubic modes, got {mode!r}")
+    if antialias and mode not in _FILTERS:
+        raise ValueError(f"{caller}: antialias is for the modes {list(_FILTERS)}, got {mode!r}")
     sizes, scales = _sizes(caller, x, size, scale_factor)
     if recompute_scale_factor:
         scales = [None] * len(sizes)
@@ -131,6 +144,10 @@ def _resized(
     weights = _cubic if mode == "bicubic" else _linear
     for axis, (m, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         n = x.shape[axis]
+        if antialias:
+            matrix = _smoothed(n, m, _scale(n, m, scale, bool(align_corners)), *_FILTERS[mode])
+            out = _weighed(out, axis, matrix)
+            continue
         # Where sizes are equal the linear modes copy, as PyTorch does, whatever the scale.
         if n != m or (mode == "bicubic" and scale is not None):
             matrix = weights(n, _places(n, m, scale, bool(align_corners)), bool(align_corners))
@@ -210,9 +227,15 @@ def _nearest(x: Array, axis: int, m: int, scale: float | None, exact: bool) -> A
 def _places(n: int, m: int, scale: float | None, align_corners: bool) -> np.ndarray:
     """Where among the ``n`` inputs each of the ``m`` outputs lies."""
     o = np.arange(m, dtype=np.float64)
+    ratio = _scale(n, m, scale, align_corners)
+    return o * ratio if align_corners else (o + 0.5) * ratio - 0.5
+
+
+def _scale(n: int, m: int, scale: float | None, align_corners: bool) -> float:
+    """How many of the ``n`` inputs one of the ``m`` outputs stands for."""
     if align_corners:
-        return o * ((n - 1) / (m - 1)) if m > 1 else o * 0
-    return (o + 0.5) * (n / m if scale is None else 1 / scale) - 0.5
+        return (n - 1) / (m - 1) if m > 1 else 0.0
+    return n / m if scale is None else 1 / scale
 
 
 def _matrix(n: int, taps: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -231,16 +254,37 @@ def _linear(n: int, places: np.ndarray, align_corners: bool) -> np.ndarray:
 
 
 def _cubic(n: int, places: np.ndarray, align_corners: bool) -> np.ndarray:
-    # Keys, Cubic Convolution Interpolation, 1981, with a = -3/4.
-    a = -0.75
     low = np.floor(places).astype(np.int64)
-    taps = []
-    for k in range(-1, 3):
-        d = np.abs(places - (low + k))
-        near = ((a + 2) * d - (a + 3)) * d * d + 1
-        far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-        taps.append((low + k, np.where(d <= 1, near, far)))
-    return _matrix(n, taps)
+    return _matrix(n, [(low + k, _keys(places - (low + k), -0.75)) for k in range(-1, 3)])
+
+
+def _keys(d: np.ndarray, a: float) -> np.ndarray:
+    """The weights at these distances, of Keys, Cubic Convolution Interpolation, 1981."""
+    d = np.abs(d)
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0))
+
+
+_FILTERS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
+    "bilinear": (lambda d: np.maximum(1 - np.abs(d), 0), 1.0),
+    "bicubic": (lambda d: _keys(d, -0.5), 2.0),
+}
+"""The weights by distance of the modes that can smooth, and how far they reach."""
+
+
+def _smoothed(
+    n: int, m: int, ratio: float, weights: Callable[[np.ndarray], np.ndarray], reach: float
+) -> np.ndarray:
+    """Rows that weigh inputs by a filter as wide as one of the outputs."""
+    width = max(ratio, 1.0)
+    centers = (ratio * (np.arange(m) + 0.5))[:, None]
+    inputs = np.arange(n)
+    first = np.trunc(centers - reach * width + 0.5)
+    last = np.trunc(centers + reach * width + 0.5)
+    inside = (inputs >= first) & (inputs < last)
+    out = np.where(inside, weights((inputs + 0.5 - centers) / width), 0.0)
+    return out / out.sum(1, keepdims=True)
 
 
 def _weighed(x: Array, axis: int, matrix: np.ndarray) -> Array:

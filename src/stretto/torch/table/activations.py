@@ -31,7 +31,7 @@ def _safe_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
 
 
 def _elu(x: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
-    negative = snp.expm1(snp.minimum(x, 0) * input_scale) * (alpha * scale)
+    negative = snp.expm1(snp.where(x > 0, 0, x) * input_scale) * (alpha * scale)
     return snp.where(x > 0, x * scale, negative)
 
 

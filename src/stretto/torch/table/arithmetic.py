@@ -7,6 +7,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import lax, special
+from stretto.torch import slopes
 
 __all__ = ["TABLE"]
 
@@ -23,24 +24,21 @@ def _divided(x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     return snp.trunc(snp.true_divide(x, y))
 
 
-def _missing(x: Any) -> Any:
-    return snp.isnan(x) if snp.issubdtype(x.dtype, snp.floating) else False
-
-
 def _clamped(x: Any, min: Any = None, max: Any = None) -> Any:
     """The lower bound first, so that the upper one holds where they cross.
 
-    At a bound the derivative is that of ``x``, and NaN stays, as in PyTorch.
+    At a bound the derivative is that of ``x``; NaN stays, without one, as in PyTorch.
     """
+    still = lax.stop_gradient(x)
     if min is not None:
-        x = snp.where((x >= min) | _missing(x), x, min)
-    return x if max is None else snp.where((x <= max) | _missing(x), x, max)
+        x, still = snp.where(x >= min, x, snp.maximum(still, min)), snp.maximum(still, min)
+    return x if max is None else snp.where(still <= max, x, snp.minimum(lax.stop_gradient(x), max))
 
 
 def _logit(x: Any, eps: float | None = None) -> Any:
     if eps is not None:
         x = _clamped(x, eps, 1 - eps)
-    return special.logit(x)
+    return slopes.logit(x)
 
 
 def _without_nan(
@@ -62,7 +60,7 @@ _OF_ONE: dict[str, Callable[..., Any]] = {
     "acos": snp.arccos,
     "acosh": snp.arccosh,
     "alias": lambda x: x,
-    "angle": snp.angle,
+    "angle": slopes.angle,
     "asin": snp.arcsin,
     "asinh": snp.arcsinh,
     "atan": snp.arctan,
@@ -113,7 +111,7 @@ _OF_ONE: dict[str, Callable[..., Any]] = {
     "sin": snp.sin,
     "sinc": snp.sinc,
     "sinh": snp.sinh,
-    "special_entr": special.entr,
+    "special_entr": slopes.entropy,
     "special_erfcx": special.erfcx,
     "special_i0e": special.i0e,
     "special_i1": special.i1,
@@ -130,11 +128,11 @@ _OF_ONE: dict[str, Callable[..., Any]] = {
 """Functions of one tensor, and numbers."""
 
 _OF_TWO: dict[str, Callable[..., Any]] = {
-    "atan2": snp.arctan2,
+    "atan2": slopes.arctan2,
     "complex": lax.complex,
     "copysign": snp.copysign,
-    "fmax": snp.fmax,
-    "fmin": snp.fmin,
+    "fmax": slopes.fmax,
+    "fmin": slopes.fmin,
     "gcd": snp.gcd,
     "heaviside": snp.heaviside,
     "hypot": snp.hypot,
@@ -150,9 +148,9 @@ _OF_TWO: dict[str, Callable[..., Any]] = {
     "minimum": snp.minimum,
     "nextafter": snp.nextafter,
     "polar": lambda r, phi: lax.complex(r * snp.cos(phi), r * snp.sin(phi)),
-    "special_xlog1py": special.xlog1py,
+    "special_xlog1py": slopes.xlog1py,
     "special_zeta": special.zeta,
-    "xlogy": special.xlogy,
+    "xlogy": slopes.xlogy,
 }
 """Functions of two tensors."""
 
@@ -173,7 +171,7 @@ _OF_TENSOR_OR_NUMBER: dict[str, Callable[..., Any]] = {
     "lt": snp.less,
     "mul": snp.multiply,
     "ne": snp.not_equal,
-    "remainder": snp.remainder,
+    "remainder": slopes.remainder,
     "rsub": lambda x, y, alpha=1: snp.subtract(y, snp.multiply(alpha, x)),
     "sub": lambda x, y, alpha=1: snp.subtract(x, y if alpha == 1 else snp.multiply(alpha, y)),
 }
@@ -212,7 +210,8 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.pow.Tensor_Tensor": snp.power,
     "aten.round.decimals": lambda x, *, decimals=0: snp.round(x, decimals),
     "aten._to_copy.default": lambda x, *, dtype=None, **_: x if dtype is None else x.astype(dtype),
-    "aten.xlogy.Scalar_Other": special.xlogy,
-    "aten.xlogy.Scalar_Self": special.xlogy,
-    "aten.xlogy.Tensor": special.xlogy,
+    "aten.remainder.Scalar_Tensor": slopes.remainder,
+    "aten.xlogy.Scalar_Other": slopes.xlogy,
+    "aten.xlogy.Scalar_Self": slopes.xlogy,
+    "aten.xlogy.Tensor": slopes.xlogy,
 }

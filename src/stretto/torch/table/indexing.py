@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import stretto.numpy as snp
+from stretto import custom_jvp, lax
 from stretto._engine.core.sizes import at_least, is_size
 from stretto.nn import functional as F
+from stretto.torch.slopes import power_norm, written
 
 __all__ = ["TABLE"]
 
@@ -213,11 +215,32 @@ def _embedding(
     sparse: bool = False,
 ) -> Any:
     """A ``padding_idx`` of -1 stands for none."""
-    if scale_grad_by_freq:
-        raise NotImplementedError(
-            "embedding: gradients divided by how often an index occurs are not supported"
-        )
-    return F.embedding(indices, weight, None if padding_idx < 0 else padding_idx)
+    rows = F.embedding(indices, weight, None if padding_idx < 0 else padding_idx)
+    if not scale_grad_by_freq:
+        return rows
+    counts = snp.zeros(weight.shape[0], weight.dtype).at[indices].add(1)[indices]
+    return _with_shares(rows, counts[..., None])
+
+
+@custom_jvp
+def _with_shares(rows: Any, counts: Any) -> Any:
+    return rows
+
+
+# PyTorch divides what a row of the table gets by how often the row was looked up.
+_with_shares.defjvps(lambda drows, out, rows, counts: drows / counts, None)
+
+
+def _renormalize(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+    """The table with its rows that are looked up shortened to a norm of at most ``max_norm``.
+
+    PyTorch writes the rows without recording it, so gradients pass as if nothing had been written.
+    """
+    indices, still = indices.reshape(-1), lax.stop_gradient(weight)
+    rows = still[indices]
+    norm = power_norm(snp.abs(rows), norm_type, -1, keepdims=True)
+    short = snp.where(norm > max_norm, rows * (max_norm / (norm + 1e-7)), rows)
+    return written(weight, still.at[indices].set(short))
 
 
 def _one_hot(x: Any, num_classes: int = -1) -> Any:
@@ -241,6 +264,7 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 TABLE: dict[str, Callable[..., Any]] = {
     "aten.diagonal_scatter.default": _diagonal_scatter,
     "aten.embedding.default": _embedding,
+    "aten.embedding_renorm.default": _renormalize,
     "aten.gather.default": _gather,
     "aten.index.Tensor": _index,
     "aten._unsafe_index.Tensor": _index,

@@ -14,6 +14,7 @@ from stretto._engine.core.interpreter import Tracer, Value
 from stretto._engine.core.types import is_inexact
 from stretto.nn import functional as F
 from stretto.nn.functional.recurrent_networks import GRU, LSTM, RELU, TANH, network
+from stretto.torch.slopes import bounded
 
 __all__ = ["TABLE"]
 
@@ -161,6 +162,26 @@ def _resized(mode: str, aligns: bool) -> Callable[..., Any]:
     return resized
 
 
+def _smoothed(mode: str) -> Callable[..., Any]:
+    def resized(
+        x: Any,
+        output_size: Sequence[int],
+        align_corners: bool,
+        scale_h: float | None = None,
+        scale_w: float | None = None,
+    ) -> Any:
+        if not is_inexact(x.dtype):
+            raise NotImplementedError(
+                f"interpolate: antialias=True rounds {x.dtype} as it goes: give floats"
+            )
+        how: Any = {"mode": mode, "align_corners": align_corners, "antialias": True}
+        if scale_h is None or scale_w is None:
+            return F.interpolate(x, tuple(output_size), **how)
+        return F.interpolate(x, scale_factor=(scale_h, scale_w), **how)
+
+    return resized
+
+
 def _unnormalised(grid: Any, size: int, align_corners: bool) -> Any:
     """From -1 to 1 to the indices of elements."""
     if align_corners:
@@ -172,7 +193,8 @@ def _reflected(place: Any, size: int, align_corners: bool) -> Any:
     low, span = (0.0, size - 1) if align_corners else (-0.5, size)
     if span == 0:
         return snp.zeros_like(place)
-    distance = snp.abs(place - low)
+    distance = place - low
+    distance = snp.where(distance < 0, -distance, distance)
     turns, rest = snp.floor(distance / span), snp.fmod(distance, span)
     return snp.where(turns % 2 == 0, rest, span - rest) + low
 
@@ -207,7 +229,7 @@ def _padded(place: Any, size: int, padding: int, align_corners: bool) -> Any:
         return place
     if padding == 2:
         place = _reflected(place, size, align_corners)
-    return snp.clip(place, 0, size - 1)
+    return bounded(place, 0, size - 1)
 
 
 def _elements(x: Any, at: Sequence[Any]) -> Any:
@@ -338,6 +360,8 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.upsample_nearest2d.vec": _resized("nearest", False),
     "aten.upsample_nearest3d.vec": _resized("nearest", False),
     "aten.upsample_trilinear3d.vec": _resized("trilinear", True),
+    "aten._upsample_bicubic2d_aa.default": _smoothed("bicubic"),
+    "aten._upsample_bilinear2d_aa.default": _smoothed("bilinear"),
     "aten.grid_sampler.default": _grid_sampled,
     "aten.grid_sampler_2d.default": _grid_sampled,
     "aten.grid_sampler_3d.default": _grid_sampled,

@@ -8,6 +8,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto import lax
 from stretto.scipy.linalg import expm
+from stretto.torch.slopes import written
 
 __all__ = ["TABLE"]
 
@@ -88,6 +89,65 @@ def _singular(
     return tuple(snp.linalg.svd(a, full_matrices=full_matrices))
 
 
+def _pseudo_inverse(a: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+    """Singular values count as 0 up to ``atol``, or up to ``rtol`` times the greatest.
+
+    Of a Hermitian matrix one triangle is read, and the slope is that of any matrix, as in PyTorch.
+    """
+    if hermitian:
+        lower = snp.tril(a, -1)
+        diagonal = snp.eye(a.shape[-1], dtype=a.dtype) * snp.real(a)
+        a = written(a, lower + diagonal + snp.swapaxes(lower.conj(), -1, -2))
+    if rtol is None:
+        none = 0.0 if atol is None else snp.asarray(atol) > 0
+        rtol = max(a.shape[-2:]) * snp.finfo(a.dtype).eps * (1 - snp.asarray(none))
+    if atol is not None and a.size:
+        greatest = snp.max(lax.stop_gradient(snp.linalg.svdvals(a)), -1)
+        rtol = snp.maximum(rtol, atol / snp.where(greatest == 0, 1, greatest))
+    return snp.linalg.pinv(a, rtol)
+
+
+def _least_squares(
+    a: Any, b: Any, rcond: float | None = None, *, driver: str | None = None
+) -> tuple[Any, Any, Any, Any]:
+    """The solution, and the residuals, rank and singular values that the driver gives.
+
+    Residuals are NaN where the rank is not full: PyTorch gives none there.
+    """
+    rows, columns = a.shape[-2:]
+    vector = b.ndim == a.ndim - 1
+    right = b[..., None] if vector else b
+    rtol = max(rows, columns) * snp.finfo(a.dtype).eps if rcond is None else rcond
+    x = snp.linalg.pinv(a, rtol) @ right
+    still = lax.stop_gradient(a)
+    values = snp.linalg.svdvals(still)
+    rank = snp.sum(values > rtol * snp.max(values, -1, keepdims=True, initial=0), -1)
+    empty = snp.zeros(0, a.dtype)
+    residuals = empty
+    if rows > columns and driver in ("gels", "gelsd", "gelss"):
+        squares = snp.sum(snp.square(snp.abs(right - a @ x)), -2)
+        residuals = snp.where((rank == columns)[..., None], squares, snp.nan)
+    if driver == "gels":
+        rank = snp.zeros(0, snp.int32)
+    given = values if driver in ("gelsd", "gelss") else empty
+    return x[..., 0] if vector else x, residuals, rank, given
+
+
+def _reflections(a: Any, taus: Any) -> Any:
+    """The first columns of the product of reflections I - t v vᴴ, which ``a`` has below 1s."""
+    rows, columns = a.shape[-2:]
+    count = taus.shape[-1]
+    one = snp.eye(rows, columns, dtype=a.dtype)
+    vectors = snp.tril(a, -1)[..., :count] + one[:, :count]
+
+    def reflected(q: Any, step: tuple[Any, Any]) -> tuple[Any, None]:
+        v, t = step
+        return q - t[..., None, None] * v[..., None] * (v.conj()[..., None, :] @ q), None
+
+    steps = snp.moveaxis(vectors, -1, 0), snp.moveaxis(taus, -1, 0)
+    return lax.scan(reflected, snp.broadcast_to(one, a.shape), steps, reverse=True)[0]
+
+
 def _qr(a: Any, mode: str = "reduced") -> tuple[Any, ...]:
     if mode == "r":
         return snp.zeros(0, a.dtype), snp.linalg.qr(a, "r")
@@ -139,7 +199,10 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.linalg_lu_factor_ex.default": _factored,
     "aten.linalg_matrix_exp.default": expm,
     "aten.linalg_cross.default": lambda x, y, *, dim=-1: snp.cross(x, y, axis=dim),
+    "aten.linalg_householder_product.default": _reflections,
     "aten.linalg_inv_ex.default": _inverse,
+    "aten.linalg_lstsq.default": _least_squares,
+    "aten.linalg_pinv.atol_rtol_tensor": _pseudo_inverse,
     "aten.linalg_qr.default": _qr,
     "aten.linalg_solve_triangular.default": _triangle_solved,
 }

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import stretto.numpy as snp
 from stretto.nn import functional as F
 from stretto.random.streams import next_key
+from stretto.torch.slopes import every_greatest, power_norm
 
 __all__ = ["TABLE"]
 
@@ -69,14 +72,22 @@ def _attention(
 
 
 def _cdist(x: Any, y: Any, p: float = 2.0, compute_mode: int | None = None) -> Any:
-    difference = snp.abs(x[..., :, None, :] - y[..., None, :, :])
+    return _distance(x[..., :, None, :] - y[..., None, :, :], p)
+
+
+def _pdist(x: Any, p: float = 2.0) -> Any:
+    """The distances of rows: of the first to all after it, of the second, and so on."""
+    first, second = np.triu_indices(x.shape[0], 1)
+    return _distance(x[first] - x[second], p)
+
+
+def _distance(x: Any, p: float) -> Any:
+    difference = snp.abs(x)
     if p == 0:
         return snp.sum(difference != 0, -1).astype(x.dtype)
     if p == float("inf"):
-        return snp.max(difference, -1)
-    total = snp.sum(difference**p, -1)
-    positive = total > 0
-    return snp.where(positive, snp.where(positive, total, 1) ** (1 / p), 0)
+        return every_greatest(difference)
+    return power_norm(difference, p, -1)
 
 
 def _grouped(
@@ -108,6 +119,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.bmm.default": snp.matmul,
     "aten.cdist.default": _cdist,
     "aten._cdist_forward.default": _cdist,
+    "aten._pdist_forward.default": _pdist,
     "aten.convolution.default": _convolution,
     **{f"aten.conv{n + 1}d.default": f for n, f in enumerate(_CONVOLUTIONS)},
     **{f"aten.conv{n + 1}d.padding": f for n, f in enumerate(_CONVOLUTIONS)},

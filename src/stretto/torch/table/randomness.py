@@ -70,6 +70,22 @@ def _native_dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
     return snp.where(kept, x / (1 - p), 0), kept
 
 
+def _leaky_at_random(
+    x: Any,
+    noise: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> tuple[Any, Any]:
+    """The result, and the slope of each element."""
+    if not training:
+        return snp.where(x > 0, x, x * ((lower + upper) / 2)), noise
+    drawn = random.uniform(next_key("rrelu"), x.shape, x.dtype, lower, upper)
+    slopes = snp.where(x > 0, 1, drawn)
+    return x * slopes, slopes
+
+
 def _bernoulli(x: Any, p: Any = None, **_: Any) -> Any:
     chance = x if p is None else p
     return random.bernoulli(next_key("bernoulli"), chance, x.shape).astype(x.dtype)
@@ -154,6 +170,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.random.from": _random,
     "aten.random.to": lambda x, high, **_: _random(x, 0, high),
     "aten.randperm.default": lambda n, **_: random.permutation(next_key("randperm"), n),
+    "aten.rrelu_with_noise_functional.default": _leaky_at_random,
     "aten.uniform.default": lambda x, low=0.0, high=1.0, **_: (
         low + (high - low) * _uniform(x.shape, x.dtype)
     ),

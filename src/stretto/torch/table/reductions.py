@@ -8,7 +8,9 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core.interpreter import Tracer
 from stretto.scipy.special import logsumexp
+from stretto.torch.slopes import power_norm, root, shared
 
 __all__ = ["TABLE"]
 
@@ -36,7 +38,17 @@ def _variance(
     x: Any, dim: _Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> Any:
     correction = 1 if correction is None else correction
-    return snp.var(x, _axes(dim) if x.ndim else None, correction=correction, keepdims=keepdim)
+    axis = _axes(dim) if x.ndim else None
+    if _count_along(x, axis) > correction:
+        return snp.var(x, axis, correction=correction, keepdims=keepdim)
+    mean = lax.stop_gradient(snp.mean(x, axis, keepdims=True))
+    squares = snp.square(snp.abs(x - mean))
+    return snp.sum(squares, axis, keepdims=keepdim) / 0  # NaN or infinite, as is the slope
+
+
+def _count_along(x: Any, axis: Any) -> int:
+    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    return math.prod([x.shape[k] for k in axes])
 
 
 def _unbiased(x: Any, dim: _Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
@@ -52,7 +64,7 @@ def _variance_and_mean(
 
 def _deviation_and_mean(x: Any, dim: _Dims = None, **how: Any) -> tuple[Any, Any]:
     variance, mean = _variance_and_mean(x, dim, **how)
-    return snp.sqrt(variance), mean
+    return root(variance), mean
 
 
 def _place(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,17 +109,12 @@ def _norm(
     if ord == 1:
         return snp.sum(size, **over)
     if ord == 2:
-        return _root(snp.sum(size * size, **over))
-    return snp.sum(size**ord, **over) ** (1 / ord)
+        return root(snp.sum(size * size, **over))
+    return power_norm(size, ord, **over)
 
 
 def _two(p: float | None) -> float:
     return 2 if p is None else p
-
-
-def _root(x: Any) -> Any:
-    """The square root, with a derivative of 0 at 0, as PyTorch's norm has."""
-    return snp.where(x == 0, 0, snp.sqrt(snp.where(x == 0, 1, x)))
 
 
 def _running(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,17 +126,18 @@ def _running(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _running_extreme(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The extreme so far along an axis, and the last place at which it was met."""
+    """The extreme so far, and the last place at which it was met, whose slope it has."""
 
     def along(x: Any, dim: int) -> tuple[Any, Any]:
         if not x.ndim:
             return x, snp.zeros((), snp.int32)
         axis = dim % x.ndim
-        values = function(x, axis=axis)
+        values = function(lax.stop_gradient(x), axis=axis)
         met = (x == values) | (snp.isnan(x) if x.dtype.kind == "f" else False)
         shape = [-1 if k == axis else 1 for k in range(x.ndim)]
         places = snp.arange(x.shape[axis]).reshape(shape)
-        return values, lax.cummax(snp.where(met, places, 0), axis=axis)
+        last = lax.cummax(snp.where(met, places, 0), axis=axis)
+        return snp.take_along_axis(x, last, axis), last
 
     return along
 
@@ -183,8 +191,57 @@ def _median_along(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
     return parts if keepdim else tuple([snp.squeeze(part, dim) for part in parts])
 
 
+def _median_of_numbers(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
+    """The lower of the two in the middle of what is not NaN."""
+    if not x.ndim:
+        return x, snp.zeros((), snp.int32)
+    values, order = _sorted(x, dim)
+    count = snp.sum(~snp.isnan(x), dim, keepdims=True)
+    middle = snp.maximum(count - 1, 0) // 2
+    parts = [snp.take_along_axis(part, middle, dim) for part in (values, order)]
+    return tuple(parts if keepdim else [snp.squeeze(part, dim) for part in parts])
+
+
+def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
+    """The least of the most frequent elements, and the last place at which it is."""
+    if not x.ndim:
+        return x, snp.zeros((), snp.int32)
+    axis = dim % x.ndim
+    values, order = _sorted(x, axis)
+    before = lax.slice_in_dim(values, 0, x.shape[axis] - 1, axis=axis)
+    after = lax.slice_in_dim(values, 1, None, axis=axis)
+    first = lax.slice_in_dim(values, 0, 1, axis=axis)
+    new = snp.concatenate([snp.ones(first.shape, bool), before != after], axis)
+    places = snp.arange(x.shape[axis]).reshape([-1 if k == axis else 1 for k in range(x.ndim)])
+    run = places - lax.cummax(snp.where(new, places, 0), axis=axis)
+    end = snp.argmax(run, axis, keepdims=True)
+    parts = [snp.take_along_axis(part, end, axis) for part in (values, order)]
+    return tuple(parts if keepdim else [snp.squeeze(part, axis) for part in parts])
+
+
 def _count(x: Any, dim: _Dims = None) -> Any:
     return snp.sum(x != 0, _axes(dim) if x.ndim else None)
+
+
+def _counts(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number below ``minlength`` occurs, or the sums of the weights.
+
+    Raises:
+        ValueError: an element is greater, where that is known.
+    """
+    if not minlength:
+        raise NotImplementedError(
+            "bincount without minlength has a shape that depends on values: give it minlength"
+        )
+    greater = snp.any(x >= minlength)
+    if not isinstance(greater, Tracer) and greater:
+        raise ValueError(
+            f"bincount: an element is not below minlength, {minlength}, which is the number of "
+            f"counts of an imported module: give a greater one"
+        )
+    counts = snp.bincount(x, weights, length=minlength)
+    lost = -1 if weights is None else snp.nan
+    return snp.where(greater, lost, counts)
 
 
 def _histogram(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
@@ -238,6 +295,7 @@ TABLE: dict[str, Callable[..., Any]] = {
         _over(snp.max)(x, dim, keepdim),
     ),
     "aten.bucketize.Tensor": _bucketize,
+    "aten.bincount.default": _counts,
     **_families("count_nonzero.default count_nonzero.dim_IntList", _count),
     "aten.cummax.default": _running_extreme(lax.cummax),
     "aten.cummin.default": _running_extreme(lax.cummin),
@@ -251,11 +309,13 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.max.default": snp.max,
     "aten.max.dim": _extreme(snp.max, snp.argmax),
     **_families("mean.default mean.dim", _over(snp.mean)),
-    "aten.median.default": lambda x: _median_along(x.reshape(-1), 0)[0],
+    "aten.median.default": lambda x: shared(x, _median_along(x.reshape(-1), 0)[0]),
     "aten.median.dim": _median_along,
     "aten.min.default": snp.min,
     "aten.min.dim": _extreme(snp.min, snp.argmin),
-    "aten.nanmedian.default": lambda x: snp.nanquantile(x, 0.5, method="lower"),
+    "aten.mode.default": _mode,
+    "aten.nanmedian.default": lambda x: shared(x, _median_of_numbers(x.reshape(-1), 0)[0]),
+    "aten.nanmedian.dim": _median_of_numbers,
     "aten.nansum.default": _over(snp.nansum),
     "aten.norm.ScalarOpt_dim": lambda x, p, dim, keepdim=False: _norm(x, _two(p), dim, keepdim),
     "aten.norm.Scalar": lambda x, p=2: _norm(x, _two(p)),
@@ -267,8 +327,8 @@ TABLE: dict[str, Callable[..., Any]] = {
     **_families("searchsorted.Tensor searchsorted.Scalar", _searchsorted),
     "aten.sort.default": _sorted,
     "aten.sort.stable": _sorted_stably,
-    "aten.std.correction": lambda x, dim=None, **how: snp.sqrt(_variance(x, dim, **how)),
-    "aten.std.dim": lambda *args, **how: snp.sqrt(_unbiased(*args, **how)),
+    "aten.std.correction": lambda x, dim=None, **how: root(_variance(x, dim, **how)),
+    "aten.std.dim": lambda *args, **how: root(_unbiased(*args, **how)),
     "aten.std_mean.correction": _deviation_and_mean,
     **_families("sum.default sum.dim_IntList", _over(snp.sum)),
     "aten.topk.default": _top,
