@@ -58,7 +58,7 @@ from stretto.torch.signature import Argument, Signature
 from stretto.torch.sizes import Condition
 from stretto.torch.state import watched
 from stretto.torch.statistics import with_counts
-from stretto.torch.substitutes import exportable
+from stretto.torch.substitutes import exportable, unchecked
 from stretto.torch.tracing import traceable
 
 __all__ = ["Captured", "capture", "read"]
@@ -238,7 +238,7 @@ def read(
     from which on it holds, as ``conditions_of`` takes it.
     """
     check_constants(exported)
-    with quiet(), traceable(), not_unrolled():
+    with quiet(), unchecked(), traceable(), not_unrolled():
         (recall_checks if called is None else drop_checks)(exported)
         program = decomposed(with_gradients_stopped(exported), _decompositions)
     signature = program.graph_signature
