@@ -428,10 +428,6 @@ REFUSED = {
     "short": (lambda self, x: Short.apply(x, x), "Short has 2 inputs, and backward gave 1"),
     "noisy": (lambda self, x: Noisy.apply(x), "the backward of Noisy draws random numbers"),
     "keeping": (keeping, "the backward of keeping.Kept computes is kept and used outside"),
-    "mapped": (
-        lambda self, x: torch.func.vmap(Product.apply)(x, x),
-        "Function Product is applied inside a transformation of torch.func",
-    ),
     "branch": (
         lambda self, x: torch.cond(x.sum() > 0, lambda x: Same.apply(2 * x), lambda x: x, (x,)),
         "an autograd.Function is applied, Same, inside a branch of torch.cond",
@@ -443,6 +439,16 @@ REFUSED = {
 def test_refusals(forward, words):
     with pytest.raises(NotImplementedError, match=rf"(?s)from_torch: .*{words}"):
         st.from_torch(with_forward(forward), torch.from_numpy(X))
+
+
+class MappedProduct(Product):
+    """Says that PyTorch may map it."""
+
+    generate_vmap_rule = True
+
+
+def test_a_function_that_is_mapped():
+    check(with_forward(lambda self, x: torch.func.vmap(MappedProduct.apply)(self.layer(x), x)))
 
 
 def test_a_function_without_a_backward_where_none_is_needed():

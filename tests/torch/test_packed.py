@@ -83,9 +83,9 @@ def test_rectangles_that_nothing_fills():
     """With ``total_length`` the size is known; without it, it is the longest's."""
     check_module(nets(), (X, SHORT), MORE)
     check_module(nets(total=False), (X, SHORT), [(X, SORTED)], compiled=False)
-    ours = st.from_torch(nets(total=False)[0], (X, SHORT))
+    ours = st.from_torch(nets(total=False)[0], (X.float(), SHORT))
     with pytest.raises(st.errors.SizeError, match="total_length"):
-        st.jit(ours)(X.numpy(), SHORT.numpy())
+        st.jit(ours)(X.float().numpy(), SHORT.numpy())
 
 
 def mean_of_valid(rnn, packed, lengths):
