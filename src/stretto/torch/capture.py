@@ -43,6 +43,7 @@ from stretto.torch.derivatives import kept
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
 from stretto.torch.held import check_constants, exchanged
 from stretto.torch.hooks import hooked
+from stretto.torch.known_counts import with_known_counts
 from stretto.torch.modes import in_mode
 from stretto.torch.momenta import counting
 from stretto.torch.nesting import children_of, structure_of
@@ -57,7 +58,7 @@ from stretto.torch.signature import Argument, Signature
 from stretto.torch.sizes import Condition
 from stretto.torch.state import watched
 from stretto.torch.statistics import with_counts
-from stretto.torch.substitutes import exportable
+from stretto.torch.substitutes import exportable, unchecked
 from stretto.torch.tracing import traceable
 
 __all__ = ["Captured", "capture", "read"]
@@ -237,7 +238,7 @@ def read(
     from which on it holds, as ``conditions_of`` takes it.
     """
     check_constants(exported)
-    with quiet(), traceable(), not_unrolled():
+    with quiet(), unchecked(), traceable(), not_unrolled():
         (recall_checks if called is None else drop_checks)(exported)
         program = decomposed(with_gradients_stopped(exported), _decompositions)
     signature = program.graph_signature
@@ -270,7 +271,8 @@ def read(
     graph = with_parts(
         _Reader(program.graph_module).graph(inputs, _outputs_of(program)), "from_torch"
     )
-    graph = with_selections(with_slopes_of_tables(_with_state(graph)), "from_torch")
+    graph = with_known_counts(with_slopes_of_tables(_with_state(graph)), constants)
+    graph = with_selections(graph, "from_torch")
     conditions = conditions_of(program, least=least)
     return Captured(graph, _signature_of(program, leaves, called, conditions), constants)
 

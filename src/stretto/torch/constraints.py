@@ -32,7 +32,7 @@ __all__ = [
     "text_of",
 ]
 
-_ROOT = os.path.dirname(torch.__file__) + os.sep
+_ROOT = os.path.dirname(str(torch.__file__)) + os.sep
 
 _CHOOSING = {
     ("_ops.py", "__call__"),  # all that is written in C++

@@ -10,7 +10,7 @@ refused. Like ``capture`` this imports PyTorch. Next, read ``capture``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -133,27 +133,30 @@ class _Exchange(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of PyTorch with stand-ins, but in branches of ``torch.cond``."""
-        if torch.compiler.is_dynamo_compiling() or self.stand_ins is None:
+        stand_ins = self.stand_ins
+        if torch.compiler.is_dynamo_compiling() or stand_ins is None:
             return func(*args, **(kwargs or {}))
         asks = getattr(func, "__name__", "") in _QUESTIONS and not _gives_data(func)
-        args, kwargs = pytree.tree_map(lambda x: self._exchanged(x, asks), (args, kwargs))
+        args, kwargs = pytree.tree_map(
+            lambda x: self._exchanged(x, stand_ins, asks), (args, kwargs)
+        )
         if func == _DATA:  # PyTorch's export does not see what this gives
             func = torch.Tensor.detach
         return func(*args, **(kwargs or {}))
 
-    def _exchanged(self, x: Any, asks: bool) -> Any:
+    def _exchanged(self, x: Any, stand_ins: Mapping[str, Any], asks: bool) -> Any:
         if not is_real(x):
             return x
         name = self._names.get(id(x))
         if name is not None:
-            return self.stand_ins[name]
+            return stand_ins[name]
         if asks:
             return x
         for name in self._by_memory.get(memory_of(x) or -1, ()):
             whole = self._tensors[name]
             if x.requires_grad and x._base is not whole:
                 continue
-            part = _part(self.stand_ins[name], whole, x)
+            part = _part(stand_ins[name], whole, x)
             if part is not None:
                 return part if x.requires_grad or not whole.requires_grad else part.detach()
         if x.requires_grad:

@@ -63,12 +63,6 @@ def from_torch(
     Returns:
         The module, in evaluation mode. Its arrays have the names of ``module.state_dict()``.
 
-    The mode that the PyTorch module is in is imported as it stands, part by part: dropout that was
-    left on in an evaluated module, as after ``module.eval()`` and ``module.drop.train()``, stays on
-    (and draws from ``nn.keys``); batch normalisation that was frozen in train mode, as after
-    ``module.train()`` and ``module.norm.eval()``, stays frozen. The other mode is what the module's
-    own ``train()`` or ``eval()`` makes. Its parts here show their modes, and keep them.
-
     Raises:
         NotImplementedError: the module has operations that have no function here; all are named.
             Or it writes into an argument, or changes what is no buffer whenever it is called, or it
@@ -76,6 +70,12 @@ def from_torch(
         TypeError: it is no PyTorch module, or both ``dynamic_batch`` and ``dynamic_shapes`` are
             given.
         ValueError: there is no such way for ``writes``.
+
+    The mode that the PyTorch module is in is imported as it stands, part by part: dropout that was
+    left on in an evaluated module, as after ``module.eval()`` and ``module.drop.train()``, stays on
+    (and draws from ``nn.keys``); batch normalisation that was frozen in train mode, as after
+    ``module.train()`` and ``module.norm.eval()``, stays frozen. The other mode is what the module's
+    own ``train()`` or ``eval()`` makes. Its parts here show their modes, and keep them.
 
     PyTorch's own errors are raised where it cannot export the module.
 

@@ -49,7 +49,7 @@ def is_smooth(x: Any) -> bool:
 
 def line() -> str:
     """The line of the user's code that is being run."""
-    skipped = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+    skipped = (str(Path(str(torch.__file__)).parent), str(Path(__file__).parent))
     lines = [f for f in traceback.extract_stack() if not f.filename.startswith(skipped)]
     return f"{lines[-1].filename}, line {lines[-1].lineno}"
 

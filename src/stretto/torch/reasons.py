@@ -73,7 +73,7 @@ _FILES = {
 """Files of PyTorch that an error came through, and what that means."""
 
 _LIBRARIES = (
-    os.path.dirname(torch.__file__) + os.sep,
+    os.path.dirname(str(torch.__file__)) + os.sep,
     os.path.dirname(os.path.dirname(__file__)) + os.sep,
     "<",
 )

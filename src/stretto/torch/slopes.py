@@ -10,7 +10,8 @@ import math
 from typing import Any
 
 import stretto.numpy as snp
-from stretto import custom_jvp, lax, special
+from stretto import lax, special
+from stretto._engine.control.custom_jvp import custom_jvp
 
 __all__ = [
     "angle",

@@ -25,7 +25,7 @@ from stretto.torch.densely import Densely, check_layout
 from stretto.torch.stand_ins import OPS, of_values
 from stretto.torch.tracing import traceable
 
-__all__ = ["exportable"]
+__all__ = ["exportable", "unchecked"]
 
 _TRACING = threading.local()
 
@@ -37,19 +37,36 @@ def exportable(densely: bool = False) -> Iterator[None]:
     ``densely`` says that dense tensors stand in for sparse ones, of which code may ask.
     Gradients are on while it lasts, as they are when a module is called without more ado.
     """
-    checked = Distribution._validate_args
-    Distribution.set_default_validate_args(False)
     originals = [(place, name, getattr(place, name)) for place, name, _ in _PATCHES]
     for (place, name, ours), (*_, theirs) in zip(_PATCHES, originals, strict=True):
         setattr(place, name, _while_tracing(ours, theirs))
     _TRACING.on = True
     try:
-        with torch.enable_grad(), packed.packing(), traceable(), _Substitutes(densely):
+        with (
+            torch.enable_grad(),
+            unchecked(),
+            packed.packing(),
+            traceable(),
+            _Substitutes(densely),
+        ):
             yield
     finally:
         _TRACING.on = False
         for place, name, theirs in originals:
             setattr(place, name, theirs)
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Have distributions check no values meanwhile, which tracers have not.
+
+    What PyTorch traces itself, such as ``torch.cond``, leaves them so.
+    """
+    checked = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
         Distribution.set_default_validate_args(checked)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import stretto
 import stretto.numpy as snp
+from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.control.custom_vjp import custom_vjp
 from stretto._engine.core.interpreter import Value
 
 __all__ = ["TABLE"]
@@ -51,7 +52,7 @@ def _with_backward(
         return tuple(map(snp.conj, results)), None, None
 
     plain.__name__ = plain.__qualname__ = name
-    rule = stretto.custom_vjp(plain)
+    rule = custom_vjp(plain)
     rule.defvjp(forward, backward)
     return rule(tuple(inputs), tuple(outputs), [residuals[k] for k in kept])
 
@@ -65,7 +66,7 @@ def _once(name: str, arrays: Sequence[Any], cotangents: Sequence[Any]) -> Any:
             f"taken through it"
         )
 
-    same = stretto.custom_jvp(lambda arrays, cotangents: (arrays, cotangents))
+    same = custom_jvp(lambda arrays, cotangents: (arrays, cotangents))
     same.defjvp(refuse)
     return same(list(arrays), list(cotangents))
 

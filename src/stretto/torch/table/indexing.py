@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import stretto.numpy as snp
-from stretto import custom_jvp, lax
+from stretto import lax
+from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.sizes import at_least, is_size
 from stretto.nn import functional as F
 from stretto.torch.slopes import power_norm, written
