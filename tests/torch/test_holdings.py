@@ -148,3 +148,15 @@ def test_places():
     assert place_of(module, module.layers[0].weight) == "self.layers.0.weight"
     assert place_of(module, module.tensor[:2]) == "self.tensor"
     assert place_of(module, torch.ones(2, 3)).startswith("a tensor of shape (2, 3)")
+
+
+def test_hooks_that_a_call_registers_are_undone():
+    module = nn.Linear(2, 2)
+    handle = module.weight.register_hook(lambda g: g)
+    with undone(module):
+        module.weight.register_hook(lambda g: 2 * g)
+        module.bias.register_hook(lambda g: 2 * g)
+        module.bias.register_post_accumulate_grad_hook(lambda p: None)
+    assert len(module.weight._backward_hooks) == 1 and not module.bias._backward_hooks
+    assert not module.bias._post_accumulate_grad_hooks
+    handle.remove()

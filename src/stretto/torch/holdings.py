@@ -140,9 +140,15 @@ def undone(module: torch.nn.Module) -> Iterator[Snapshot]:
     registered = [x for part in module.modules() for x in (part._parameters, part._buffers)]
     contents = [dict(x) for x in registered]
     held = [(x, x.data, x.detach().clone()) for x in (*module.parameters(), *module.buffers())]
+    hooks = [(x, [dict(table or {}) for table in _hooks_of(x)]) for x, _, _ in held]
     try:
         yield start
     finally:
+        for x, tables in hooks:
+            for table, content in zip(_hooks_of(x), tables, strict=True):
+                if table:
+                    table.clear()
+                    table.update(content)
         for names, content in zip(registered, contents, strict=True):
             names.clear()
             names.update(content)
@@ -150,6 +156,11 @@ def undone(module: torch.nn.Module) -> Iterator[Snapshot]:
             x.data = memory
             memory.copy_(elements)
         start.restore()
+
+
+def _hooks_of(x: torch.Tensor) -> tuple[dict[Any, Any] | None, ...]:
+    """The tables of a tensor's hooks, which are made when the first is registered."""
+    return x._backward_hooks, x._post_accumulate_grad_hooks
 
 
 def place_of(module: torch.nn.Module, tensor: torch.Tensor) -> str:
@@ -252,13 +263,10 @@ class _Walk:
         def read() -> dict[Any, Any]:
             return {k: v for k, v in held.items() if k not in registered}
 
-        def write(content: dict[Any, Any]) -> None:
-            _write(held, read(), content)
-
         def name(key: Any) -> str:
             return place if key == "_modules" and registered else _inside(place, f".{key}")
 
-        self._add(read, write, name)
+        self._add(read, lambda content: _write(held, read(), content), name)
         for key in registered:
             self._names(held[key], place)
 
@@ -278,15 +286,12 @@ class _Walk:
         self.tensors += [(_inside(place, f".{k}"), x) for k, x in held.items() if is_real(x)]
 
     def _entries(self, x: Any, place: str) -> None:
-        def write(content: dict[Any, Any]) -> None:
-            _write(x, dict(x), content)
-
         modules = place.startswith("self") and all(
             [isinstance(v, torch.nn.Module) for v in x.values()]
         )
         self._add(
             lambda: dict(x),
-            write,
+            lambda content: _write(x, dict(x), content),
             lambda key: _inside(place, f".{key}" if modules else f"[{key!r}]"),
         )
 
@@ -365,8 +370,6 @@ class _Walk:
         installed = _is_installed(f.__module__)
         if installed:
             own = {k for k in own if not isinstance(held.get(k), _CODE)}
-        if not own:
-            return
 
         def read() -> dict[Any, Any]:
             return {name: held[name] for name in own if name in held}
