@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,23 +30,12 @@ PACKAGES = (
 )
 """Those with imports on demand."""
 
-NEED_PYTORCH = (
-    "attempts",
-    "capture",
-    "constraints",
-    "crossing",
-    "decomposing",
-    "examples",
-    "held",
-    "holdings",
-    "hosting",
-    "likeness",
-    "modes",
-    "momenta",
-    "reasons",
-    "recurrent",
-    "sameness",
-    "state",
+NEED_PYTORCH = tuple(
+    [
+        path.stem
+        for path in sorted((Path(stretto.__file__).parent / "torch").glob("*.py"))
+        if re.search(r"^(import|from) torch\b", path.read_text("utf-8"), re.MULTILINE)
+    ]
 )
 """Modules of ``stretto.torch`` that import PyTorch, which need not be there."""
 
