@@ -115,6 +115,10 @@ def _unregistered(place: str) -> str:
     )
 
 
+def _is_size(x: Any) -> bool:
+    return isinstance(x, torch.Size)
+
+
 class _Exchange(TorchFunctionMode):
     """Exchanges the tensors themselves for stand-ins, in each call of a function of PyTorch."""
 
@@ -137,9 +141,9 @@ class _Exchange(TorchFunctionMode):
         if torch.compiler.is_dynamo_compiling() or stand_ins is None:
             return func(*args, **(kwargs or {}))
         asks = getattr(func, "__name__", "") in _QUESTIONS and not _gives_data(func)
-        args, kwargs = pytree.tree_map(
-            lambda x: self._exchanged(x, stand_ins, asks), (args, kwargs)
-        )
+        exchange = lambda x: self._exchanged(x, stand_ins, asks)
+        # A size would come back as a tuple, of which ``new`` makes data.
+        args, kwargs = pytree.tree_map(exchange, (args, kwargs), is_leaf=_is_size)
         if func == _DATA:  # PyTorch's export does not see what this gives
             func = torch.Tensor.detach
         return func(*args, **(kwargs or {}))
