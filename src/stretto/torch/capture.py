@@ -173,14 +173,15 @@ def capture(
     ``dynamic_shapes``, in PyTorch's form, take the place of ``dynamic_batch``. Raises ``Unfit`` for
     what would be lost, and what ``torch.export`` raises, with a note.
     """
-    shapes = dynamic_shapes
-    if shapes is None and dynamic_batch:
-        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-        shapes = {name: pytree.tree_map(any_batch, value) for name, value in bound.items()}
-    args, kwargs = pytree.tree_map(_ordinary, all_dense((tuple(args), dict(kwargs))))
+    with torch.inference_mode(False):
+        args, kwargs = pytree.tree_map(_ordinary, all_dense((tuple(args), dict(kwargs))))
     with in_mode(module, train), quiet(), watched(module, args, kwargs):
         modes = {path: part.training for path, part in module.named_modules() if path}
         try:
+            shapes = dynamic_shapes
+            if shapes is None and dynamic_batch:
+                bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+                shapes = {name: pytree.tree_map(any_batch, value) for name, value in bound.items()}
             found = _traced(module, args, kwargs, shapes, dynamic_shapes is None, train)
         except Exception as error:
             if not is_ours(error):

@@ -104,13 +104,15 @@ def check_example(
                 f"{caller}: the example has a {type(x).__module__.partition('.')[0]} array: give "
                 f"what the PyTorch module takes, such as torch.from_numpy(x)"
             )
-    copied_args, copied_kwargs = pytree.tree_map(_copied, (tuple(args), dict(kwargs)))
     with (
         undone(module),
+        torch.inference_mode(False),
+        torch.enable_grad(),
         torch.random.fork_rng(),
         torch.compiler.set_stance("force_eager"),
         warnings.catch_warnings(action="ignore"),
     ):
+        copied_args, copied_kwargs = pytree.tree_map(_copied, (tuple(args), dict(kwargs)))
         try:
             module(*copied_args, **copied_kwargs)
         except NotImplementedError:

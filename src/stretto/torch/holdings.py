@@ -227,6 +227,8 @@ class _Walk:
             self.tensors.append((place, x))
 
     def _module(self, x: torch.nn.Module, place: str) -> None:
+        if isinstance(x, torch.jit.ScriptModule):  # it is held in C++, and refused
+            return
         self._attributes(x, place)
         self._class(type(x), place)
 
