@@ -51,7 +51,9 @@ def with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
             keep_gradients_of_writes(part, buffers if part is module else set())
             written = shared_with_written(part)
             for node in part.graph.find_nodes(op="call_function", target=_NO_GRADIENT):
-                if not node.args[0]:
+                if _is_empty(part, node):
+                    part.graph.erase_node(node)
+                elif not node.args[0]:
                     _detach_results(part, node, written)
             for node in part.graph.find_nodes(
                 op="call_function", target=torch.ops.aten.detach_.default
@@ -59,8 +61,19 @@ def with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
                 node.target = torch.ops.aten.detach.default
                 after = _after(node)
                 node.args[0].replace_all_uses_with(node, lambda user, own=after: user in own)
+            for node in part.graph.find_nodes(op="get_attr"):
+                if not node.users:
+                    part.graph.erase_node(node)
             part.recompile()
     return exported
+
+
+def _is_empty(part: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
+    """Whether what runs without gradients there computes nothing."""
+    called = getattr(part, str(getattr(node.args[1], "target", "")), None)
+    if node.users or not isinstance(called, torch.fx.GraphModule):
+        return False
+    return not any([x.op.startswith("call") for x in called.graph.nodes])
 
 
 def _after(node: torch.fx.Node) -> set[torch.fx.Node]:
