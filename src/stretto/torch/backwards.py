@@ -71,7 +71,7 @@ def with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
 def _is_empty(part: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
     """Whether what runs without gradients there computes nothing."""
     called = getattr(part, str(getattr(node.args[1], "target", "")), None)
-    if node.users or not isinstance(called, torch.fx.GraphModule):
+    if called is None or node.users or not isinstance(called, torch.fx.GraphModule):
         return False
     return not any([x.op.startswith("call") for x in called.graph.nodes])
 

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass  # pyrigh
 
 from stretto._engine.core.interpreter import Value
 from stretto.torch.holdings import undone
+from stretto.torch.substitutes import checks_kept
 
 __all__ = ["apart", "check_example", "check_module", "unwrapped"]
 
@@ -106,6 +107,7 @@ def check_example(
             )
     with (
         undone(module),
+        checks_kept(),
         torch.inference_mode(False),
         torch.enable_grad(),
         torch.random.fork_rng(),

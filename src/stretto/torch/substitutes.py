@@ -25,7 +25,7 @@ from stretto.torch.densely import Densely, check_layout
 from stretto.torch.stand_ins import OPS, of_values
 from stretto.torch.tracing import traceable
 
-__all__ = ["exportable", "unchecked"]
+__all__ = ["checks_kept", "exportable", "unchecked"]
 
 _TRACING = threading.local()
 
@@ -62,8 +62,15 @@ def unchecked() -> Iterator[None]:
 
     What PyTorch traces itself, such as ``torch.cond``, leaves them so.
     """
+    with checks_kept():
+        Distribution.set_default_validate_args(False)
+        yield
+
+
+@contextmanager
+def checks_kept() -> Iterator[None]:
+    """Leave distributions as they are: PyTorch's own call of ``torch.cond`` ends their checks."""
     checked = Distribution._validate_args
-    Distribution.set_default_validate_args(False)
     try:
         yield
     finally:
