@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 (only where PyTorch is)
 
 import stretto as st  # noqa: E402
-from tests.torch.against import check_module  # noqa: E402
+from tests.torch.beside import check_module  # noqa: E402
 
 X = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 3)))
 MORE = [(torch.cat([X, X + 1]),), (X[:2],)]

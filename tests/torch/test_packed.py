@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import (  # noqa: E402
 )
 
 import stretto as st  # noqa: E402
-from tests.torch.against import check_module  # noqa: E402
+from tests.torch.beside import check_module  # noqa: E402
 
 RNG = np.random.default_rng(0)
 X = torch.from_numpy(RNG.normal(size=(4, 5, 3)))

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 (only where PyTorch is)
 
 import stretto as st  # noqa: E402
-from tests.torch.against import check_module  # noqa: E402
+from tests.torch.beside import check_module  # noqa: E402
 
 RNG = np.random.default_rng(0)
 X = torch.from_numpy(RNG.normal(size=(6, 4)))

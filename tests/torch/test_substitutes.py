@@ -11,7 +11,7 @@ from torch import distributions as D  # noqa: E402 (only where PyTorch is)
 from torch import nn  # noqa: E402
 
 import stretto as st  # noqa: E402
-from tests.torch.against import check_module  # noqa: E402
+from tests.torch.beside import check_module  # noqa: E402
 
 RNG = np.random.default_rng(0)
 A = torch.from_numpy(RNG.uniform(0.5, 1.5, size=(4, 3)))
