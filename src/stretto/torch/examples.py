@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass  # pyright: ignore[reportMissingImports]
 
 from stretto._engine.core.interpreter import Value
-from stretto.torch.holdings import undone
+from stretto.torch.holdings import memory_of, undone
 from stretto.torch.substitutes import checks_kept
 
 __all__ = ["apart", "check_example", "check_module", "unwrapped"]
@@ -134,20 +134,16 @@ def apart(
 
     PyTorch exports an argument that is given twice as one, and a later call may give two.
     """
-    known = {_memory(x) for x in (*module.parameters(), *module.buffers())}
+    place = lambda x: memory_of(x) or id(x)
+    known = {place(x) for x in (*module.parameters(), *module.buffers())}
 
     def own(leaf: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor) or _memory(leaf) not in known:
-            known.add(_memory(leaf))
+        if not isinstance(leaf, torch.Tensor) or place(leaf) not in known:
+            known.add(place(leaf))
             return leaf
         return _copied(leaf)
 
     return pytree.tree_map(own, (tuple(args), dict(kwargs)))
-
-
-def _memory(leaf: Any) -> Any:
-    strided = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
-    return leaf.untyped_storage().data_ptr() if strided else id(leaf)
 
 
 def _copied(leaf: Any) -> Any:
