@@ -122,3 +122,14 @@ def test_a_scalar_has_one_part_to_repeat():
 def test_messages_name_the_function_called(call, error, words):
     with pytest.raises(error, match="^" + words):
         call()
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+def test_nothing_taken_along_an_axis_has_a_slope(shape):
+    def total(x):
+        return snp.take_along_axis(x, snp.argsort(x, -1), -1).sum()
+
+    for run in (st.grad(total), st.jit(st.grad(total))):
+        assert run(snp.zeros(shape)).shape == shape
+    none = snp.take_along_axis(snp.ones(3), snp.zeros(0, snp.int32), 0)
+    assert none.shape == (0,) and none.dtype == np.float32

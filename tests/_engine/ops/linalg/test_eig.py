@@ -64,6 +64,13 @@ def test_derivatives_of_vectors_must_be_enabled():
     np.testing.assert_allclose(g, np.eye(2))
 
 
+def test_vectors_of_nothing_have_a_derivative():
+    def total(x):
+        return snp.sum(snp.abs(eig(x, enable_eigvec_derivs=True)[2]))
+
+    assert st.grad(total)(snp.zeros((2, 0, 0))).shape == (2, 0, 0)
+
+
 def test_other_libraries_are_refused():
     kinds = linalg.EigImplementation
     assert len(linalg.eig(snp.eye(2), implementation=kinds.LAPACK, use_magma=True)) == 3

@@ -114,6 +114,15 @@ def test_nan_has_the_derivative_of_what_follows_it(f):
         np.testing.assert_allclose(got, [1, 1 + 1 + 1 / 2 + 1 / 2, 0, 1 / 2 + 1 / 2, 0])
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_logsumexp_derivative_does_not_depend_on_a_shift(reverse):
+    x = np.random.default_rng(0).uniform(-4, 4, 9).astype(np.float32)
+    scale = np.linspace(0.5, 1.5, 9, dtype=np.float32)
+    slopes = grad(lambda x: reduce_sum(cumlogsumexp(x, 0, reverse) * scale, (0,)))
+    far = np.round(x * 1024) / 1024  # float32 has these, and their sums with 4096
+    np.testing.assert_allclose(slopes(far + 4096), slopes(far), rtol=1e-6, atol=1e-7)
+
+
 def test_logsumexp_derivative_is_finite_far_out():
     weights = grad(lambda x: reduce_sum(slice_in_dim(cumlogsumexp(x), -1, None), (0,)))
     np.testing.assert_array_equal(weights(FAR), [0, 0, 0, 0, 1])

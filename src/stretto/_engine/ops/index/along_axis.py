@@ -59,9 +59,11 @@ def take_along_axis(
         if indices.dtype.itemsize < 4:  # so that the size fits
             indices = convert(indices, np.dtype(np.int32))
         indices = where(lt(indices, 0), add(indices, n), indices)
+    if not indices.size:  # of an axis without elements no window can be taken, nor given a slope
+        return convert(indices, x.dtype)
     others = tuple(d for d in range(x.ndim) if d != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
-    sizes = tuple(1 if d == axis and indices.size else lesser(k, 1) for d, k in enumerate(x.shape))
+    sizes = tuple(1 if d == axis else lesser(k, 1) for d, k in enumerate(x.shape))
     access = access_mode("take_along_axis", reading_mode(mode, fill_value), "clip")
     fill = fill_bytes(x.dtype, fill_value, "take_along_axis") if access == "fill" else b""
     return Gather(numbers, sizes, access, fill)(x, reshape(indices, (*indices.shape, 1)))

@@ -127,6 +127,8 @@ def _change(v: Any, w: Any, p: Any) -> Any:
     """
     dv = matmul(v, p * inverse_differences(w))
     rows = v.ndim - 2
+    if not v.size:
+        return dv
     norm = reduce_sum(real(conj(v) * dv), (rows,))
     place = expand_dims(argmax(absolute(v), rows, np.int32), rows)
     turn = imag(take_along_axis(dv, place, rows)) / real(take_along_axis(v, place, rows))

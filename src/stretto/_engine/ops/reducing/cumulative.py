@@ -205,16 +205,26 @@ class Cumlogsumexp(Cumulative):
 
         s[i] = exp(m[i-1] - m[i]) s[i-1] + exp(x[i] - m[i]): no exponent is positive.
         """
+        return _logarithm(*self._parts(x)[:2])
+
+    def _parts(self, x: Any) -> tuple[Any, ...]:
+        """m and s, exp(m[i-1] - m[i]), and exp(x[i] - m[i])."""
         top = Cummax(self.axis, self.reverse)(x)
-        sums = self.recur(_weight(self.before(top, -np.inf), top), _weight(x, top))
-        return select(eq(top, full_like(top, -np.inf)), top, top + log(sums))
+        keep, here = _weight(self.before(top, -np.inf), top), _weight(x, top)
+        return top, self.recur(keep, here), keep, here
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """dy[i] = exp(y[i-1] - y[i]) dy[i-1] + exp(x[i] - y[i]) dx[i]."""
+        """dy[i] = exp(m[i-1] - m[i]) s[i-1] / s[i] dy[i-1] + exp(x[i] - m[i]) / s[i] dx[i]."""
+        # With y = m + log s, exp(x - y) would be off by the rounding of y, which is 5e-4 in float32
+        # where m is 10,000.
         (x,), (dx,) = primals, tangents
-        out = self(x)
-        keep = _weight(self.before(out, -np.inf), out)
-        return out, self.recur(keep, _weight(x, out) * dx)
+        wide, moved = (convert(v, widened(x.dtype)) for v in (x, dx))
+        top, sums, keep, here = self._parts(wide)
+        infinite = eq(absolute(top), full_like(top, np.inf))
+        sums_or_1 = select(infinite, full_like(sums, 1), sums)
+        kept = keep * self.before(sums_or_1, 1) / sums_or_1
+        moved = self.recur(kept, here / sums_or_1 * moved)
+        return convert(_logarithm(top, sums), x.dtype), convert(moved, x.dtype)
 
 
 def _weight(x: Any, total: Any) -> Any:
@@ -222,6 +232,11 @@ def _weight(x: Any, total: Any) -> Any:
     infinite = eq(absolute(total), full_like(total, np.inf))
     there = select(eq(x, full_like(x, np.inf)), zeros_like(x), full_like(x, -np.inf))
     return exp(select(infinite, there, x - select(infinite, zeros_like(total), total)))
+
+
+def _logarithm(top: Any, sums: Any) -> Any:
+    """m + log s; -inf where there is nothing to sum."""
+    return select(eq(top, full_like(top, -np.inf)), top, top + log(sums))
 
 
 # Functions
