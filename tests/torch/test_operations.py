@@ -51,6 +51,54 @@ def test_pseudo_inverses(how):
     check_function(lambda x: torch.linalg.pinv(x, **how), MATRIX, single=not how)
 
 
+@pytest.mark.parametrize("read", ["L", "U"])
+def test_slopes_of_eigenvalues_are_those_of_any_matrix(read):
+    check_function(lambda x: torch.linalg.eigvalsh(x, UPLO=read), SQUARE)
+    check_function(lambda x: torch.linalg.eigh(x, UPLO=read)[1].abs(), SQUARE, single=False)
+
+
+def test_eigenvalues_and_the_sizes_of_eigenvectors():
+    turning = SQUARE + torch.tensor([[0, 5.0, 0], [-5, 0, 0], [0, 0, 9]])
+    check_function(lambda x: torch.linalg.eigvals(x).imag.sort()[0], turning, single=False)
+    check_function(lambda x: torch.linalg.eig(x)[1].abs().sum(1).sort()[0], turning, single=False)
+
+
+def test_as_many_vectors_as_singular_values_have_slopes():
+    def shared(x):
+        u, s, vh = torch.linalg.svd(x)
+        k = s.shape[-1]
+        return torch.cat([u[..., :k].abs(), vh.mT[..., :k].abs(), s[..., None, :]], -2)
+
+    check_function(shared, MATRIX, single=False)
+    check_function(shared, torch.stack([WIDE, -2 * WIDE]), single=False)
+    with st.config(enable_x64=True):
+        ours = st.from_torch(Calls(torch.linalg.svd), MATRIX)
+        for turned in (ours, st.jit(ours)):
+            u, s, vh = map(np.asarray, turned(MATRIX.numpy()))
+            np.testing.assert_allclose(u.T @ u, np.eye(5), atol=1e-12)
+            np.testing.assert_allclose((u[:, :3] * s) @ vh, MATRIX, atol=1e-12)
+
+
+def test_logarithms_of_sums_of_complex_numbers():
+    rng = np.random.default_rng(0)
+    x, y = (torch.from_numpy(9 * rng.normal(size=(2, 4, 5))) for _ in range(2))
+    x[:, 0, 0], y[:, 0, 0] = tensor([-np.inf, 0]), tensor([-np.inf, 0])
+
+    def parts(function):
+        return lambda *xs: torch.view_as_real(function(*[torch.complex(*x.unbind()) for x in xs]))
+
+    check_function(lambda x, y: parts(torch.logaddexp)(x.detach(), y.detach()), x, y, single=False)
+    check_function(parts(torch.logaddexp), x[:, 1:], y[:, 1:], single=False)
+    check_function(parts(lambda z: z.logcumsumexp(1)), x[:, 1:], single=False)
+    check_function(parts(lambda z: z.logcumsumexp(0)), x[:, :0], single=False)
+
+
+def test_the_median_of_nothing_but_nan_is_one_of_them():
+    missing = torch.full((2, 5), torch.nan).double()
+    missing[0, 2:4] = tensor([3.0, 1])
+    check_function(lambda x: torch.nanmedian(x, -1).indices, missing, fixed=(0,), single=False)
+
+
 def test_reflections():
     check_function(torch.linalg.householder_product, MATRIX, tensor([0.3, 1.1, 0.7]).double())
     check_function(torch.orgqr, torch.stack([MATRIX, -MATRIX]), RIGHT[:2].double(), single=False)

@@ -50,6 +50,24 @@ def test_fractional_pooling(window, size):
     check_function(pooled, IMAGES[0], DRAWN[:1, :, :2], fixed=(1,), single=False)
 
 
+@pytest.mark.parametrize("drawn", [-3.07, -0.4, 0.0])
+def test_numbers_below_0_are_rounded_as_pytorch_does(drawn):
+    samples = torch.full((2, 3, 2), drawn).double()
+    check_function(
+        lambda x, u: F.fractional_max_pool2d(x, 1, (4, 5), _random_samples=u),
+        IMAGES,
+        samples,
+        fixed=(1,),
+    )
+
+
+def test_a_size_and_factors_that_give_another_are_refused():
+    resized = torch.ops.aten._upsample_bilinear2d_aa
+    both = Calls(lambda x: resized(x, (3, 3), False, 1.7, 0.9))
+    with pytest.raises(NotImplementedError, match=r"the factors \(1.7, 0.9\) give .* one of the"):
+        st.from_torch(both, IMAGES.float())(IMAGES.float().numpy())
+
+
 def test_fractional_pooling_of_volumes():
     def pooled(x, samples):
         return F.fractional_max_pool3d(

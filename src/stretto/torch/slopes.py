@@ -22,10 +22,12 @@ __all__ = [
     "every_greatest",
     "fmax",
     "fmin",
+    "log_of_sum",
     "logit",
     "power_norm",
     "remainder",
     "root",
+    "running_log_of_sum",
     "shared",
     "written",
     "xlog1py",
@@ -129,6 +131,27 @@ _logit.defjvps(lambda dx, out, x: dx / (x * (1 - x)))
 def logit(x: Any) -> Any:
     """Compute log(x / (1 - x)), of infinite slope at 0 and 1."""
     return _logit(snp.asarray(x, _floats(x)))
+
+
+def log_of_sum(x: Any, y: Any) -> Any:
+    """Compute log(exp(x) + exp(y)); of complex numbers not the principal value, but PyTorch's."""
+    if not snp.issubdtype(snp.result_type(x, y), snp.complexfloating):
+        return snp.logaddexp(x, y)
+    first = snp.real(x) > snp.real(y)
+    top, less = snp.where(first, x, y), snp.where(first, y, x)
+    infinite = snp.isinf(snp.real(x)) & (snp.real(x) == snp.real(y))
+    return snp.where(infinite, top, top + snp.log1p(snp.exp(snp.where(infinite, 0, less - top))))
+
+
+def running_log_of_sum(x: Any, axis: int) -> Any:
+    """Compute the logarithm of the running sum of exponentials."""
+    if not snp.issubdtype(x.dtype, snp.complexfloating):
+        return lax.cumlogsumexp(x, axis=axis)
+    if not x.shape[axis]:
+        return x
+    lines = snp.moveaxis(x, axis, 0)
+    _, rest = lax.scan(lambda y, z: (log_of_sum(z, y),) * 2, lines[0], lines[1:])
+    return snp.moveaxis(snp.concatenate([lines[:1], rest]), 0, axis)
 
 
 @custom_jvp

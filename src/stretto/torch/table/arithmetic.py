@@ -139,7 +139,7 @@ _OF_TWO: dict[str, Callable[..., Any]] = {
     "igamma": special.gammainc,
     "igammac": special.gammaincc,
     "lcm": snp.lcm,
-    "logaddexp": snp.logaddexp,
+    "logaddexp": slopes.log_of_sum,
     "logaddexp2": snp.logaddexp2,
     "logical_and": snp.logical_and,
     "logical_or": snp.logical_or,

@@ -15,14 +15,15 @@ def _starts(sample: Any, size: int, count: int, window: int, dtype: Any) -> Any:
     """Where along an axis the windows begin, for numbers from 0 to 1 of one window's place.
 
     Window k begins at floor((k + u) s) - floor(u s), s = (size - window) / (count - 1), and the
-    last at the end (Graham, Fractional Max-Pooling, 2014).
+    last at the end (Graham, Fractional Max-Pooling, 2014). Of numbers below 0, which PyTorch takes
+    as well, it rounds the products towards 0.
     """
     last = snp.full((*sample.shape, 1), size - window, snp.int32)
     if count == 1:
         return last
     step = snp.asarray(size - window, dtype) / snp.asarray(count - 1, dtype)
     k = snp.arange(count - 1).astype(dtype)
-    places = snp.floor((k + sample[..., None]) * step) - snp.floor(sample * step)[..., None]
+    places = snp.trunc((k + sample[..., None]) * step) - snp.trunc(sample * step)[..., None]
     return snp.concatenate([places.astype(snp.int32), last], -1)
 
 

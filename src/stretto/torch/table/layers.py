@@ -177,7 +177,13 @@ def _smoothed(mode: str) -> Callable[..., Any]:
         how: Any = {"mode": mode, "align_corners": align_corners, "antialias": True}
         if scale_h is None or scale_w is None:
             return F.interpolate(x, tuple(output_size), **how)
-        return F.interpolate(x, scale_factor=(scale_h, scale_w), **how)
+        found = F.interpolate(x, scale_factor=(scale_h, scale_w), **how)
+        if found.shape[2:] != tuple(output_size):
+            raise NotImplementedError(
+                f"interpolate: the factors {(scale_h, scale_w)} give the sizes {found.shape[2:]}, "
+                f"and {tuple(output_size)} are asked for as well: give one of the two"
+            )
+        return found
 
     return resized
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.api.derivatives import jvp
+from stretto._engine.control.custom_jvp import custom_jvp
 from stretto.scipy.linalg import expm
 from stretto.torch.slopes import written
 
@@ -73,11 +75,24 @@ def _log_determinant(a: Any) -> tuple[Any, Any, Any, Any]:
     return sign, logarithm, lu, pivots + 1
 
 
+def _hermitian(a: Any, upper: bool = False) -> Any:
+    """Read one triangle, as PyTorch does; the slope is that of any matrix, as there."""
+    half = snp.triu(a, 1) if upper else snp.tril(a, -1)
+    diagonal = snp.eye(a.shape[-1], dtype=a.dtype) * snp.real(a)
+    return written(a, half + diagonal + snp.swapaxes(half.conj(), -1, -2))
+
+
 def _symmetric_eigen(a: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, ...]:
+    a = _hermitian(a, UPLO == "U")
     if not compute_v:
-        values = snp.linalg.eigvalsh(a, UPLO, symmetrize_input=False)
-        return values, snp.zeros(0, a.dtype)
-    return tuple(snp.linalg.eigh(a, UPLO, symmetrize_input=False))
+        return snp.linalg.eigvalsh(a), snp.zeros(0, a.dtype)
+    return tuple(snp.linalg.eigh(a))
+
+
+def _eigen(a: Any) -> tuple[Any, ...]:
+    """Values and vectors, whose slopes hold for what does not depend on the vectors' phases."""
+    values, vectors = lax.linalg.eig(a, compute_left_eigenvectors=False, enable_eigvec_derivs=True)
+    return values, vectors
 
 
 def _singular(
@@ -86,18 +101,38 @@ def _singular(
     if not compute_uv:
         empty = snp.zeros(0, a.dtype)
         return empty, snp.linalg.svdvals(a), empty
-    return tuple(snp.linalg.svd(a, full_matrices=full_matrices))
+    if full_matrices and a.shape[-2] != a.shape[-1]:
+        return _fully_singular(a)
+    return tuple(snp.linalg.svd(a, full_matrices=False))
+
+
+@custom_jvp
+def _fully_singular(a: Any) -> tuple[Any, ...]:
+    return tuple(snp.linalg.svd(a, full_matrices=True))
+
+
+@_fully_singular.defjvp
+def _(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    """As many vectors as there are values have slopes; the further ones have none, as in PyTorch.
+
+    The vectors are those of the smaller factors but for their phases.
+    """
+    u, s, vh = _fully_singular(*primals)
+    (small, _, _), (du, ds, dvh) = jvp(lambda a: snp.linalg.svd(a, False), primals, tangents)
+    k = s.shape[-1]
+    turns = snp.sum(small.conj() * u[..., :k], -2, keepdims=True)
+    du = du * turns
+    dvh = dvh * snp.swapaxes(turns, -1, -2).conj()
+    missing = [(0, 0)] * (u.ndim - 2)
+    du = snp.pad(du, [*missing, (0, 0), (0, u.shape[-1] - k)])
+    dvh = snp.pad(dvh, [*missing, (0, vh.shape[-2] - k), (0, 0)])
+    return (u, s, vh), (du, ds, dvh)
 
 
 def _pseudo_inverse(a: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
-    """Singular values count as 0 up to ``atol``, or up to ``rtol`` times the greatest.
-
-    Of a Hermitian matrix one triangle is read, and the slope is that of any matrix, as in PyTorch.
-    """
+    """Singular values count as 0 up to ``atol``, or up to ``rtol`` times the greatest."""
     if hermitian:
-        lower = snp.tril(a, -1)
-        diagonal = snp.eye(a.shape[-1], dtype=a.dtype) * snp.real(a)
-        a = written(a, lower + diagonal + snp.swapaxes(lower.conj(), -1, -2))
+        a = _hermitian(a)
     if rtol is None:
         none = 0.0 if atol is None else snp.asarray(atol) > 0
         rtol = max(a.shape[-2:]) * snp.finfo(a.dtype).eps * (1 - snp.asarray(none))
@@ -195,7 +230,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.cholesky_inverse.default": _inverse_by_factor,
     "aten.cholesky_solve.default": _solved_by_factor,
     "aten.linalg_cholesky_ex.default": _cholesky,
-    "aten.linalg_eig.default": lambda a: tuple(snp.linalg.eig(a)),
+    "aten.linalg_eig.default": _eigen,
     "aten.linalg_lu_factor_ex.default": _factored,
     "aten.linalg_matrix_exp.default": expm,
     "aten.linalg_cross.default": lambda x, y, *, dim=-1: snp.cross(x, y, axis=dim),

@@ -10,7 +10,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import Tracer
 from stretto.scipy.special import logsumexp
-from stretto.torch.slopes import power_norm, root, shared
+from stretto.torch.slopes import power_norm, root, running_log_of_sum, shared
 
 __all__ = ["TABLE"]
 
@@ -192,12 +192,12 @@ def _median_along(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
 
 
 def _median_of_numbers(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
-    """The lower of the two in the middle of what is not NaN."""
+    """The lower of the two in the middle of what is not NaN; of all where there is nothing else."""
     if not x.ndim:
         return x, snp.zeros((), snp.int32)
     values, order = _sorted(x, dim)
     count = snp.sum(~snp.isnan(x), dim, keepdims=True)
-    middle = snp.maximum(count - 1, 0) // 2
+    middle = (snp.where(count == 0, x.shape[dim], count) - 1) // 2
     parts = [snp.take_along_axis(part, middle, dim) for part in (values, order)]
     return tuple(parts if keepdim else [snp.squeeze(part, dim) for part in parts])
 
@@ -304,7 +304,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.histc.default": _histogram,
     "aten.kthvalue.default": _kth,
     "aten.linalg_vector_norm.default": _norm,
-    "aten.logcumsumexp.default": _running(lax.cumlogsumexp),
+    "aten.logcumsumexp.default": _running(running_log_of_sum),
     "aten.logsumexp.default": _over(logsumexp),
     "aten.max.default": snp.max,
     "aten.max.dim": _extreme(snp.max, snp.argmax),
