@@ -1,4 +1,4 @@
-"""The command: PyTorch's samples of each operation, values and gradients, in float64.
+"""The command: PyTorch's samples of each operation, values and gradients, in float64 or float32.
 
 It needs an environment with PyTorch and Stretto. Each operation that PyTorch has samples of is
 called; each call that PyTorch dispatches meanwhile, and that the table has, is run here as well.
@@ -18,7 +18,12 @@ from typing import Any
 from torch.testing._internal.common_methods_invocations import op_db
 
 import stretto as st
-from benchmarks.torch_samples.looking import look_at_dispatched, look_at_exported, stays_whole
+from benchmarks.torch_samples.looking import (
+    DTYPES,
+    look_at_dispatched,
+    look_at_exported,
+    stays_whole,
+)
 from benchmarks.torch_samples.tallies import Tallies
 from stretto.torch.table import TABLE
 
@@ -31,18 +36,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="operations whose names begin so")
     parser.add_argument("--part", choices=["dispatched", "exported"], help="one of the two parts")
     parser.add_argument(
+        "--floats", default="float64", choices=sorted(DTYPES), help="the floats of the samples"
+    )
+    parser.add_argument(
         "--record", action="store_true", help="keep some calls for the tests without PyTorch"
     )
     options = parser.parse_args(arguments)
+    if options.record and options.floats != "float64":
+        parser.error("--record keeps calls of float64: leave out --floats")
     warnings.filterwarnings("ignore")
-    st.config.enable_x64 = True
+    st.config.enable_x64 = options.floats == "float64"
     tallies = Tallies()
     for op in op_db:
         if op.name.startswith(options.only):
             if options.part != "exported":
-                look_at_dispatched(op, tallies)
+                look_at_dispatched(op, options.floats, tallies)
             if options.part != "dispatched" and stays_whole(op):
-                look_at_exported(op, tallies)
+                look_at_exported(op, options.floats, tallies)
     _print(tallies)
     if options.record:
         _record(tallies)
@@ -50,11 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _print(tallies: Tallies) -> None:
-    for line in tallies.problems():
+    for line in (*tallies.problems(), *tallies.notes()):
         print(line)
-    for name, tally in sorted(tallies.of.items()):
-        for why, count in tally.refused.items():
-            print(f"{name}: {count} refused: {why}")
     untouched = sorted(set(TABLE) - set(tallies.of))
     print(f"Not called, {len(untouched)}: {' '.join(untouched)}")
     missing = [f"{name} {count}" for name, count in tallies.missing.most_common(200)]

@@ -4,63 +4,47 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import stretto as st
-from benchmarks.torch_samples.calls import Call, comparable, difference
-from stretto.torch.run import run
+import numpy as np
 
-__all__ = ["EXCEPTIONS", "OTHER_GRADIENTS", "Tallies", "Tally", "is_random"]
+from benchmarks.torch_samples.calls import Call
+from benchmarks.torch_samples.comparing import difference, is_as_exact
+from benchmarks.torch_samples.essence import of_gradients, of_results
+from benchmarks.torch_samples.exceptions import GRADIENTS, NAN, VALUES, Known
+from stretto.torch.table import randomness
 
-EXCEPTIONS = {
-    "aten.bincount.default": "elements that are not below minlength are refused",
-    "aten.linalg_lstsq.default": "residuals of complex numbers are the squares of their sizes",
-    "aten.logaddexp.default": "of complex numbers, the imaginary part may differ by 2 pi",
-    "aten.logcumsumexp.default": "complex numbers are refused",
-}
-"""Operations of which some calls are known to differ, and how."""
+__all__ = ["Tallies", "Tally", "is_arbitrary"]
 
-OTHER_GRADIENTS = {
-    "aten.linalg_pinv.atol_rtol_tensor": "hermitian=True of a matrix that is not so",
-    "aten.cholesky_inverse.default": "only the triangle that is read has a gradient here",
-    "aten.cholesky_solve.default": "only the triangle that is read has a gradient here",
-    "nn.functional.max_unpool1d": "where indices repeat, which values count is not defined",
-    "nn.functional.max_unpool2d": "where indices repeat, which values count is not defined",
-    "nn.functional.max_unpool3d": "where indices repeat, which values count is not defined",
-}
-"""Operations whose gradients are known to differ, and how."""
-
-_RANDOM = (
-    "bernoulli",
-    "dropout",
-    "rrelu",
-    "rand",
-    "normal",
-    "uniform",
-    "exponential",
-    "multinomial",
-)
 _EMPTY = ("aten.empty", "aten.new_empty")
 
 _KEPT, _MOST_ELEMENTS, _MOST_NODES = 2, 300, 8
 """How many calls of an operation are recorded, and of which size."""
 
 
-def is_random(op: str) -> bool:
-    """Whether an operation draws random numbers, so that only types can be compared."""
-    return any([part in op for part in _RANDOM])
+def is_arbitrary(op: str) -> bool:
+    """Whether an operation draws random numbers, or gives any, so that only types are compared."""
+    return op in randomness.TABLE or op.startswith(_EMPTY)
 
 
 @dataclasses.dataclass
 class Tally:
-    """What became of the calls of an operation."""
+    """What became of an operation's calls, or of their gradients."""
 
     right: int = 0
-    wrong: list[str] = dataclasses.field(default_factory=list)
+    rounded: int = 0
+    """Those that differ from PyTorch's of float32, and are as near to those of float64."""
+    known: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     refused: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    gradients: int = 0
-    wrong_gradients: list[str] = dataclasses.field(default_factory=list)
+    wrong: list[str] = dataclasses.field(default_factory=list)
+
+    def count(self, known: Known | None, call: Call, problem: str) -> None:
+        """Count what differs: it is known, or wrong."""
+        if known is not None and known.applies(call):
+            self.known[known.why] += 1
+        else:
+            self.wrong.append(f"{problem} {call.described()}")
 
 
 class Tallies:
@@ -68,27 +52,43 @@ class Tallies:
 
     def __init__(self) -> None:
         self.of: dict[str, Tally] = collections.defaultdict(Tally)
+        self.gradients_of: dict[str, Tally] = collections.defaultdict(Tally)
         self.missing: collections.Counter[str] = collections.Counter()
         self.kept: dict[str, list[Any]] = collections.defaultdict(list)
 
-    def values(self, name: str, call: Call) -> bool:
-        """Compare a call's values; whether they are right."""
+    def look(self, call: Call, *, slopes: bool = True) -> None:
+        """Compare a call's values, and if they are right, its gradients."""
+        if self._values(call) and slopes:
+            self._gradients(call)
+
+    def _values(self, call: Call) -> bool:
+        """Whether they are right, and can be differentiated."""
+        name = call.asked.name
         tally = self.of[name]
         try:
-            found = run(call.graph, [st.numpy.asarray(a) for a in call.arrays])
+            found = call.run()
         except NotImplementedError as error:
             tally.refused[str(error)[:80]] += 1
             return False
         except Exception as error:
-            tally.wrong.append(f"{_short(error)} {call.described()}")
+            tally.count(VALUES.get(name), call, _short(error))
             return False
-        if is_random(name) or name.startswith(_EMPTY):
+        if is_arbitrary(name):
             tally.right += 1  # shape and dtype, which ``run`` checks
             return False
-        found = [x for x in found if hasattr(x, "shape")]
-        problem = difference(*comparable(name, call, found))
+
+        def essence(results: Sequence[Any]) -> list[Any]:
+            return of_results(name, call.node, call.arrays, results)
+
+        expected = [np.asarray(x) for x in essence(call.expected)]
+        problem = difference(essence(found), expected)
+        if problem and _is_narrow(call):
+            exact = _of_pytorch(lambda: call.asked.in_float64().arrays())
+            if exact and is_as_exact(essence(found), expected, essence(exact)):
+                tally.rounded += 1
+                return True
         if problem:
-            tally.wrong.append(f"{problem} {call.described()}")
+            tally.count(VALUES.get(name), call, problem)
             return False
         tally.right += 1
         small = call.size < _MOST_ELEMENTS and 0 < len(call.graph.nodes) < _MOST_NODES
@@ -96,45 +96,83 @@ class Tallies:
             self.kept[name].append(call.to_json())
         return True
 
-    def gradients(
-        self, name: str, call: Call, function: Callable[..., Any], args: Any, kwargs: Any
-    ) -> None:
-        """Compare the gradients of a random combination of a call's results."""
-        wanted = call.gradients_by_torch(function, args, kwargs)
+    def _gradients(self, call: Call) -> None:
+        """Compare the gradients of a combination of a call's results."""
+        wanted, slopes = call.asked.gradients()
         if wanted is None:
             return
-        tally = self.of[name]
+        name, tally = call.asked.name, self.gradients_of[call.asked.name]
+        expected = of_gradients(name, call.node, wanted)
         try:
-            problem = difference(call.gradients(), wanted)
+            found = of_gradients(name, call.node, call.gradients(slopes))
         except Exception as error:
-            problem = _short(error)
+            tally.count(GRADIENTS.get(name), call, _short(error))
+            return
+        problem = difference(found, expected)
+        if problem and _is_narrow(call):
+            exact = _of_pytorch(lambda: call.asked.in_float64().gradients()[0])
+            if exact and is_as_exact(found, expected, of_gradients(name, call.node, exact)):
+                tally.rounded += 1
+                return
         if problem:
-            tally.wrong_gradients.append(f"{problem} {call.described()}")
+            others = [np.where(np.isnan(y), x, y) for x, y in zip(found, expected, strict=True)]
+            undefined = NAN.get(name) if not difference(found, others) else None
+            tally.count(undefined or GRADIENTS.get(name), call, problem)
         else:
-            tally.gradients += 1
+            tally.right += 1
 
     def problems(self) -> list[str]:
-        """What is wrong, but for the known exceptions."""
+        """What is wrong, but for what is known."""
         lines = []
-        for name, tally in sorted(self.of.items()):
-            if tally.wrong and name not in EXCEPTIONS:
-                lines.append(f"{name}: {len(tally.wrong)} wrong, {tally.wrong[0]}")
-            if tally.wrong_gradients and name not in OTHER_GRADIENTS:
-                first = tally.wrong_gradients[0]
-                lines.append(f"{name}: {len(tally.wrong_gradients)} gradients wrong, {first}")
+        for what, tallies in (("", self.of), ("gradients ", self.gradients_of)):
+            for name, tally in sorted(tallies.items()):
+                if tally.wrong:
+                    lines.append(f"{name}: {len(tally.wrong)} {what}wrong, {tally.wrong[0]}")
+        return lines
+
+    def notes(self) -> list[str]:
+        """What is known to differ, and what is refused."""
+        lines = []
+        for what, tallies in (("", self.of), ("gradients ", self.gradients_of)):
+            for name, tally in sorted(tallies.items()):
+                for why, count in tally.known.items():
+                    lines.append(f"{name}: {count} {what}known: {why}")
+                for why, count in tally.refused.items():
+                    lines.append(f"{name}: {count} {what}refused: {why}")
+                if tally.rounded:
+                    lines.append(f"{name}: {tally.rounded} {what}rounded in another way")
         return lines
 
     def summary(self) -> str:
-        """All of it in a line."""
-        tallies = self.of.values()
-        right, wrong = sum([t.right for t in tallies]), sum([len(t.wrong) for t in tallies])
-        gradients = sum([t.gradients for t in tallies])
-        bent = sum([len(t.wrong_gradients) for t in tallies])
-        refused = sum([sum(t.refused.values()) for t in tallies])
+        """All of it in two lines."""
         return (
-            f"{len(self.of)} operations: {right} calls right, {wrong} not, {refused} refused; "
-            f"gradients of {gradients} right, of {bent} not"
+            f"{len(self.of)} operations: calls {_counts(self.of)}\n"
+            f"gradients {_counts(self.gradients_of)}"
         )
+
+
+def _counts(tallies: dict[str, Tally]) -> str:
+    every = tallies.values()
+    right, rounded = sum([t.right for t in every]), sum([t.rounded for t in every])
+    known = sum([sum(t.known.values()) for t in every])
+    refused = sum([sum(t.refused.values()) for t in every])
+    wrong = sum([len(t.wrong) for t in every])
+    return (
+        f"{right + rounded} right ({rounded} of them rounded otherwise than PyTorch's), {wrong} "
+        f"wrong, {known} known to differ, {refused} refused"
+    )
+
+
+def _is_narrow(call: Call) -> bool:
+    return any([a.dtype in (np.float32, np.complex64) for a in (*call.arrays, *call.expected)])
+
+
+def _of_pytorch(compute: Callable[[], list[np.ndarray] | None]) -> list[np.ndarray] | None:
+    """Compute something by PyTorch; None if it has no such function."""
+    try:
+        return compute()
+    except Exception:  # PyTorch's own
+        return None
 
 
 def _short(error: Exception) -> str:
