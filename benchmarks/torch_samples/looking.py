@@ -75,7 +75,7 @@ def _look_at_sample(name: str, function: Callable[..., Any], sample: Any, tallie
             try:
                 call = Call.of(asked)
             except TypeError as error:
-                tallies.of[asked.name].refused[str(error)[:80]] += 1
+                tallies.of[asked.name].refuse(error)
             else:
                 tallies.look(call)
 
@@ -146,9 +146,13 @@ def _compare_exported(asked: Asked, tallies: Tallies) -> None:
     arrays = [as_array(x) for x in tensors]
     try:
         expected = [as_array(x) for x in asked.results()[0] if isinstance(x, torch.Tensor)]
+    except Exception as error:  # PyTorch's own
+        tallies.missing[f"({asked.name} raises {type(error).__name__})"] += 1
+        return
+    try:
         found = capture(_Calls(asked), tensors, {}, train=False, dynamic_batch=False)
-    except Exception as error:  # it cannot be called, or not be exported
-        tallies.missing[f"({asked.name}: not exported, {type(error).__name__})"] += 1
+    except Exception as error:
+        tallies.of[asked.name].refuse(error)
         return
     ops = [node.op for node in found.graph.nodes]
     lacking = [one for one in ops if one not in TABLE]

@@ -39,6 +39,13 @@ class Tally:
     refused: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     wrong: list[str] = dataclasses.field(default_factory=list)
 
+    def refuse(self, error: Exception) -> None:
+        """Count a refusal; an error of Python's own is wrong, as it is none in words."""
+        if isinstance(error, (LookupError, AttributeError, AssertionError, NameError)):
+            self.wrong.append(_short(error))
+        else:
+            self.refused[_short(error)[:100]] += 1
+
     def count(self, known: Known | None, call: Call, problem: str) -> None:
         """Count what differs: it is known, or wrong."""
         if known is not None and known.applies(call):
@@ -68,7 +75,7 @@ class Tallies:
         try:
             found = call.run()
         except NotImplementedError as error:
-            tally.refused[str(error)[:80]] += 1
+            tally.refuse(error)
             return False
         except Exception as error:
             tally.count(VALUES.get(name), call, _short(error))

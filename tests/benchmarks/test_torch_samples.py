@@ -58,6 +58,14 @@ def test_a_call_is_asked_in_float64_too():
     assert asked.in_float64().arrays()[0].dtype == np.float64
 
 
+def test_an_error_of_python_is_no_refusal():
+    tally = Tally()
+    tally.refuse(NotImplementedError("give it minlength"))
+    tally.refuse(IndexError("tuple index out of range"))
+    assert dict(tally.refused) == {"NotImplementedError: give it minlength": 1}
+    assert tally.wrong == ["IndexError: tuple index out of range"]
+
+
 def test_differences():
     one = np.ones(2, np.float64)
     assert difference([one], [one + 1e-8]) == ""

@@ -65,6 +65,9 @@ def test_where_one_example_may_differ():
             (Output("result", "", Ref(1)),),
         )
         assert differs_for_one(graph, program.signature) == differs
+        number = Input("argument", "x", TensorType("float32", ()))
+        graph = dataclasses.replace(graph, inputs=(number,))
+        assert not differs_for_one(graph, program.signature)
 
 
 def test_json_and_back():

@@ -174,7 +174,7 @@ def _squeezes_one(graph: Graph, node: Node, ones: Mapping[str, int]) -> bool:
         return False
     k = node.args[0].index - len(graph.inputs)
     type = graph.nodes[k].types[0] if k >= 0 else graph.inputs[k].type
-    if type is None:
+    if type is None or not type.shape:  # a number has axis 0 for PyTorch
         return False
     axes = node.args[1] if len(node.args) > 1 else range(len(type.shape))
     sizes = [type.shape[axis] for axis in ([axes] if isinstance(axes, int) else axes)]
