@@ -46,9 +46,9 @@ def refill(x: Any, content: dict[Any, Any], now: dict[Any, Any] | None = None) -
     Of a dictionary, only what is ``now`` in it is looked at; everything by default.
     """
     base = _base(x)
-    if base in (list, collections.deque, set):
+    fill = getattr(base, "update" if base is set else "extend", None)
+    if fill is not None:
         base.clear(x)
-        fill = base.update if base is set else base.extend
         fill(x, content.values())
         return
     now = content_of(x) if now is None else now
