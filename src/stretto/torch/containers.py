@@ -19,7 +19,8 @@ class Absent:
 
 
 def _base(x: Any) -> Any:
-    return next((base for base in _BASES if isinstance(x, base)), type(x))
+    base: Any = next((base for base in _BASES if isinstance(x, base)), type(x))
+    return base
 
 
 def content_of(x: Any) -> dict[Any, Any]:
@@ -46,10 +47,13 @@ def refill(x: Any, content: dict[Any, Any], now: dict[Any, Any] | None = None) -
     Of a dictionary, only what is ``now`` in it is looked at; everything by default.
     """
     base = _base(x)
-    fill = getattr(base, "update" if base is set else "extend", None)
-    if fill is not None:
+    if base is set:
+        set.clear(x)
+        set.update(x, content)
+        return
+    if base in (list, collections.deque):
         base.clear(x)
-        fill(x, content.values())
+        base.extend(x, content.values())
         return
     now = content_of(x) if now is None else now
     for key in now.keys() - content.keys():
