@@ -290,3 +290,40 @@ def test_distributions_go_on_checking():
     imported(lambda a, b: D.Normal(a, b).rsample(), A.float(), B.float())
     with pytest.raises(ValueError, match="scale"):
         D.Normal(A, -B)
+
+
+class Moves(nn.Module):
+    """Moves its layers, ``move`` says how, to where they are."""
+
+    def __init__(self, move):
+        super().__init__()
+        self.layer, self.norm, self.gru = nn.Linear(3, 3), nn.BatchNorm1d(3), nn.GRU(3, 2)
+        self.move = move
+
+    def forward(self, x):
+        self.layer = self.move(self.layer, x)
+        self.move(self, x)
+        return self.gru(self.norm(self.layer(x)))[0]
+
+
+MOVES = {
+    "to a device": lambda layer, x: layer.to(x.device),
+    "to a tensor's": lambda layer, x: layer.to(x),
+    "to a dtype": lambda layer, x: layer.to(dtype=torch.float64, non_blocking=True),
+    "to the processor": lambda layer, x: layer.cpu(),
+    "to doubles": lambda layer, x: layer.double(),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_modules_moved_to_where_they_are(name):
+    torch.manual_seed(0)
+    check_module([Moves(MOVES[name]) for _ in range(3)], (A,), [(A[:2],)])
+
+
+def test_modules_converted_in_forward():
+    module = Moves(lambda layer, x: layer.float())
+    words = r"this Linear is converted from torch.float64 on cpu to torch.float32 on cpu in forward"
+    with pytest.raises(NotImplementedError, match=words + r" \(.*line \d+\): convert it before"):
+        st.from_torch(module.double(), A.float())
+    assert module.layer.weight.dtype is torch.float64

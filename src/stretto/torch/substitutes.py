@@ -22,6 +22,7 @@ from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingIm
 from stretto.torch import densely as sparse
 from stretto.torch import inner_transforms, packed, tracing
 from stretto.torch.densely import Densely, check_layout
+from stretto.torch.marks import Unfit, line
 from stretto.torch.stand_ins import OPS, of_values
 from stretto.torch.tracing import traceable
 
@@ -179,6 +180,22 @@ def _selected(x: torch.Tensor) -> bool:
     return any(map(of_values, x.shape))
 
 
+# Modules that are moved, as by ``self.layer.to(x.device)``
+
+
+def _unmoved(own: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> Any:
+    """``Module._apply``, which does nothing to tensors that are already as it makes them."""
+    for x in (*own.parameters(recurse), *own.buffers(recurse)):
+        found = fn(x)
+        if (found.dtype, found.device) != (x.dtype, x.device):
+            raise Unfit(
+                f"from_torch: this {type(own).__name__} is converted from {x.dtype} on {x.device} "
+                f"to {found.dtype} on {found.device} in forward ({line()}): convert it before the "
+                f"import"
+            )
+    return own
+
+
 _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     **inner_transforms.CALLED,
     **sparse.CALLED,
@@ -192,6 +209,7 @@ _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
 _PATCHES: list[tuple[Any, str, Callable[..., Any]]] = [
     *inner_transforms.PATCHED,
     *packed.PATCHED,
+    (torch.nn.Module, "_apply", _unmoved),
     (Dirichlet, "rsample", _dirichlet),
     (Gamma, "rsample", _gamma),
     (torch._C, "_infer_size", torch.broadcast_shapes),  # theirs takes no sizes of any value
