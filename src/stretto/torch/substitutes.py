@@ -20,7 +20,7 @@ from torch.distributions import Dirichlet, Distribution, Gamma  # pyright: ignor
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 
 from stretto.torch import densely as sparse
-from stretto.torch import inner_transforms, packed, tracing
+from stretto.torch import inner_transforms, packed, passes, tracing
 from stretto.torch.densely import Densely, check_layout
 from stretto.torch.marks import Unfit, line
 from stretto.torch.stand_ins import OPS, of_values
@@ -209,6 +209,7 @@ _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
 _PATCHES: list[tuple[Any, str, Callable[..., Any]]] = [
     *inner_transforms.PATCHED,
     *packed.PATCHED,
+    *passes.PATCHED,
     (torch.nn.Module, "_apply", _unmoved),
     (Dirichlet, "rsample", _dirichlet),
     (Gamma, "rsample", _gamma),
