@@ -327,3 +327,23 @@ def test_modules_converted_in_forward():
     with pytest.raises(NotImplementedError, match=words + r" \(.*line \d+\): convert it before"):
         st.from_torch(module.double(), A.float())
     assert module.layer.weight.dtype is torch.float64
+
+
+class Counts(nn.Module):
+    """Asks for the length of its argument in several ways."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 2)
+
+    def forward(self, x):
+        if len(x) != x.shape[0] or len((x, x)) != 2:
+            raise ValueError("lengths")
+        rows = torch.arange(len(x), dtype=x.dtype)[:, None]
+        return self.layer(x.view(len(x), -1)) + rows / len(x)
+
+
+def test_lengths():
+    torch.manual_seed(0)
+    x = torch.from_numpy(RNG.normal(size=(5, 2, 3)))
+    check_module([Counts() for _ in range(3)], (x[:2],), [(x,), (x[:1],)])

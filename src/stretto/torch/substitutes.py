@@ -8,6 +8,7 @@ which modules are exported, with all substitutes. This module imports PyTorch. N
 
 from __future__ import annotations
 
+import builtins
 import functools
 import sys
 import threading
@@ -29,6 +30,7 @@ from stretto.torch.tracing import traceable
 __all__ = ["checks_kept", "exportable", "unchecked"]
 
 _TRACING = threading.local()
+_LENGTH = len
 
 
 @contextmanager
@@ -49,12 +51,30 @@ def exportable(densely: bool = False) -> Iterator[None]:
             packed.packing(),
             traceable(),
             _Substitutes(densely),
+            _lengths(),
         ):
             yield
     finally:
         _TRACING.on = False
         for place, name, theirs in originals:
             setattr(place, name, theirs)
+
+
+@contextmanager
+def _lengths() -> Iterator[None]:
+    """Have ``len`` give what a tensor says: Python makes a number of it, the example's.
+
+    It is called too often to ask for the thread, and of all other tensors it is the same.
+    """
+
+    def length(x: Any) -> Any:
+        return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else _LENGTH(x)
+
+    builtins.len = length
+    try:
+        yield
+    finally:
+        builtins.len = _LENGTH
 
 
 @contextmanager
