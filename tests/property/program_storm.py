@@ -118,7 +118,9 @@ class Moved:
         if x.dtype.kind != "f":
             return x
         if self.rng is not None:
-            x = x * (1 + _ROUNDING * self.rng.choice([-1.0, 1.0], x.shape))
+            # Of different sizes: equal ones of two steps can cancel in every run.
+            sizes = self.rng.uniform(0.6, 1.4, x.shape)
+            x = x * (1 + _ROUNDING * sizes * self.rng.choice([-1.0, 1.0], x.shape))
         size = np.abs(x)
         self.outside |= bool(np.any((size > _LARGEST) | ((size < _LEAST) & (size > 0))))
         return x
