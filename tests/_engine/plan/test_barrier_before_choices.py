@@ -53,7 +53,7 @@ def _compared_after_a_call(x):
     "fun",
     [
         lambda x: snp.argmax(x * 2 + 1, 1),
-        lambda x: (x * 2 + 1).T == (x * 2 + 1).max(1),
+        lambda x: (x * 2 + 1).max(1) == (x * 2 + 1).T,
         _compared_with_a_threshold,
         _compared_after_a_call,
         lambda x: st.jit(lambda y: snp.argmin(y, 0))(x * 2 + 1),
