@@ -11,6 +11,7 @@ from stretto._engine.core.shardings import Placement, SingleDeviceSharding
 from stretto._engine.plan.barrier_before_choices import barrier_before_choices
 from stretto._engine.plan.prepare import for_platform, prepare
 from stretto._engine.runtime.device import Device
+from stretto.laws import FULLY
 
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
 
@@ -114,7 +115,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("sizes", [(8, 8), (64, 10), (33, 257)])
+@pytest.mark.parametrize("sizes", [(8, 8), (33, 257)])
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_extrema_places_and_gradients_of_what_kernels_round_differently(form, sizes, axis):
     rng = np.random.default_rng(0)
@@ -125,17 +126,19 @@ def test_extrema_places_and_gradients_of_what_kernels_round_differently(form, si
     def slopes(*args):
         return st.grad(lambda *args: snp.max(fun(*args), axis).sum(), (0, 1, 2))(*args)
 
-    def least(*args):
+    def chosen(*args):
         y = fun(*args)
-        return snp.argmin(y, axis), (y == y.min(axis, keepdims=True)).sum(axis)
+        counts = (y == y.min(axis, keepdims=True)).sum(axis)
+        return slopes(*args), snp.argmin(y, axis), counts
 
     def kept(*args):
         y = fun(*args)
         return (y >= snp.sort(y, -1)[:, -3:-2]).sum(-1)
 
-    for got, want in zip(st.jit(slopes)(*args), slopes(*args), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
-    places, counts = st.jit(least)(*args)
+    # As users compile: without LLVM's optimisation kernels round alike more often.
+    got, places, counts = st.jit(chosen, compiler_options=FULLY)(*args)
+    for slope, want in zip(got, slopes(*args), strict=True):
+        np.testing.assert_allclose(slope, want, rtol=1e-4, atol=1e-4)
     exact = fun(*[x.astype(np.float64) for x in args])
     found = np.take_along_axis(
         exact if axis is not None else exact.ravel(),
@@ -144,4 +147,4 @@ def test_extrema_places_and_gradients_of_what_kernels_round_differently(form, si
     )
     np.testing.assert_allclose(found.ravel(), exact.min(axis).ravel(), rtol=1e-4, atol=1e-5)
     assert np.all(np.asarray(counts) == 1)
-    assert np.all(np.asarray(st.jit(kept)(*args)) == 3)
+    assert np.all(np.asarray(st.jit(kept, compiler_options=FULLY)(*args)) == 3)
