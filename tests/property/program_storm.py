@@ -257,10 +257,15 @@ WHOLE: dict[str, Callable[..., Any]] = {
 _MOST = 64
 
 
-def draw_program(seed: int, most: int = 7) -> Program:
+_SMALL = [(1, 4), (3, 5), (4, 4), (2, 1), (1, 1), (5, 2)]
+_LARGE = [(33, 257), (64, 40), (1, 3000), (500, 7), (96, 96)]
+"""Of so many elements that kernels are vectorised, and go to libraries."""
+
+
+def draw_program(seed: int, most: int = 7, large: bool = False) -> Program:
     """Draw up to so many steps."""
     rng = random.Random(f"program {seed}")
-    shape = rng.choice([(1, 4), (3, 5), (4, 4), (2, 1), (1, 1), (5, 2)])
+    shape = rng.choice(_LARGE if large else _SMALL)
     scale = rng.choice([1.0, 1.0, 0.1, 5.0, 30.0, 1e-3, 1e3])
     values = [np.zeros(shape)]
     steps: list[Step] = []
@@ -281,7 +286,7 @@ def draw_program(seed: int, most: int = 7) -> Program:
                 value = np.asarray(apply(Moved(), *[values[k] for k in inputs]))
             except ValueError:  # shapes that do not go together
                 continue
-        if 0 < value.size <= _MOST and value.ndim == 2:
+        if 0 < value.size <= _MOST * (300 if large else 1) and value.ndim == 2:
             values.append(value)
             steps.append(Step(name, apply, inputs))
     return Program(seed, shape, scale, steps)
@@ -475,6 +480,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="program_storm", description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--programs", type=int, default=2_000)
+    parser.add_argument("--large", action="store_true", help="of thousands of elements")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     given = parser.parse_args(arguments)
     start = time.monotonic()
@@ -482,7 +488,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     said = 0
     while said < given.programs and time.monotonic() - start < 60 * given.minutes:
         count = min(_TOGETHER, given.programs - said)
-        programs = [draw_program(given.seed + said + i) for i in range(count)]
+        programs = [draw_program(given.seed + said + i, large=given.large) for i in range(count)]
         for program, way, wrong in check(programs):
             counts[way] += 1
             print(f"{program.seed}, {way}: {wrong}\n    {program.words}", flush=True)
