@@ -123,7 +123,8 @@ class Moved:
             return lambda x: self.moved(function(self.kept_from_zero(x)))
         if name in SUMS:  # each partial sum is rounded, as if the terms were
             return lambda x, *args, **options: self.moved(
-                function(self.moved(x), *map(self.moved, args), **options)
+                function(self.moved(x), *map(self.moved, args), **options),
+                max(1.0, max(np.shape(x)) ** 0.5 / 4),
             )
         return lambda *args, **options: self.moved(function(*args, **options))
 
@@ -132,8 +133,8 @@ class Moved:
         self.steep |= bool(np.any(np.asarray(x) == 0))
         return x
 
-    def moved(self, x: Any) -> Any:
-        """The result of a function, moved."""
+    def moved(self, x: Any, times: float = 1.0) -> Any:
+        """The result of a function, moved by so many roundings."""
         x = np.asarray(x)
         if x.dtype.kind != "f":
             return x
@@ -141,7 +142,7 @@ class Moved:
         if self.rng is not None:
             # Of different sizes: equal ones of two steps can cancel in every run.
             sizes = self.rng.uniform(0.6, 1.4, x.shape)
-            x = x * (1 + _ROUNDING * sizes * self.rng.choice([-1.0, 1.0], x.shape))
+            x = x * (1 + times * _ROUNDING * sizes * self.rng.choice([-1.0, 1.0], x.shape))
         if self.rounds:
             x = x.astype(np.float32).astype(np.float64)
         size = np.abs(x)
