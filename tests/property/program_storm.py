@@ -121,12 +121,19 @@ class Moved:
         function = getattr(np, name, None) or getattr(scipy.special, name)
         if name in STEEP:
             return lambda x: self.moved(function(self.kept_from_zero(x)))
+        if name == "cumsum":
+            return self.running_sum
         if name in SUMS:  # each partial sum is rounded, as if the terms were
             return lambda x, *args, **options: self.moved(
                 function(self.moved(x), *map(self.moved, args), **options),
                 max(1.0, max(np.shape(x)) ** 0.5 / 4),
             )
         return lambda *args, **options: self.moved(function(*args, **options))
+
+    def running_sum(self, x: Any, axis: int) -> Any:
+        """The running sum, each partial sum rounded before the next term."""
+        sums = np.cumsum(self.moved(x), axis)
+        return self.moved(sums + np.cumsum(self.moved(sums) - sums, axis))
 
     def kept_from_zero(self, x: Any) -> Any:
         """The same; notes whether it is 0 anywhere."""
