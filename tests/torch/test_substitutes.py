@@ -61,9 +61,17 @@ def share(a):
     return a / a.sum(-1, keepdim=True)
 
 
+def matrix(a):
+    return a.T @ a + torch.eye(3, dtype=a.dtype)
+
+
 SCORES = {
     "Normal": (D.Normal, real),
     "Laplace": (D.Laplace, real),
+    "Wishart": (
+        lambda a, b: D.Wishart(torch.tensor(5.0, dtype=a.dtype), matrix(a)),
+        lambda a: matrix(a + 1),
+    ),
     "Gumbel": (D.Gumbel, real),
     "Cauchy": (D.Cauchy, real),
     "Gamma": (D.Gamma, real),
@@ -125,6 +133,7 @@ DRAWS = {
     "NegativeBinomial": lambda a, b: D.NegativeBinomial(a * 3, b / 3),
     "OneHotCategorical": lambda a, b: D.OneHotCategorical(a),
     "Multinomial": lambda a, b: D.Multinomial(5, a),
+    "Wishart": lambda a, b: D.Wishart(torch.tensor(5.0), torch.diag_embed(a) + 0.2),
     "MultivariateNormal": lambda a, b: D.MultivariateNormal(
         a, scale_tril=torch.diag_embed(b) + torch.tril(torch.ones(3, 3), -1) / 3
     ),
@@ -167,6 +176,11 @@ def test_moments_of_draws(name, method):
     y = np.asarray(compiled(st.random.key(1), a.numpy(), b.numpy()))
     check_moments(y, theirs.mean, theirs.variance)
     assert (x != y).any()
+
+
+def test_angles_are_not_drawn():
+    with pytest.raises(NotImplementedError, match="draw the angles outside of forward"):
+        imported(lambda a, b: D.VonMises(a, b).sample(), A, B)
 
 
 def _with_key(module, key, *args):

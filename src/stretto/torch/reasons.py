@@ -23,7 +23,8 @@ _CHOICE = (
 )
 _NUMBER = (
     "it makes a size, or a number of Python, of the values of tensors (.item(), int(), .tolist()). "
-    "Keep it a tensor, or make it an argument that is a number, which becomes part of the program"
+    "Keep it a tensor, or make it an argument that is a number, or a buffer that forward does not "
+    "write to, which become part of the program"
 )
 _SCRIPTED = (
     "it calls a function or a module of TorchScript, which keeps no Python code to export: call "

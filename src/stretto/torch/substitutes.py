@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
-from torch.distributions import Dirichlet, Distribution, Gamma  # pyright: ignore[reportMissingImports]
+from torch.distributions import Dirichlet, Distribution, Gamma, VonMises, Wishart  # pyright: ignore[reportMissingImports]
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 
 from stretto.torch import densely as sparse
@@ -147,6 +147,18 @@ def _gamma(own: Gamma, sample_shape: Any = ()) -> torch.Tensor:
     return drawn + (still.clamp(min=torch.finfo(drawn.dtype).tiny) - still)
 
 
+def _wishart(own: Wishart, sample_shape: Any = (), max_try_correction: Any = None) -> torch.Tensor:
+    """``Wishart.rsample``, which draws anew where rounding makes a matrix singular."""
+    return own._bartlett_sampling(torch.Size(sample_shape))
+
+
+def _von_mises(own: VonMises, sample_shape: Any = ()) -> torch.Tensor:
+    raise NotImplementedError(
+        "from_torch: VonMises.sample() draws until enough is accepted, which depends on values: "
+        "draw the angles outside of forward, and give them as an argument; its densities come in"
+    )
+
+
 def _random(x: torch.Tensor, *bounds: int, generator: Any = None, **named: Any) -> torch.Tensor:
     """``random_``, one of whose forms PyTorch cannot write down: ``from`` is a word of Python's."""
     low, high = named.get("from", 0), named.get("to")
@@ -159,7 +171,7 @@ def _binomial(count: torch.Tensor, prob: torch.Tensor, generator: Any = None) ->
     return OPS.binomial(count, prob)
 
 
-# Losses of what a mask selects: PyTorch's own ask whether there is anything.
+# Functions of what a mask selects: PyTorch's own ask whether there is anything.
 
 
 def _cross_entropy(
@@ -195,6 +207,12 @@ def _nll_loss(
     return OPS.nll_loss_nd(input, target, weight, kind, ignore_index)
 
 
+def _cdist(x1: torch.Tensor, x2: torch.Tensor, p: float = 2.0, compute_mode: Any = None) -> Any:
+    if not _selected(x1) and not _selected(x2):
+        return torch.cdist(x1, x2, p, compute_mode or "use_mm_for_euclid_dist_if_necessary")
+    return OPS.cdist(x1, x2, p)
+
+
 def _selected(x: torch.Tensor) -> bool:
     """Whether a size depends on values."""
     return any(map(of_values, x.shape))
@@ -222,6 +240,7 @@ _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     **packed.CALLED,
     **tracing.CALLED,
     torch.binomial: _binomial,
+    torch.cdist: _cdist,
     torch.nn.functional.cross_entropy: _cross_entropy,
     torch.nn.functional.nll_loss: _nll_loss,
     torch.Tensor.random_: _random,
@@ -233,5 +252,7 @@ _PATCHES: list[tuple[Any, str, Callable[..., Any]]] = [
     (torch.nn.Module, "_apply", _unmoved),
     (Dirichlet, "rsample", _dirichlet),
     (Gamma, "rsample", _gamma),
+    (VonMises, "sample", _von_mises),
+    (Wishart, "rsample", _wishart),
     (torch._C, "_infer_size", torch.broadcast_shapes),  # theirs takes no sizes of any value
 ]
