@@ -123,6 +123,13 @@ class Moved:
             return lambda x: self.moved(function(self.kept_from_zero(x)))
         if name == "cumsum":
             return self.running_sum
+        if name in ("prod", "cumprod"):
+            return lambda x, **options: self.moved(
+                function(self.in_any_order(self.moved(x), options["axis"]), **options),
+                max(1.0, max(np.shape(x)) ** 0.5 / 4),
+            )
+        if name == "copysign":
+            return lambda x, y: self.moved(function(x, self.with_a_sign(y)))
         if name in SUMS:  # each partial sum is rounded, as if the terms were
             return lambda x, *args, **options: self.moved(
                 function(self.moved(x), *map(self.moved, args), **options),
@@ -134,6 +141,16 @@ class Moved:
         """The running sum, each partial sum rounded before the next term."""
         sums = np.cumsum(self.moved(x), axis)
         return self.moved(sums + np.cumsum(self.moved(sums) - sums, axis))
+
+    def in_any_order(self, x: Any, axis: int) -> Any:
+        """The same; notes whether some order of the factors leaves float32's range."""
+        self.outside |= bool(np.any(np.prod(np.maximum(np.abs(x), 1), axis=axis) > _LARGEST))
+        return x
+
+    def with_a_sign(self, x: Any) -> Any:
+        """The same; what a library makes of the sign of NaN is its own."""
+        self.outside |= bool(np.any(np.isnan(x)))
+        return x
 
     def kept_from_zero(self, x: Any) -> Any:
         """The same; notes whether it is 0 anywhere."""
