@@ -368,7 +368,7 @@ def expected(program: Program, runs: int = _RUNS) -> Expected:
         slopes = np.array(
             [
                 [_slope(program, x, d, seed) for x, d in zip(xs, along, strict=True)]
-                for seed in seeds[:3]
+                for seed in (None, 1, 2)
             ]
         )
     told = np.array([not library.outside for library in plain])
@@ -518,6 +518,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             counts[way] += 1
             print(f"{program.seed}, {way}: {wrong}\n    {program.words}", flush=True)
         said += count
+        if said % (100 * _TOGETHER) == 0:
+            print(f"{said} programs after {time.monotonic() - start:.0f} s", flush=True)
         st.clear_caches()
     print(
         f"{said} programs, {sum(counts.values())} disagreements {dict(counts)}, "
