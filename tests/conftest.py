@@ -6,6 +6,8 @@ Next, read ``CONTRIBUTING.md``, "Tests".
 import os
 from importlib import metadata
 
+import hypothesis
+
 # What is in the environment stays as it is: `XLA_FLAGS= make test` compiles all as users do.
 
 # "Compiled", in a test, means by XLA: the tests of interpretation, and the property tests, switch
@@ -28,6 +30,11 @@ if os.environ.setdefault("XLA_FLAGS", QUICKLY) == QUICKLY:
 
     # Laws, and tests whose numbers depend on it, compile as users do.
     laws.FULLY.update({name: users for name, (_, users) in FLAGS.items()})
+
+
+# A loaded machine is no fault of an example's.
+hypothesis.settings.register_profile("any speed", deadline=None)
+hypothesis.settings.load_profile("any speed")
 
 
 def pytest_collection_modifyitems(config, items):

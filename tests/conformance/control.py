@@ -32,7 +32,6 @@ def examples(count):
     return settings(
         max_examples=count,
         derandomize=True,
-        deadline=None,
         database=None,
         suppress_health_check=[HealthCheck.too_slow],  # other work on the machine is no failure
     )

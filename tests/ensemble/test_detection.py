@@ -45,7 +45,7 @@ def test_scikit_learn_s_eagerly_jitted_and_vmapped(name):
     np.testing.assert_allclose(score(SCORES, own), expected, rtol=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(some.lists(some.tuples(some.integers(-3, 3), some.booleans()), min_size=12, max_size=12))
 def test_any_ties(pairs):
     scores, positive = (np.array(x) for x in zip(*pairs))

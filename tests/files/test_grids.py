@@ -44,7 +44,7 @@ def boxes(draw):
     return counts, shape, tuple(slice(a, b) for a, b in ends)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(boxes(), some.sampled_from([0, 2, 8, 1 << 16]), some.sampled_from([8, 1 << 24]))
 def test_any_box_of_any_parts(case, gap, span):
     counts, shape, box = case

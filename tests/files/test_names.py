@@ -39,7 +39,7 @@ TREES = hs.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TREES)
 def test_description_rebuilds_what_is_data(tree):
     names = leaf_names(tree, "save")

@@ -221,7 +221,7 @@ def splits(draw, shape):
     return NamedSharding(mesh, P(*parts))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(some.data())
 def test_any_split_onto_any_other(tmp_path_factory, data):
     shape = tuple(data.draw(some.lists(some.sampled_from([0, 1, 2, 4, 8, 16]), max_size=3)))

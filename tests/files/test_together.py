@@ -425,7 +425,7 @@ def test_what_is_not_all_here_is_saved_together(path, monkeypatch):
     np.testing.assert_array_equal(st.load(path)["n"], np.arange(8.0))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(some.data())
 def test_any_split_over_any_processes(tmp_path_factory, data):
     shape = tuple(data.draw(some.lists(some.sampled_from([0, 1, 2, 4, 8, 16]), max_size=3)))

@@ -78,7 +78,7 @@ def _numpys(x, index):
         return IndexError
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(indexed())
 def test_reads_are_numpys(case):
     shape, index = case
@@ -111,7 +111,7 @@ _UFUNCS = {
 }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(indexed(), some.sampled_from(["set", *_UFUNCS]), some.booleans())
 def test_updates_are_numpys(case, kind, scalar):
     shape, index = case

@@ -123,7 +123,7 @@ def check(names, x, mask, form, compiled):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
 @given(names=chains, x=four(numbers), mask=four(hs.booleans()), compiled=hs.booleans())
 def test_only_what_is_taken_has_a_slope(form, names, x, mask, compiled):
     with st.enable_x64():

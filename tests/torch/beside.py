@@ -23,14 +23,14 @@ def check_module(modules, args, others=(), *, rtol=1e-7, atol=1e-9, compiled=Tru
     with st.config(enable_x64=True), st.nn.keys(st.random.key(0)):
         modules = [m.double().train(train) for m in modules]
         with contextlib.redirect_stderr(io.StringIO()):
-            ours = [st.from_torch(m, args, train=train) for m in modules]
-        ours = [m.train(train) for m in ours]
+            ensemble = st.Ensemble.from_torch(modules, args, train=train).train(train)
+        ours = [ensemble[k] for k in range(len(modules))]
         calls = [args, *others]
         for m, own in zip(modules, ours, strict=True):
             for call in calls:
                 _check_call(m, own, call, rtol, atol, compiled)
         if compiled:
-            several = st.jit(st.Ensemble(ours))
+            several = st.jit(ensemble)
             for call in calls:
                 out = _flat(several(*[x.numpy() for x in call]))
                 for k, m in enumerate(modules):

@@ -163,11 +163,12 @@ def test_arguments_that_are_one_tensor_in_the_example():
             super().__init__()
             self.w = nn.Parameter(torch.ones(3, 4))
 
-        def forward(self, x, y, *, z):
-            return x + 10 * y[0] + 100 * z + self.w
+        def forward(self, x, y, *, z, twice, scale, mode=None):
+            return (x + 10 * y[0] + 100 * z + self.w) * (scale if twice else 1)
 
     module, x = Differs(), torch.zeros(3, 4)
     for args, z in (((x, (x,)), x), ((module.w, (module.w,)), module.w[:]), ((x, (x[:],)), x[:])):
-        ours = st.from_torch(module, args, {"z": z})
+        flags = {"twice": True, "scale": 2, "mode": "sum"}
+        ours = st.from_torch(module, args, {"z": z, **flags})
         one = np.ones((3, 4), np.float32)
-        np.testing.assert_array_equal(ours(one, (2 * one,), z=3 * one), 322 * one)
+        np.testing.assert_array_equal(ours(one, (2 * one,), z=3 * one, **flags), 644 * one)

@@ -143,6 +143,49 @@ def test_undone():
     assert torch.equal(weight, value) and not module[1].running_mean.any()
 
 
+class Instances(collections.OrderedDict):
+    """Makes what it is asked for, counts that, and writes only functions."""
+
+    made = 0
+
+    def __getitem__(self, key):
+        self.made += 1
+        return super().__getitem__(key)()
+
+
+class Remembers(collections.UserDict):
+    """Doubles what it gives."""
+
+    def __getitem__(self, key):
+        return 2 * self.data[key]
+
+
+KINDS = Instances(relu=nn.ReLU, tanh=nn.Tanh)
+
+
+def test_containers_that_make_what_they_give():
+    class Chooses(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.numbers = Remembers(a=1)
+
+        def forward(self, x):
+            return KINDS["relu"](x) * self.numbers["a"]
+
+    module = Chooses()
+    before = Snapshot(module)
+    assert KINDS.made == 0 and not list(before.changes())
+    with undone(module) as start:
+        module(torch.ones(2))
+        module.numbers["b"] = 3
+        KINDS["gelu"] = nn.GELU
+        places = {found.place for found in start.changes()}
+    assert {"self.numbers.data['b']", f"the global {__name__}.KINDS['gelu']"} <= places
+    assert f"the global {__name__}.KINDS.made" in places
+    assert (KINDS.made, list(KINDS), module.numbers.data) == (0, ["relu", "tanh"], {"a": 1})
+    assert isinstance(KINDS["tanh"], nn.Tanh)
+
+
 def test_places():
     module = Holds()
     assert place_of(module, module.layers[0].weight) == "self.layers.0.weight"

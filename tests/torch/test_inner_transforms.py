@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 (only where PyTorch is)
+from torch.func import linearize  # noqa: E402
 
 import stretto as st  # noqa: E402
 from tests.torch.beside import check_module  # noqa: E402
@@ -236,6 +237,40 @@ def test_what_is_refused():
     }
     for inner, wanted in words.items():
         assert re.search(wanted, str(refused(inner))), (inner, str(refused(inner)))
+
+
+def linearized(self, x):
+    value, moved = torch.func.linearize(self.energy, x)
+    return value, moved(x), moved(torch.ones_like(x))
+
+
+def moved(self, x):
+    value, first = torch.func.jvp(self.energy, (x,), (x,))
+    return value, first, torch.func.jvp(self.energy, (x,), (torch.ones_like(x),))[1]
+
+
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr:UserWarning")
+def test_linearize():
+    """Its values are PyTorch's; its slopes are those of ``jvp``."""
+    torch.manual_seed(0)
+    theirs = Energy(linearized).double()
+    with st.config(enable_x64=True), contextlib.redirect_stderr(io.StringIO()):
+        ours = st.from_torch(theirs, X)
+        theirs.inner = moved
+        other = st.from_torch(theirs, X)
+        theirs.inner = linearized
+        total = lambda m, x: sum((y**2).sum() for y in m(x))
+        for (x,) in [(X,), *MORE]:
+            for f in (ours, st.jit(ours)):
+                for found, wanted in zip(f(x.numpy()), theirs(x), strict=True):
+                    np.testing.assert_allclose(found, wanted.detach(), rtol=1e-10, atol=1e-12)
+            slopes = [st.jit(st.grad(total, 1))(m, x.numpy()) for m in (ours, other)]
+            np.testing.assert_allclose(*slopes, rtol=1e-10, atol=1e-12)
+
+
+def test_linearize_by_its_name():
+    error = refused(lambda self, x: linearize(self.energy, x)[1](x))
+    assert "call it as torch.func.linearize, or take torch.func.jvp" in str(error)
 
 
 def test_examples_draw_numbers_of_their_own():

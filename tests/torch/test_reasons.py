@@ -53,6 +53,11 @@ def returns(x):
     return Other(x)
 
 
+def masks(x):
+    mask = None if torch.compiler.is_exporting() else torch.ones(3)
+    return x * mask[:, None]
+
+
 def calls(x):
     return SCRIPTED(x)
 
@@ -65,6 +70,11 @@ def calls(x):
         (allocates, "return torch.zeros(int(x.sum()))", "a size, or a number of Python, of the v"),
         (leaves, "return x + torch.from_numpy(x.detach().numpy())", "it leaves PyTorch for NumPy"),
         (returns, "", "register the class: a dataclass by torch.export.register_dataclass"),
+        (
+            masks,
+            "return x * mask[:, None]",
+            "its own code raises this. Where a plain call does not",
+        ),
         (calls, "return SCRIPTED(x)", "it calls a function or a module of TorchScript"),
     ],
 )
@@ -75,6 +85,16 @@ def test_reasons(function, line, words):
     assert note.startswith("from_torch: PyTorch cannot export this Calls") and words in note
     assert f"`{line}`: " in note if line else " at " not in note
     assert "test_reasons.py" in note if line else True
+
+
+def test_the_line_is_not_that_of_a_mode():
+    class Passes(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with Passes(), pytest.raises(Exception, match=r".") as caught:
+        st.from_torch(Calls(branches), torch.ones(3, 4))
+    assert "`return x if x.sum() > 0 else -x`: which way" in "".join(caught.value.__notes__)
 
 
 class Packed(nn.Module):

@@ -249,10 +249,62 @@ def test_maxima_of_what_may_be_nothing():
     assert "torch.where(mask, x, value)" in "".join(error.value.__notes__)
 
 
-def test_masks_of_what_masks_select():
-    def nested(self, x, mask):
-        chosen = x[mask]
-        return chosen[chosen.sum(1) > 0].sum(0)
+def nested(self, x, mask):
+    y = self.a(x[mask])
+    return y[y.sum(1) > 0].sum(0)
 
-    with pytest.raises(NotImplementedError, match=r"depends on what another mask selects"):
-        st.from_torch(Selects(nested), (X, MASK))
+
+def nested_elements(self, x, mask):
+    y = self.a(x[mask])
+    return (y[y > 0] ** 2).sum()
+
+
+def both(self, x, mask):
+    y = self.a(x[mask])
+    z = y[y.sum(1) > 0]
+    return torch.cat([y, z]).sin().sum(0), (y @ z.T).sum()
+
+
+def thrice(self, x, mask):
+    y = self.a(x[mask])
+    z = y[y[:, 0] > -1]
+    w = z[z[:, 1] > -1.0]
+    return w.sum(0) + z.mean()
+
+
+def put_inside(self, x, mask):
+    y = self.a(x[mask])
+    inner = y.sum(1) > 0
+    z = y.clone()
+    z[inner] = y[inner] * 3
+    out = torch.zeros_like(x)
+    out[mask] = z
+    return out
+
+
+def edges_left(self, x, mask):
+    n = x.shape[0]
+    edges = torch.stack([torch.arange(n), torch.arange(n).flip(0) // 2])[:, mask]
+    edges = edges[:, edges[0] != edges[1]]
+    return torch.zeros_like(x).index_add(0, edges[1], self.a(x)[edges[0]])
+
+
+def computed_twice(self, x, mask):
+    logits, targets = self.a(x), x.argmax(1)
+    return nn.functional.cross_entropy(logits[targets != 2], targets[targets != 2])
+
+
+NESTED = [nested, nested_elements, both, thrice, put_inside, edges_left, computed_twice]
+
+
+@pytest.mark.parametrize("inner", NESTED, ids=lambda f: f.__name__)
+def test_masks_of_what_masks_select(inner):
+    torch.manual_seed(0)
+    check_module([Selects(inner) for _ in range(3)], (X, MASK), MORE)
+
+
+def test_nested_masks_that_select_nothing():
+    ours = st.from_torch(Selects(nested), (X.float(), MASK))
+    x = X.float().numpy()
+    for f in (ours, st.jit(ours)):
+        np.testing.assert_array_equal(f(x, np.zeros(6, bool)), np.zeros(4))

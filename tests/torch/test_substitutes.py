@@ -61,9 +61,17 @@ def share(a):
     return a / a.sum(-1, keepdim=True)
 
 
+def matrix(a):
+    return a.T @ a + torch.eye(3, dtype=a.dtype)
+
+
 SCORES = {
     "Normal": (D.Normal, real),
     "Laplace": (D.Laplace, real),
+    "Wishart": (
+        lambda a, b: D.Wishart(torch.tensor(5.0, dtype=a.dtype), matrix(a)),
+        lambda a: matrix(a + 1),
+    ),
     "Gumbel": (D.Gumbel, real),
     "Cauchy": (D.Cauchy, real),
     "Gamma": (D.Gamma, real),
@@ -125,6 +133,7 @@ DRAWS = {
     "NegativeBinomial": lambda a, b: D.NegativeBinomial(a * 3, b / 3),
     "OneHotCategorical": lambda a, b: D.OneHotCategorical(a),
     "Multinomial": lambda a, b: D.Multinomial(5, a),
+    "Wishart": lambda a, b: D.Wishart(torch.tensor(5.0), torch.diag_embed(a) + 0.2),
     "MultivariateNormal": lambda a, b: D.MultivariateNormal(
         a, scale_tril=torch.diag_embed(b) + torch.tril(torch.ones(3, 3), -1) / 3
     ),
@@ -167,6 +176,11 @@ def test_moments_of_draws(name, method):
     y = np.asarray(compiled(st.random.key(1), a.numpy(), b.numpy()))
     check_moments(y, theirs.mean, theirs.variance)
     assert (x != y).any()
+
+
+def test_angles_are_not_drawn():
+    with pytest.raises(NotImplementedError, match="draw the angles outside of forward"):
+        imported(lambda a, b: D.VonMises(a, b).sample(), A, B)
 
 
 def _with_key(module, key, *args):
@@ -290,3 +304,60 @@ def test_distributions_go_on_checking():
     imported(lambda a, b: D.Normal(a, b).rsample(), A.float(), B.float())
     with pytest.raises(ValueError, match="scale"):
         D.Normal(A, -B)
+
+
+class Moves(nn.Module):
+    """Moves its layers, ``move`` says how, to where they are."""
+
+    def __init__(self, move):
+        super().__init__()
+        self.layer, self.norm, self.gru = nn.Linear(3, 3), nn.BatchNorm1d(3), nn.GRU(3, 2)
+        self.move = move
+
+    def forward(self, x):
+        self.layer = self.move(self.layer, x)
+        self.move(self, x)
+        return self.gru(self.norm(self.layer(x)))[0]
+
+
+MOVES = {
+    "to a device": lambda layer, x: layer.to(x.device),
+    "to a tensor's": lambda layer, x: layer.to(x),
+    "to a dtype": lambda layer, x: layer.to(dtype=torch.float64, non_blocking=True),
+    "to the processor": lambda layer, x: layer.cpu(),
+    "to doubles": lambda layer, x: layer.double(),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_modules_moved_to_where_they_are(name):
+    torch.manual_seed(0)
+    check_module([Moves(MOVES[name]) for _ in range(3)], (A,), [(A[:2],)])
+
+
+def test_modules_converted_in_forward():
+    module = Moves(lambda layer, x: layer.float())
+    words = r"this Linear is converted from torch.float64 on cpu to torch.float32 on cpu in forward"
+    with pytest.raises(NotImplementedError, match=words + r" \(.*line \d+\): convert it before"):
+        st.from_torch(module.double(), A.float())
+    assert module.layer.weight.dtype is torch.float64
+
+
+class Counts(nn.Module):
+    """Asks for the length of its argument in several ways."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 2)
+
+    def forward(self, x):
+        if len(x) != x.shape[0] or len((x, x)) != 2:
+            raise ValueError("lengths")
+        rows = torch.arange(len(x), dtype=x.dtype)[:, None]
+        return self.layer(x.view(len(x), -1)) + rows / len(x)
+
+
+def test_lengths():
+    torch.manual_seed(0)
+    x = torch.from_numpy(RNG.normal(size=(5, 2, 3)))
+    check_module([Counts() for _ in range(3)], (x[:2],), [(x,), (x[:1],)])

@@ -68,3 +68,63 @@ def test_a_program_that_writes_into_nothing_stays():
     graph, signature = program(0)
     graph = Graph(graph.inputs, graph.nodes, graph.outputs[1:])
     assert with_written(graph, signature, "return", "Net") == (graph, signature)
+
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402 (only where PyTorch is)
+
+import stretto as st  # noqa: E402
+
+LAYERS = [
+    nn.ReLU(inplace=True),
+    nn.ReLU6(inplace=True),
+    nn.LeakyReLU(0.1, inplace=True),
+    nn.SiLU(inplace=True),
+    nn.Threshold(0.1, 0.0, inplace=True),
+    nn.Hardswish(inplace=True),
+    nn.Sequential(nn.Dropout(0.5, inplace=True), nn.ReLU(inplace=True)),
+    nn.RReLU(inplace=True),
+]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
+def test_activations_in_place_come_in(layer):
+    torch.manual_seed(0)
+    theirs = nn.Sequential(layer, nn.Linear(4, 2)).double().eval()
+    x = torch.randn(3, 4, dtype=torch.float64)
+    with (
+        st.config(enable_x64=True),
+        pytest.warns(UserWarning, match="into its argument .*inplace=True.*writes='ignore'"),
+    ):
+        ours = st.from_torch(theirs, x.clone(), train=True)
+        given = x.numpy().copy()
+        for f in (ours, st.jit(ours)):
+            np.testing.assert_allclose(f(given), theirs(x.clone()).detach(), rtol=1e-12)
+        np.testing.assert_array_equal(given, x)
+        leaf = x.clone().requires_grad_()
+        theirs(leaf * 1).sum().backward()
+        slope = st.jit(st.grad(lambda x: ours(x).sum()))(given)
+        np.testing.assert_allclose(slope, leaf.grad, rtol=1e-12)
+
+
+class AndCounts(nn.Module):
+    def forward(self, x, seen):
+        seen.add_(1)
+        return torch.relu_(x) / seen
+
+
+def test_what_else_is_written_is_refused_still():
+    example = torch.ones(2, 3), torch.zeros(1)
+    with pytest.raises(NotImplementedError, match="writes into its argument seen, and"):
+        st.from_torch(AndCounts(), example)
+    result, written = st.from_torch(AndCounts(), example, writes="return")(
+        np.float32([[-1, 2, 3]]), np.ones(1, np.float32)
+    )
+    np.testing.assert_array_equal(result, [[0, 1, 1.5]])
+    assert float(written["seen"][0]) == 2
+
+
+def test_written_activations_are_returned_if_wanted():
+    theirs = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 2))
+    _, written = st.from_torch(theirs, torch.ones(2, 3), writes="return")(np.float32([[-1, 2, 3]]))
+    np.testing.assert_array_equal(written["input"], [[0, 2, 3]])

@@ -62,7 +62,7 @@ def same(one, other, rtol=1e-5):
         )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(TREES, hs.integers(1, 4), hs.integers(0, 2**32 - 1))
 def test_members_laws(tree, count, seed):
     rng = np.random.default_rng(seed)

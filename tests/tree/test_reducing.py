@@ -61,7 +61,7 @@ def same(one, other, rtol=1e-5):
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TREES)
 def test_flatten_and_back(tree):
     leaves, structure = st.tree.flatten(tree)

@@ -79,7 +79,7 @@ def made(name: str, config: str, sizes: Mapping[str, Any], inputs: _Inputs) -> C
 
 
 def _text(length: int = 12) -> dict[str, Any]:
-    mask = torch.ones(2, length, dtype=torch.long)
+    mask = _ones(length)
     mask[1, length - 3 :] = 0
     return {"input_ids": tokens(length), "attention_mask": mask}
 
@@ -94,6 +94,16 @@ def _plain(length: int = 8) -> dict[str, Any]:
 
 def _pair() -> dict[str, Any]:
     return {"input_ids": tokens(), "decoder_input_ids": tokens(7), "use_cache": False}
+
+
+def _masked_pair() -> dict[str, Any]:
+    """With the masks that some models only make of themselves where they are not exported."""
+    masks = {"attention_mask": _text()["attention_mask"], "decoder_attention_mask": _ones(7)}
+    return {**_pair(), "input_ids": tokens(12), **masks}
+
+
+def _ones(length: int) -> torch.Tensor:
+    return torch.ones(2, length, dtype=torch.long)
 
 
 def _boxed() -> dict[str, Any]:
@@ -361,20 +371,29 @@ _ALL: dict[str, tuple[str, str, dict[str, Any], _Inputs]] = {
         "LongT5ForConditionalGeneration",
         "LongT5Config",
         {**_T5, "local_radius": 3, "encoder_attention_type": "local"},
-        _pair,
-    ),
-    "switch": (
-        "SwitchTransformersForConditionalGeneration",
-        "SwitchTransformersConfig",
-        {
-            **_T5,
-            "num_experts": 2,
-            "num_sparse_encoder_layers": 1,
-            "num_sparse_decoder_layers": 1,
-            "router_jitter_noise": 0.0,
-        },
-        _pair,
+        _masked_pair,
     ),
 }
 
-MODELS = [Model(f"language/{name}", partial(made, *about)) for name, about in _ALL.items()]
+
+def _switch() -> Call:
+    """With routers in the precision of the rest."""
+    sizes = {
+        **_T5,
+        "num_experts": 2,
+        "num_sparse_encoder_layers": 1,
+        "num_sparse_decoder_layers": 1,
+        "router_jitter_noise": 0.0,
+    }
+    name = "SwitchTransformersForConditionalGeneration"
+    call = made(name, "SwitchTransformersConfig", sizes, _masked_pair)
+    for part in call.module.modules():
+        if isinstance(getattr(part, "dtype", None), torch.dtype) and hasattr(part, "classifier"):
+            part.dtype = torch.float64  # pyright: ignore[reportAttributeAccessIssue]
+    return call
+
+
+MODELS = [
+    *[Model(f"language/{name}", partial(made, *about)) for name, about in _ALL.items()],
+    Model("language/switch", _switch),
+]

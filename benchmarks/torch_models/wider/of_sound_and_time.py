@@ -65,6 +65,7 @@ def _series() -> dict[str, Any]:
         "static_categorical_features": torch.randint(0, 5, (2, 1)),
         "future_values": torch.rand(2, 4),
         "future_time_features": torch.randn(2, 4, 2),
+        "use_cache": False,
     }
 
 

@@ -7,10 +7,12 @@ example · ``capture`` has PyTorch export it, and ``likeness`` says which need n
 ``inner_transforms``, ``packed`` and ``stand_ins`` · ``hooks`` finds what the export loses,
 ``derivatives`` and ``functions`` leave ``marks`` of derivatives in the trace, ``backwards`` and
 ``writes`` make graphs of them · ``held``, ``modes`` and ``state`` (by ``holdings`` and
-``sameness``): what Python holds beside parameters and buffers · ``quiet`` and ``reasons``: what is
-said meanwhile, and where it fails · ``graph``, ``structure``, ``signature``, ``sizes``,
-``program``: the export as plain data · ``written``: what it writes into arguments · ``parts`` and
-``selections``: parts of a graph as operations, for derivatives and for what masks select ·
+``sameness``): what Python holds beside parameters and buffers · ``fixed_numbers``: numbers of
+Python that are made of buffers · ``quiet`` and ``reasons``: what is said meanwhile, and where it
+fails · ``graph``, ``structure``, ``signature``, ``sizes``, ``program``: the export as plain data ·
+``written``: what it writes into arguments · ``guards``: the buffers that it is made for ·
+``parts`` and ``selections``: parts of a graph as operations, for derivatives and for what masks
+select, by ``masks``, and by ``distinct`` for ``unique`` ·
 ``values``: what else depends on values · ``run`` interprets it with the functions of ``table``, a
 file a family · ``module``: the module that holds its arrays · ``saving``: files of those ·
 ``statistics``: batch normalisation as plain means · ``weights``: state dictionaries alone.
@@ -19,10 +21,10 @@ file a family · ``module``: the module that holds its arrays · ``saving``: fil
 sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.
 
 Only ``attempts``, ``backwards``, ``capture``, ``constraints``, ``crossing``, ``decomposing``,
-``densely``, ``derivatives``, ``examples``, ``functions``, ``held``, ``holdings``, ``hooks``,
-``hosting``, ``inner_transforms``, ``likeness``, ``marks``, ``modes``, ``momenta``, ``packed``,
-``reasons``, ``recurrent``, ``sameness``, ``stand_ins``, ``state``, ``substitutes``, ``tracing`` and
-``writes`` import PyTorch.
+``densely``, ``derivatives``, ``examples``, ``fixed_numbers``, ``functions``, ``held``,
+``holdings``, ``hooks``, ``hosting``, ``inner_transforms``, ``likeness``, ``marks``, ``modes``,
+``momenta``, ``packed``, ``reasons``, ``recurrent``, ``sameness``, ``stand_ins``, ``state``,
+``substitutes``, ``tracing`` and ``writes`` import PyTorch.
 """
 
 from stretto._engine.core.lazy import imports_on_demand

@@ -40,6 +40,7 @@ from stretto.torch.crossing import to_numpy
 from stretto.torch.decomposing import check_effects, decomposed, name_of, place_of
 from stretto.torch.densely import all_dense, held_densely
 from stretto.torch.derivatives import kept
+from stretto.torch.fixed_numbers import numbers_fixed
 from stretto.torch.graph import DType, Graph, Input, Node, Output, Ref, Subgraph, TensorType
 from stretto.torch.held import check_constants, exchanged
 from stretto.torch.hooks import hooked
@@ -206,6 +207,7 @@ def _traced(
     train: bool,
 ) -> Captured:
     with (
+        numbers_fixed(module) as numbers,
         exchanged(module),
         counting(module),
         held_densely(module) as densely,
@@ -215,10 +217,9 @@ def _traced(
     ):
         exported = export(module, args, kwargs, shapes, fix)
     check_constants(exported.program, module)
-    called = inspect.signature(module.forward)
     with asking_for_ones() if exported.least == 1 else nullcontext():
-        found = read(exported.program, called, least=exported.least)
-    graph = with_counts(found.graph)
+        found = read(exported.program, inspect.signature(module.forward), least=exported.least)
+    graph = numbers.guarded(with_counts(found.graph))
     return dataclasses.replace(found, graph=graph if train else without_idle_writes(graph))
 
 
@@ -242,9 +243,8 @@ def read(
     with quiet(), unchecked(), traceable(), not_unrolled():
         (recall_checks if called is None else drop_checks)(exported)
         program = decomposed(with_gradients_stopped(exported), _decompositions)
-    signature = program.graph_signature
     inputs, leaves, constants = [], [], {}
-    for spec in signature.input_specs:
+    for spec in program.graph_signature.input_specs:
         if spec.kind is InputKind.USER_INPUT:
             if called is not None and isinstance(spec.arg, SymIntArgument):
                 raise NotImplementedError(
@@ -273,7 +273,7 @@ def read(
         _Reader(program.graph_module).graph(inputs, _outputs_of(program)), "from_torch"
     )
     graph = with_known_counts(with_slopes_of_tables(_with_state(graph)), constants)
-    graph = with_selections(graph, "from_torch")
+    graph = with_selections(graph)
     conditions = conditions_of(program, least=least)
     return Captured(graph, _signature_of(program, leaves, called, conditions), constants)
 

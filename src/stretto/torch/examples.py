@@ -138,10 +138,12 @@ def apart(
     known = {place(x) for x in (*module.parameters(), *module.buffers())}
 
     def own(leaf: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor) or place(leaf) not in known:
-            known.add(place(leaf))
+        if not isinstance(leaf, torch.Tensor):
             return leaf
-        return _copied(leaf)
+        if place(leaf) in known:
+            return _copied(leaf)
+        known.add(place(leaf))
+        return leaf
 
     return pytree.tree_map(own, (tuple(args), dict(kwargs)))
 

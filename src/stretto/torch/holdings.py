@@ -17,13 +17,14 @@ import random
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
+from stretto.torch.containers import Absent, content_of, refill
 from stretto.torch.sameness import PLAIN, equal, same, same_numbers
 
 __all__ = ["Absent", "Change", "Snapshot", "is_real", "memory_of", "place_of", "trained", "undone"]
@@ -57,10 +58,6 @@ class Change:
     before: Any
     after: Any
     kind: str = ""
-
-
-class Absent:
-    """What stands for an entry that is not there."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,13 +211,14 @@ class _Walk:
             if isinstance(x, kinds):
                 look(self, x, place)
                 return
-        if isinstance(x, Mapping) and hasattr(x, "clear") and hasattr(x, "update"):
+        if isinstance(x, MutableMapping) and (
+            _is_of_library(type(x)) or not hasattr(x, "__dict__")
+        ):
             self._entries(x, place)
         elif isinstance(x, Iterator):
             self._add(lambda: {"": _progress(x)}, lambda _: None, lambda _: place, inside=False)
-        elif not _is_of_library(type(x)) and hasattr(x, "__dict__"):
-            self._attributes(x, place)
-            self._class(type(x), place)
+        else:
+            self._object(x, place)
 
     def _tensor(self, x: torch.Tensor, place: str) -> None:
         if is_real(x):
@@ -268,7 +266,7 @@ class _Walk:
         def name(key: Any) -> str:
             return place if key == "_modules" and registered else _inside(place, f".{key}")
 
-        self._add(read, lambda content: _write(held, read(), content), name)
+        self._add(read, lambda content: refill(held, content, read()), name)
         for key in registered:
             self._names(held[key], place)
 
@@ -289,27 +287,25 @@ class _Walk:
 
     def _entries(self, x: Any, place: str) -> None:
         modules = place.startswith("self") and all(
-            [isinstance(v, torch.nn.Module) for v in x.values()]
+            [isinstance(v, torch.nn.Module) for v in content_of(x).values()]
         )
-        self._add(
-            lambda: dict(x),
-            lambda content: _write(x, dict(x), content),
-            lambda key: _inside(place, f".{key}" if modules else f"[{key!r}]"),
-        )
+        self._content(x, place, lambda key: _inside(place, f".{key}" if modules else f"[{key!r}]"))
 
     def _sequence(self, x: Any, place: str) -> None:
-        def write(content: dict[Any, Any]) -> None:
-            x.clear()
-            x.extend(content.values())
-
-        self._add(lambda: dict(enumerate(x)), write, lambda key: _inside(place, f"[{key}]"))
+        self._content(x, place, lambda key: _inside(place, f"[{key}]"))
 
     def _set(self, x: set[Any], place: str) -> None:
-        def write(content: dict[Any, Any]) -> None:
-            x.clear()
-            x.update(content)
+        self._content(x, place, lambda _: place)
 
-        self._add(lambda: {v: v for v in x}, write, lambda _: place)
+    def _content(self, x: Any, place: str, name: Callable[[Any], str]) -> None:
+        """What a container holds, and what an object of the user's class does beside it."""
+        self._add(lambda: content_of(x), lambda content: refill(x, content), name)
+        self._object(x, place)
+
+    def _object(self, x: Any, place: str) -> None:
+        if not _is_of_library(type(x)) and hasattr(x, "__dict__"):
+            self._attributes(x, place)
+            self._class(type(x), place)
 
     def _array(self, x: np.ndarray, place: str) -> None:
         def write(content: dict[Any, Any]) -> None:
@@ -377,7 +373,7 @@ class _Walk:
             return {name: held[name] for name in own if name in held}
 
         def write(content: dict[Any, Any]) -> None:
-            _write(held, read(), content)
+            refill(held, content, read())
 
         self._add(read, write, lambda name: f"the global {where}.{name}")
         for name in () if installed else own:
@@ -420,6 +416,7 @@ class _Walk:
 _LOOKS: tuple[tuple[Any, Callable[[_Walk, Any, str], None]], ...] = (
     (torch.Tensor, _Walk._tensor),
     (torch.nn.Module, _Walk._module),
+    (dict, _Walk._entries),
     ((list, collections.deque), _Walk._sequence),
     (set, _Walk._set),
     ((tuple, frozenset), _Walk._fixed),
@@ -438,15 +435,6 @@ def is_real(x: Any) -> bool:
     """Whether this is a tensor with elements, and none of a trace."""
     traced = (torch._subclasses.FakeTensor, torch._subclasses.functional_tensor.FunctionalTensor)
     return isinstance(x, torch.Tensor) and not isinstance(x, traced)
-
-
-def _write(held: Any, now: dict[Any, Any], content: dict[Any, Any]) -> None:
-    """Make the entries of a dictionary these again, and leave what is as it was in its place."""
-    for key in now.keys() - content.keys():
-        del held[key]
-    for key, value in content.items():
-        if now.get(key, Absent) is not value:
-            held[key] = value
 
 
 def _is_of_library(x: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
+from stretto.torch.guards import guarded
 from stretto.torch.module import Held, ImportedModule, assembled
 from stretto.torch.program import Program
 from stretto.torch.ties import identity
@@ -140,11 +141,13 @@ def imported(
     args = tuple(example_args) if several else (example_args,)
     kwargs = dict(example_kwargs or {})
     programs: dict[Any, tuple[Program | None, ...]] = {}
+    buffers: dict[Any, list[str]] = {}
     modes: dict[Any, dict[str, tuple[bool, bool]]] = {}
     made = []
     for module, like in zip(modules, _likenesses(modules), strict=True):
         whole, kind = module, type(module).__name__
-        if like not in programs:
+        key = like, _values(module, buffers.get(like, ()))
+        if key not in programs:
             if is_torch(module, "export.ExportedProgram"):
                 found = [capture.read(module)]
             else:
@@ -162,11 +165,13 @@ def imported(
                     for mode in ([False, True] if train else [False])
                 ]
             own = [_program_of(each, writes, f"{caller}: {kind}") for each in found]
-            programs[like] = (*own, None)[:2]
-            modes[like] = _modes(found[0].modes, found[-1].modes if train else {})
+            buffers[like] = sorted(guarded([x.graph for x in own]))
+            key = like, _values(module, buffers[like])
+            programs[key] = (*own, None)[:2]
+            modes[key] = _modes(found[0].modes, found[-1].modes if train else {})
         if is_torch(module, "export.ExportedProgram"):
             whole = module.module()
-        made.append(_module_of(caller, whole, kind, modes[like], *programs[like]))
+        made.append(_module_of(caller, whole, kind, modes[key], *programs[key]))
     return made
 
 
@@ -189,6 +194,14 @@ def _likenesses(modules: Sequence[Any]) -> list[Any]:
         return [None]
     alike = likeness.Likeness()
     return [alike.of(x) if is_torch(x, "nn.Module") else object() for x in modules]
+
+
+def _values(module: Any, names: Sequence[str]) -> tuple[bytes, ...]:
+    """The values of buffers of a module for which its program is made."""
+    if not names:
+        return ()
+    held = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    return tuple([crossing.to_numpy(held[name], "from_torch").tobytes() for name in names])
 
 
 def _modes(

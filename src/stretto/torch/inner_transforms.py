@@ -218,6 +218,18 @@ def _jvp(
     return (*both, aux) if has_aux else both
 
 
+def _linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """``torch.func.linearize``: what its function gives is computed in each call."""
+    return func(*primals), lambda *tangents: _jvp(func, primals, tangents)[1]
+
+
+def _by_name(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError(
+        "from_torch: linearize, imported by its name, traces its function, and is traced itself: "
+        "call it as torch.func.linearize, or take torch.func.jvp"
+    )
+
+
 # Maps
 
 
@@ -297,6 +309,9 @@ CALLED: dict[Any, Callable[..., Any]] = {
 }
 PATCHED: list[tuple[Any, str, Callable[..., Any]]] = [
     (apis, "vmap_impl", _vmap),
+    (torch.func, "linearize", _linearize),
+    (eager_transforms, "lazy_dynamo_disallow", lambda function: function),
+    (eager_transforms, "make_fx", _by_name),
     (eager_transforms, "_jvp_with_argnums", _jvp),
     (eager_transforms, "_vjp_with_argnums", _vjp),
     (eager_transforms, "grad_and_value_impl", _grad_and_value),

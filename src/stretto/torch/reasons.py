@@ -23,7 +23,8 @@ _CHOICE = (
 )
 _NUMBER = (
     "it makes a size, or a number of Python, of the values of tensors (.item(), int(), .tolist()). "
-    "Keep it a tensor, or make it an argument that is a number, which becomes part of the program"
+    "Keep it a tensor, or make it an argument that is a number, or a buffer that forward does not "
+    "write to, which become part of the program"
 )
 _SCRIPTED = (
     "it calls a function or a module of TorchScript, which keeps no Python code to export: call "
@@ -33,6 +34,11 @@ _PACKED = (
     "packed sequences have sizes that depend on the values of lengths. Pad the sequences, run the "
     "layer on the padded batch, and leave out what is past each length by torch.where, or gather "
     "the last valid step by its index"
+)
+_OWN = (
+    "its own code raises this. Where a plain call does not, it asks whether it is exported "
+    "(torch.compiler.is_compiling() and the like): give it the arguments, such as masks, that it "
+    "does without then"
 )
 _REASONS = [
     (r"takes \d+ positional arguments? but \d+ w", _SCRIPTED),
@@ -101,7 +107,8 @@ def reason(error: BaseException, module: Any) -> str:
         through = [_PACKED]
     if found and found[0] is _CHOICE and _MAKES_A_NUMBER.search(line):
         found = [_NUMBER]
-    words = [*through, *found, "the error above says why"][0]
+    own = bool(frames) and _is_of_module(frames[-1].filename)
+    words = [*through, *found, _OWN if own else "the error above says why"][0]
     return (
         f"from_torch: PyTorch cannot export this {type(module).__name__}{where}: {words}. "
         f"torch.export.export(module, args, kwargs, strict=False) shows the same."
@@ -109,8 +116,12 @@ def reason(error: BaseException, module: Any) -> str:
 
 
 def _where(frames: Any) -> tuple[str, str]:
-    """Where and what the last line is that is neither PyTorch's nor ours nor Python's own."""
-    own = [frame for frame in frames if _is_of_module(frame.filename)]
+    """Where and what the last line is that is neither PyTorch's nor ours nor Python's own.
+
+    Nor is it one through which each operation goes, as with a mode of PyTorch's.
+    """
+    passing = ("__torch_function__", "__torch_dispatch__")
+    own = [x for x in frames if _is_of_module(x.filename) and x.name not in passing]
     if not own:
         return "", ""
     line = linecache.getline(own[-1].filename, own[-1].lineno or 0).strip()

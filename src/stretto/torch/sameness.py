@@ -6,11 +6,12 @@ Like ``capture`` this imports PyTorch. Before this, read ``holdings``.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
+
+from stretto.torch.containers import content_of
 
 __all__ = ["PLAIN", "equal", "is_rebound", "same", "same_numbers"]
 
@@ -29,6 +30,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (tuple, list)):
         return len(a) == len(b) and all([same(x, y) for x, y in zip(a, b, strict=True)])
     if isinstance(a, dict):
+        a, b = content_of(a), content_of(b)
         return a.keys() == b.keys() and all([same(x, b[k]) for k, x in a.items()])
     if isinstance(a, (set, frozenset, types.MethodType)):
         return a == b
@@ -48,10 +50,12 @@ def is_rebound(a: Any, b: Any, depth: int = 4) -> bool:
     if isinstance(a, (tuple, list)):
         pairs = zip(a, b, strict=False)
         return len(a) == len(b) and all([is_rebound(x, y, depth - 1) for x, y in pairs])
-    if not isinstance(a, Mapping):
-        if not hasattr(a, "__dict__"):
-            return False
+    if isinstance(a, dict):
+        a, b = content_of(a), content_of(b)
+    elif hasattr(a, "__dict__"):
         a, b = vars(a), vars(b)
+    else:
+        return False
     return a.keys() == b.keys() and all([is_rebound(x, b[k], depth - 1) for k, x in a.items()])
 
 

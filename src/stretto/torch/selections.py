@@ -9,43 +9,39 @@ the mask's, so that it can be compiled, differentiated and mapped. Next, read ``
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
+from stretto.torch.distinct import with_distinct
 from stretto.torch.graph import Graph, Input, Node, Output, Ref, Subgraph, refs, replaced
+from stretto.torch.guards import with_totals
+from stretto.torch.masks import SELECTS, mask_of, open_sizes, with_masks_shared
 
 __all__ = ["with_selections"]
 
-_SELECTS = {"aten.index.Tensor", "aten.masked_select.default", "aten.nonzero.default"}
-_OF_VALUES = re.compile(r"\bu\d+\b")
+
+def with_selections(graph: Graph) -> Graph:
+    """The graph, in which what has a size that depends on values is in operations of their own."""
+    graph = with_distinct(with_totals(graph))
+    subgraphs = tuple([with_selections(part) for part in graph.subgraphs])
+    graph = with_masks_shared(dataclasses.replace(graph, subgraphs=subgraphs))
+    return _with_regions(graph, frozenset())
 
 
-def with_selections(graph: Graph, caller: str) -> Graph:
-    """The graph, in which what has a size that depends on values is in operations of their own.
+def _with_regions(graph: Graph, known: Set[str]) -> Graph:
+    """The graph with an operation for each of its regions.
 
-    Raises:
-        NotImplementedError: a mask has such a size itself.
+    Sizes that are ``known`` are those of the operation that the graph is inside of.
     """
-    subgraphs = tuple([with_selections(part, caller) for part in graph.subgraphs])
-    graph = dataclasses.replace(graph, subgraphs=subgraphs) if subgraphs else graph
-    regions = _regions(graph)
-    if not regions:
-        return graph
-    return _outlined(graph, regions, caller)
+    regions = _regions(graph, known)
+    return _outlined(graph, regions, known) if regions else graph
 
 
 def _reads(node: Node) -> set[int]:
     return set(refs((node.args, dict(node.kwargs))))
 
 
-def _names(node: Node) -> set[str]:
-    """The sizes that depend on values, in the types of a node."""
-    sizes = [n for t in node.types if t is not None for n in t.shape if isinstance(n, str)]
-    return {name for n in sizes for name in _OF_VALUES.findall(n)}
-
-
-def _sizes_of(graph: Graph) -> list[set[str]]:
+def _sizes_of(graph: Graph, known: Set[str]) -> list[set[str]]:
     """For each node, the sizes that depend on values that its result has, or that it reads."""
     first = len(graph.inputs)
     held: list[set[str]] = []
@@ -53,21 +49,21 @@ def _sizes_of(graph: Graph) -> list[set[str]]:
     for node in graph.nodes:
         before = [i - first for i in _reads(node) if i >= first]
         if node.op == "operator.getitem":  # beside what it is a part of
-            held.append(_names(node))
+            held.append(open_sizes(node) - known)
             found.append(set().union(*[found[i] for i in before]))
             continue
         read = set().union(*[held[i] for i in before])
-        own = _names(node)
+        own = open_sizes(node) - known
         unknown = not node.types or any([t is None or None in t.shape for t in node.types])
         held.append(own | read if unknown else own)
         found.append(own | read)
     return found
 
 
-def _regions(graph: Graph) -> list[set[int]]:
+def _regions(graph: Graph, known: Set[str]) -> list[set[int]]:
     """The nodes of each region: those of sizes that belong together, and what lies between."""
     groups: list[tuple[set[str], set[int]]] = []
-    for k, names in enumerate(_sizes_of(graph)):
+    for k, names in enumerate(_sizes_of(graph, known)):
         if names:
             members = {k}
             for group in [g for g in groups if g[0] & names]:
@@ -114,7 +110,7 @@ def _cyclic(one: set[int], other: set[int], after: list[set[int]]) -> bool:
     return any([after[k] & other for k in one]) and any([after[k] & one for k in other])
 
 
-def _outlined(graph: Graph, regions: Sequence[set[int]], caller: str) -> Graph:
+def _outlined(graph: Graph, regions: Sequence[set[int]], known: Set[str]) -> Graph:
     """The graph with an operation for each region."""
     first = len(graph.inputs)
     region_of = {k: r for r, members in enumerate(regions) for k in members}
@@ -128,11 +124,14 @@ def _outlined(graph: Graph, regions: Sequence[set[int]], caller: str) -> Graph:
             nodes.append(_changed(graph.nodes[index], change))
             places[first + index] = Ref(first + len(nodes) - 1)
             continue
-        part, masks, free = _part(graph, regions[index], used[index], caller)
+        part, masks, free = _part(graph, regions[index], used[index], known)
         subgraphs.append(part)
         held = Subgraph(len(subgraphs) - 1)
-        args = (held, tuple(map(change, masks)), tuple(map(change, free)))
-        place = next(graph.nodes[k].place for k in sorted(regions[index]) if _names(graph.nodes[k]))
+        some = tuple([_is_some(graph, mask) for mask in masks])
+        args = (held, tuple(map(change, masks)), tuple(map(change, free)), some)
+        place = next(
+            graph.nodes[k].place for k in sorted(regions[index]) if open_sizes(graph.nodes[k])
+        )
         types = [_type(graph.nodes[k]) for k in used[index]]
         nodes.append(Node("stretto.selected", args, (), tuple(types), place))
         whole = Ref(first + len(nodes) - 1)
@@ -188,27 +187,27 @@ def _order(
 
 
 def _part(
-    graph: Graph, members: set[int], used: Sequence[int], caller: str
+    graph: Graph, members: set[int], used: Sequence[int], known: Set[str]
 ) -> tuple[Graph, list[Ref], list[Ref]]:
     """The graph of a region, the masks that select in it, and the other values that it reads.
 
-    Its inputs are, for each mask, the places of its true elements, and then those values.
+    Its inputs are, for each mask, the places of its true elements, and then those values. What is
+    selected by masks that are computed in the region is in operations inside of its graph.
     """
     first = len(graph.inputs)
     ordered = sorted(members)
     masks: list[int] = []
     selects: dict[int, int] = {}
+    inner: set[str] = set()
     for k in ordered:
         node = graph.nodes[k]
-        if not _begins(graph, node, members):
+        new = _begun(graph, node, members)
+        if not new:
             continue
-        mask = _mask_of(graph, node)
+        mask = mask_of(graph, node)
         if mask - first in members:
-            raise NotImplementedError(
-                f"{caller}: {node.op} in {node.place}: its mask depends on what another mask "
-                f"selects, and sizes that depend on values are bounded by those of masks that do "
-                f"not: use torch.where(mask, x, 0) for one of them"
-            )
+            inner |= new
+            continue
         if mask not in masks:
             masks.append(mask)
         selects[k] = masks.index(mask)
@@ -235,31 +234,23 @@ def _part(
     inputs += [Input("argument", f"value_{k}", None) for k in free]
     outputs = [Output("result", "", places[first + k]) for k in used]
     parts = tuple([graph.subgraphs[k] for k in calls])
-    part = Graph(tuple(inputs), tuple(nodes), tuple(outputs), parts)
+    outer = set(known).union(*map(open_sizes, nodes)) - inner
+    part = _with_regions(Graph(tuple(inputs), tuple(nodes), tuple(outputs), parts), outer)
     return part, [Ref(i) for i in masks], [Ref(i) for i in free]
 
 
-def _begins(graph: Graph, node: Node, members: set[int]) -> bool:
-    """Whether a node is where a size comes from."""
-    if node.op not in _SELECTS:
-        return False
+def _begun(graph: Graph, node: Node, members: set[int]) -> set[str]:
+    """The sizes that come from a node, in which a mask selects."""
+    if node.op not in SELECTS:
+        return set()
     first = len(graph.inputs)
     before = [graph.nodes[i - first] for i in _reads(node) if i >= first and i - first in members]
-    return bool(_names(node) - set().union(*[_names(x) for x in before]))
+    return open_sizes(node).difference(*map(open_sizes, before))
 
 
-def _mask_of(graph: Graph, node: Node) -> int:
-    if node.op == "aten.nonzero.default":
-        return node.args[0].index
-    if node.op == "aten.masked_select.default":
-        return node.args[1].index
-    for index in node.args[1]:
-        if isinstance(index, Ref) and _dtype(graph, index.index) in ("bool", "uint8"):
-            return index.index
-    raise AssertionError(f"{node.op} has no mask")
-
-
-def _dtype(graph: Graph, index: int) -> str | None:
-    first = len(graph.inputs)
-    type = graph.inputs[index].type if index < first else _type(graph.nodes[index - first])
-    return None if type is None else type.dtype
+def _is_some(graph: Graph, mask: Ref) -> bool:
+    """Whether a mask has a true element wherever it has any: the first one of its runs."""
+    k = mask.index - len(graph.inputs)
+    if k < 0 or graph.nodes[k].op != "operator.getitem":
+        return False
+    return graph.nodes[graph.nodes[k].args[0].index - len(graph.inputs)].op == "stretto.runs"

@@ -85,6 +85,12 @@ def _batched(
 
 _operation("binomial(Tensor count, Tensor prob) -> Tensor", lambda n, p: torch.empty_like(n + p))
 _operation(
+    "cdist(Tensor x, Tensor y, float p) -> Tensor",
+    lambda x, y, p: x.new_empty(
+        (*torch.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2])
+    ),
+)
+_operation(
     "cross_entropy_loss(Tensor x, Tensor target, Tensor? weight, int reduction, "
     "SymInt ignore_index, float label_smoothing) -> Tensor",
     lambda x, target, weight, reduction, *_: (

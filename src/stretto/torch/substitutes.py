@@ -8,6 +8,7 @@ which modules are exported, with all substitutes. This module imports PyTorch. N
 
 from __future__ import annotations
 
+import builtins
 import functools
 import sys
 import threading
@@ -16,18 +17,20 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
-from torch.distributions import Dirichlet, Distribution, Gamma  # pyright: ignore[reportMissingImports]
+from torch.distributions import Dirichlet, Distribution, Gamma, VonMises, Wishart  # pyright: ignore[reportMissingImports]
 from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingImports]
 
 from stretto.torch import densely as sparse
-from stretto.torch import inner_transforms, packed, tracing
+from stretto.torch import inner_transforms, packed, passes, tracing
 from stretto.torch.densely import Densely, check_layout
+from stretto.torch.marks import Unfit, line
 from stretto.torch.stand_ins import OPS, of_values
 from stretto.torch.tracing import traceable
 
 __all__ = ["checks_kept", "exportable", "unchecked"]
 
 _TRACING = threading.local()
+_LENGTH = len
 
 
 @contextmanager
@@ -48,12 +51,30 @@ def exportable(densely: bool = False) -> Iterator[None]:
             packed.packing(),
             traceable(),
             _Substitutes(densely),
+            _lengths(),
         ):
             yield
     finally:
         _TRACING.on = False
         for place, name, theirs in originals:
             setattr(place, name, theirs)
+
+
+@contextmanager
+def _lengths() -> Iterator[None]:
+    """Have ``len`` give what a tensor says: Python makes a number of it, the example's.
+
+    It is called too often to ask for the thread, and of all other tensors it is the same.
+    """
+
+    def length(x: Any) -> Any:
+        return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else _LENGTH(x)
+
+    builtins.len = length
+    try:
+        yield
+    finally:
+        builtins.len = _LENGTH
 
 
 @contextmanager
@@ -126,6 +147,18 @@ def _gamma(own: Gamma, sample_shape: Any = ()) -> torch.Tensor:
     return drawn + (still.clamp(min=torch.finfo(drawn.dtype).tiny) - still)
 
 
+def _wishart(own: Wishart, sample_shape: Any = (), max_try_correction: Any = None) -> torch.Tensor:
+    """``Wishart.rsample``, which draws anew where rounding makes a matrix singular."""
+    return own._bartlett_sampling(torch.Size(sample_shape))
+
+
+def _von_mises(own: VonMises, sample_shape: Any = ()) -> torch.Tensor:
+    raise NotImplementedError(
+        "from_torch: VonMises.sample() draws until enough is accepted, which depends on values: "
+        "draw the angles outside of forward, and give them as an argument; its densities come in"
+    )
+
+
 def _random(x: torch.Tensor, *bounds: int, generator: Any = None, **named: Any) -> torch.Tensor:
     """``random_``, one of whose forms PyTorch cannot write down: ``from`` is a word of Python's."""
     low, high = named.get("from", 0), named.get("to")
@@ -138,7 +171,7 @@ def _binomial(count: torch.Tensor, prob: torch.Tensor, generator: Any = None) ->
     return OPS.binomial(count, prob)
 
 
-# Losses of what a mask selects: PyTorch's own ask whether there is anything.
+# Functions of what a mask selects: PyTorch's own ask whether there is anything.
 
 
 def _cross_entropy(
@@ -174,9 +207,31 @@ def _nll_loss(
     return OPS.nll_loss_nd(input, target, weight, kind, ignore_index)
 
 
+def _cdist(x1: torch.Tensor, x2: torch.Tensor, p: float = 2.0, compute_mode: Any = None) -> Any:
+    if not _selected(x1) and not _selected(x2):
+        return torch.cdist(x1, x2, p, compute_mode or "use_mm_for_euclid_dist_if_necessary")
+    return OPS.cdist(x1, x2, p)
+
+
 def _selected(x: torch.Tensor) -> bool:
     """Whether a size depends on values."""
     return any(map(of_values, x.shape))
+
+
+# Modules that are moved, as by ``self.layer.to(x.device)``
+
+
+def _unmoved(own: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> Any:
+    """``Module._apply``, which does nothing to tensors that are already as it makes them."""
+    for x in (*own.parameters(recurse), *own.buffers(recurse)):
+        found = fn(x)
+        if (found.dtype, found.device) != (x.dtype, x.device):
+            raise Unfit(
+                f"from_torch: this {type(own).__name__} is converted from {x.dtype} on {x.device} "
+                f"to {found.dtype} on {found.device} in forward ({line()}): convert it before the "
+                f"import"
+            )
+    return own
 
 
 _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
@@ -185,6 +240,7 @@ _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     **packed.CALLED,
     **tracing.CALLED,
     torch.binomial: _binomial,
+    torch.cdist: _cdist,
     torch.nn.functional.cross_entropy: _cross_entropy,
     torch.nn.functional.nll_loss: _nll_loss,
     torch.Tensor.random_: _random,
@@ -192,7 +248,11 @@ _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
 _PATCHES: list[tuple[Any, str, Callable[..., Any]]] = [
     *inner_transforms.PATCHED,
     *packed.PATCHED,
+    *passes.PATCHED,
+    (torch.nn.Module, "_apply", _unmoved),
     (Dirichlet, "rsample", _dirichlet),
     (Gamma, "rsample", _gamma),
+    (VonMises, "sample", _von_mises),
+    (Wishart, "rsample", _wishart),
     (torch._C, "_infer_size", torch.broadcast_shapes),  # theirs takes no sizes of any value
 ]

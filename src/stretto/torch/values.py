@@ -21,7 +21,7 @@ _MASK = (
 _FIXED = "If the mask never changes, index by the places where it is true, found in __init__"
 _NUMBER = (
     "it makes a number of Python of a tensor's value (.item(), float(), int(), .tolist()): keep it "
-    "a tensor, or make the number an argument, which becomes part of the program"
+    "a tensor, or make the number an argument or a buffer, which becomes part of the program"
 )
 _COUNTS = "give the number of classes, or count by (x[:, None] == torch.arange(n)).sum(0)"
 
@@ -32,15 +32,11 @@ _OF_VALUES = {
     "aten._unsafe_index.Tensor": _INDEX,
     "aten.nonzero.default": f"it gives as many places as are not zero; {_MASK}",
     "aten.masked_select.default": f"it keeps as many elements as are true; {_MASK}",
-    "aten._unique2.default": "it gives as many elements as differ; sort them instead, and compare "
-    "neighbours",
-    "aten.unique_dim.default": "it gives as many slices as differ",
-    "aten.unique_consecutive.default": "it gives as many elements as differ from the one before; "
-    "compare x[1:] with x[:-1]",
     "aten.bincount.default": f"it gives as many counts as the greatest value says; {_COUNTS}",
     "aten.one_hot.default": "it has as many classes as the greatest value says; give num_classes",
-    "aten.repeat_interleave.Tensor": "it repeats as often as the values say; give numbers of "
-    "Python, or pad to the most that there may be",
+    "aten.repeat_interleave.Tensor": "it repeats as often as the values say: give "
+    "repeat_interleave the total, output_size=, or numbers of Python, or pad to the most that "
+    "there may be",
     "aten._local_scalar_dense.default": _NUMBER,
     "aten.item.default": _NUMBER,
 }

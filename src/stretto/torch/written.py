@@ -1,14 +1,19 @@
 """What an imported program writes into its arguments: returned, or refused.
 
 PyTorch's modules may write into a tensor that they are given, such as a cache. Arrays never change
-here, so what is written is a result, or the module is refused. Next, read ``program``.
+here, so what is written is a result, or the module is refused. Activations in place, such as
+``ReLU(inplace=True)``, use an argument as scratch, and nobody wants what they leave there: the
+module comes in, with a warning. Next, read ``program``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
+import warnings
 from collections.abc import Iterator
 
+from stretto._engine.core.position import user_stack_level
 from stretto.torch.graph import Graph, Output, Ref
 from stretto.torch.signature import Signature
 from stretto.torch.structure import Structure
@@ -17,6 +22,17 @@ __all__ = ["WAYS", "with_written"]
 
 WAYS = ("refuse", "return", "ignore")
 """What may become of it."""
+
+_ACTIVATIONS = {
+    f"aten.{name}.default"
+    for name in ("celu", "elu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish")
+}
+_ACTIVATIONS |= {f"aten.{name}.default" for name in ("relu", "relu6", "selu", "sigmoid", "silu")}
+_ACTIVATIONS |= {"aten.tanh.default"}
+_LAYER = re.compile(
+    r"\((\w*Dropout\w*|\w*ReLU6?|C?ELU|GELU|Hard\w+|Mish|SELU|SiLU|Sigmoid|Tanh|Threshold)\), "
+)
+"""In the place of an operation, one of PyTorch's layers that work in place."""
 
 
 def with_written(
@@ -27,8 +43,11 @@ def with_written(
     With ``"return"`` the results are a pair: those of the module, and a dictionary of the arguments
     that it writes into, as it leaves them, nested as they are given.
 
+    It warns of activations in place, the way being ``"refuse"``, and leaves out what they write.
+
     Raises:
-        NotImplementedError: the way is ``"refuse"``, and what is written is not among the results.
+        NotImplementedError: the way is ``"refuse"``, and what else is written is not among the
+            results.
     """
     written = {out.name: out.value for out in graph.outputs if out.kind == "written"}
     rest = tuple([out for out in graph.outputs if out.kind != "written"])
@@ -38,8 +57,17 @@ def with_written(
     lost = {name for name, value in written.items() if value not in results}
     leaves = list(_leaves(graph, signature))
     arguments = dict.fromkeys([argument for argument, name, _ in leaves if name in written])
-    if way == "refuse" and lost:
-        named = ", ".join(dict.fromkeys([a for a, name, _ in leaves if name in lost]))
+    scratch = {name for name in lost if _is_scratch(graph, name, written[name])}
+    named_by = lambda names: ", ".join(dict.fromkeys([a for a, name, _ in leaves if name in names]))
+    if way == "refuse" and lost and lost == scratch:
+        warnings.warn(
+            f"{caller} writes an activation into its argument {named_by(scratch)} (inplace=True), "
+            f"and arrays never change here: the result is the same, and the argument stays as it "
+            f"is. writes='ignore' says that this is meant, writes='return' gives what is written",
+            stacklevel=user_stack_level(),
+        )
+    elif way == "refuse" and lost:
+        named = named_by(lost - scratch)
         raise NotImplementedError(
             f"{caller} writes into its argument {named}, and arrays never change here: return it "
             f"from forward, or give writes='return', and calls give the result and a dictionary "
@@ -62,6 +90,18 @@ def with_written(
         dataclasses.replace(graph, outputs=(*rest, *more)),
         dataclasses.replace(signature, results=results),
     )
+
+
+def _is_scratch(graph: Graph, name: str, value: object) -> bool:
+    """Whether what is written into an argument is an activation of it."""
+    while isinstance(value, Ref) and value.index >= len(graph.inputs):
+        node = graph.nodes[value.index - len(graph.inputs)]
+        if _LAYER.search(node.place):
+            return True
+        if node.op not in _ACTIVATIONS:
+            return False
+        value = node.args[0]
+    return isinstance(value, Ref) and graph.inputs[value.index].name == name
 
 
 def _leaves(graph: Graph, signature: Signature) -> Iterator[tuple[str, str, object]]:

@@ -15,7 +15,7 @@ from stretto._engine.core.types import float0
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(hs.data())
 def test_axes_in_and_out(data):
     """The function sees one example; its results are put where out_axes says."""

@@ -67,7 +67,7 @@ def test_as_with_carries(way):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(strategy.lists(strategy.tuples(strategy.integers(0, 3), strategy.integers(-3, 3))))
 def test_any_sequence_of_writes(actions):
     """Loops of random writes to two references, as NumPy does them in place."""

@@ -93,7 +93,7 @@ def plain(f, init, xs, reverse):
     return carry, ys
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     hs.lists(hs.integers(-4, 4), max_size=5),
     hs.booleans(),

@@ -53,7 +53,6 @@ trees = some.recursive(
 
 
 @hypothesis.given(trees)
-@hypothesis.settings(deadline=None)
 def test_flatten_and_back(t):
     leaves, structure = tree.flatten(t)
     assert leaves == tree.leaves(t)
@@ -65,7 +64,6 @@ def test_flatten_and_back(t):
 
 
 @hypothesis.given(trees)
-@hypothesis.settings(deadline=None)
 def test_paths_lead_to_their_leaves(t):
     for path, leaf in zip(tree.paths(t, "t"), tree.leaves(t), strict=True):
         assert eval(path, {"t": t}) is leaf

@@ -103,7 +103,7 @@ def test_nan(name):
     assert np.isnan(got)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(hs.lists(hs.floats(width=64), min_size=1, max_size=30))
 def test_doubles_are_exact(numbers):
     for got, want in zip(constants([np.float64(n) for n in numbers]), numbers, strict=True):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stretto as st
 from stretto import grad, jit, vjp
 from stretto import numpy as snp
 from stretto._engine.ops import arithmetic as ops
@@ -163,3 +164,33 @@ def test_large_numbers_become_infinite_without_remark():
 def test_integers_that_do_not_fit(dtype, number):
     with pytest.raises(OverflowError, match=f"the Python integer {number} does not fit in {dtype}"):
         ops.add(snp.ones(2, dtype), number)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quotients_of_quotients_do_not_overflow_between(dtype):
+    with st.enable_x64():
+        large = np.full(5000, np.sqrt(np.finfo(dtype).max) * 1e5, dtype)
+        small = 1 / large
+        for fun, x, want in (
+            (lambda x: x / (x + 1) / x, large, small),
+            (lambda x: x / (x + x) / x, small, large / 2),
+            (lambda x: x / (x / (x + 1)), large, large),
+            (lambda x: x / (x + 1) / (x / (x + 1)), large, np.ones_like(large)),
+        ):
+            np.testing.assert_allclose(st.jit(fun)(x), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-15, 1.0, 1e30])
+def test_the_slope_of_a_quotient_has_its_range(size):
+    x = np.full(5000, size, np.float32)
+    for way in (lambda f: f, st.jit):
+        slopes = way(st.grad(lambda x, y: (x / y).sum(), (0, 1)))(x, x)
+        np.testing.assert_allclose(slopes, [1 / x, -1 / x], rtol=1e-6)
+        _, tangent = way(lambda x, v: st.jvp(lambda x, y: x / y, (x, x), (v, v * 0.5)))(x, x)
+        np.testing.assert_allclose(tangent, np.full(5000, 0.5), rtol=1e-6)
+
+    def share(x):
+        return snp.sum(snp.exp(x) / (snp.exp(x) + 0.125))
+
+    got = st.jit(st.grad(share))(np.linspace(40, 87, 5000, dtype=np.float32))
+    assert np.all(np.abs(np.asarray(got)) < 1e-6)

@@ -29,7 +29,6 @@ shapes = some.lists(some.integers(0, 3), max_size=3).map(tuple)
 
 
 @hypothesis.given(shapes, shapes, shapes)
-@hypothesis.settings(deadline=None)
 def test_broadcast_shapes_is_numpy_s(a, b, c):
     try:
         want = np.broadcast_shapes(a, b, c)

@@ -105,3 +105,14 @@ def test_arctan_is_right_to_the_last_place(dtype):
     with enable_x64():
         got = jit(ops.atan, compiler_options=FULLY)(x)
     np.testing.assert_array_max_ulp(np.asarray(got), want, 1)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, jit])
+def test_slopes_where_squares_leave_the_range(way):
+    x = np.array([1e-30, 1e-3, 1.0, 3e3, 1e5, 1e18, 1e25, 1e37], np.float32)
+    wide = x.astype(np.float64)
+    slope = way(grad(lambda x: ops.asinh(x).sum()))
+    np.testing.assert_allclose(slope(x), 1 / np.hypot(1, wide), rtol=3e-7)
+    np.testing.assert_allclose(slope(-x), 1 / np.hypot(1, wide), rtol=3e-7)
+    slopes = way(grad(lambda y, x: ops.atan2(y, x).sum(), (0, 1)))(x, 2 * x)
+    np.testing.assert_allclose(slopes, [0.4 / wide, -0.2 / wide], rtol=1e-6)

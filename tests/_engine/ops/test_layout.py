@@ -42,7 +42,7 @@ shapes = some.lists(some.integers(0, 3), max_size=3).map(tuple)
 
 
 @hypothesis.given(shapes, some.data())
-@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.settings(max_examples=50)
 def test_reshape_and_transpose_are_numpy_s(shape, data):
     x = array(*shape)
     axes = data.draw(some.permutations(range(len(shape))))

@@ -67,7 +67,7 @@ def test_laws(case):
     case.check()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(arrays.arrays(np.float32, st.integers(1, 40), elements=st.floats(width=32)))
 def test_is_numpys(x):
     np.testing.assert_array_equal(sort(x), np.sort(x))

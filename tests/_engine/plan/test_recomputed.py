@@ -161,7 +161,7 @@ def network(steps):
     return f
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(some.lists(some.sampled_from(STEPS), min_size=4, max_size=24), some.integers(0, 99))
 def test_random_networks_have_the_same_gradients(steps, seed):
     rng = np.random.default_rng(seed)

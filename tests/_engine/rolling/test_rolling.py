@@ -525,14 +525,14 @@ def random_loop(seed):
 
 
 @given(draw.integers(0, 1 << 30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_random_loops(seed):
     f, args = random_loop(seed)
     rolled(f, *args)
 
 
 @given(draw.integers(0, 1 << 30))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_gradients_of_random_loops(seed):
     f, args = random_loop(seed)
     rolled(gradient(f, *range(5)), *args)

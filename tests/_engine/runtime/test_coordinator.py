@@ -374,7 +374,7 @@ FIELDS = some.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     data=some.binary(max_size=300)
     | MESSAGES.map(lambda x: json.dumps(x).encode())
@@ -395,7 +395,7 @@ def test_the_reader_of_messages(data):
         assert json.loads(data) == found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     some.dictionaries(FIELDS, some.integers() | some.text() | some.booleans() | some.none()),
     some.integers(0, 5),

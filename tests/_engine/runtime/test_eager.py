@@ -88,7 +88,7 @@ def outcome(f):
     return (y.type, np.asarray(y).tobytes()) if isinstance(y, st.Array) else y
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     hs.sampled_from(sorted(GENERAL, key=str)),
     hs.sampled_from(DTYPES),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st_
 
 import stretto as st
@@ -117,7 +117,6 @@ def test_a_line_stays_a_line():
     np.testing.assert_allclose(got[0, 0, 2:7, 0], np.linspace(0, 1, 9)[2:7], atol=1e-6)
 
 
-@settings(deadline=None)
 @given(st_.integers(60, 140), st_.integers(20, 300), st_.booleans(), st_.integers(0, 9))
 def test_long_axes_are_interpolated(n, m, align_corners, seed):
     """Those where a few elements are read for each one, and those where that is no gain."""

@@ -15,7 +15,10 @@ X = snp.arange(6.0).reshape(2, 3)
 def test_selected(mask):
     def total(mask, x):
         (out,) = TABLE["stretto.selected"](
-            lambda places, x: [snp.sum(snp.take(x.reshape(-1), places) ** 2)], (mask,), (x,)
+            lambda places, x: [snp.sum(snp.take(x.reshape(-1), places) ** 2)],
+            (mask,),
+            (x,),
+            (False,),
         )
         return out
 
@@ -39,6 +42,8 @@ def test_places():
 
 
 def test_results_that_vary():
-    f = st.jit(lambda mask, x: TABLE["stretto.selected"](lambda p, x: [x[p]], (mask,), (x,)))
+    f = st.jit(
+        lambda mask, x: TABLE["stretto.selected"](lambda p, x: [x[p]], (mask,), (x,), (False,))
+    )
     with pytest.raises(st.errors.SizeError, match="depends on the values of a mask"):
         f(snp.asarray(MASK[0]), X[0])

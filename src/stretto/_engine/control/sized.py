@@ -89,8 +89,11 @@ class SizedCall(ControlFlow):
         bucket, own = self.bucket, set(self.variables)
 
         def most(n: Any) -> Any:
-            inside = own.intersection(n.variables()) if isinstance(n, Size) else own
-            return bucket.bound(n) if inside else n
+            every = set(n.variables()) if isinstance(n, Size) else set()
+            if every and not every & own:
+                return n
+            outer = {v: int(v.most) for v in every - own}  # such as one more than those inside
+            return Bucket({**bucket.most, **outer}, {}).bound(n) if outer else bucket.bound(n)
 
         carrier = type.with_shape(tuple(map(most, type.shape)))
         if self.rooms:

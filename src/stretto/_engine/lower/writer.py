@@ -32,6 +32,9 @@ _MOST_WRITTEN = 256
 _NOT_BETWEEN_SCALARS = re.compile(r"tensor<\d|stablehlo\.(while|case|custom_call)\b")
 """What XLA's kernels for reductions cannot have inside; some end the process."""
 
+_FLOAT_BITS = {np.dtype(np.float32): (8, 23), np.dtype(np.float64): (11, 52)}
+"""Bits of the exponent and of the mantissa. Narrower floats are divided in float32."""
+
 _EXTREMA = {"maximum": "GT", "minimum": "LT"}
 """The comparison by which the first of two elements is the extremum."""
 
@@ -59,6 +62,7 @@ class Writer:
         self._arrays: dict[int, np.ndarray] = {}  # large constants that are passed, by id
         self._passed: dict[int, Operand] = {}  # those that the current function is passed
         self._repetitions: set[str] = set()  # names of what the compiler may see as a broadcast
+        self._quotients: set[str] = set()  # names of what was divided
         # The result of the last ordered call, for the next one; None where no call is ordered.
         self._token: Operand | None = None
         self._scalars = False  # whether this is for the region of a reduction, a sort or the like
@@ -245,6 +249,28 @@ class Writer:
             (known,) = self.barrier([operand])
             self._constants[key] = known
         return known
+
+    def quotient(self, x: Operand, y: Operand) -> Operand:
+        """Divide, so that a quotient that is divided again, or by, is one.
+
+        XLA computes ``x / y / z`` as ``x / (y * z)`` and ``x / (y / z)`` as ``x * z / y``, where
+        the product may overflow or vanish. It leaves a rounding to the bits that there are, which
+        costs nothing, in between.
+        """
+        x, y = [self._rounded(v) if v.name in self._quotients else v for v in (x, y)]
+        result = self.emit("divide", x, y)
+        if result.type.dtype in _FLOAT_BITS:
+            self._quotients.add(result.name)
+        return result
+
+    def _rounded(self, x: Operand) -> Operand:
+        exponent, mantissa = _FLOAT_BITS[x.type.dtype]
+        return self.emit(
+            "reduce_precision",
+            x,
+            attributes=f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32",
+            out=x.type,
+        )
 
     @property
     def hides(self) -> bool:

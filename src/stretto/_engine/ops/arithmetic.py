@@ -131,11 +131,16 @@ class Div(Elementwise):
     widens = True
     op = "divide"
     # d(x/y) = dx/y - (x/y) dy/y
-    partials = (lambda dx, out, x, y: dx / y, lambda dy, out, x, y: -(out / y) * dy)
+    # Both cotangents are made of ct / y. With (x/y)/y XLA would divide by y^2, which overflows.
+    partials = (lambda dx, out, x, y: dx / y, lambda dy, out, x, y: -(out * dy) / y)
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's division for floats; XLA's conventions for integers."""
         return np.divide(x, y) if is_inexact(x.dtype) else division.quotient(x, y)
+
+    def lower(self, b: Any, x: Any, y: Any) -> Any:
+        """One operation, on which the compiler does not multiply divisors."""
+        return b.quotient(x, y)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
         """``ct / y``; linear in ``x`` alone."""

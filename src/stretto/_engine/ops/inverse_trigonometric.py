@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.primitive import Kernel
+from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
-from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.arithmetic import absolute as magnitude
+from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.complex_edges import (
     Edged,
     acos_edges,
@@ -59,6 +61,25 @@ _PI_LESS_ROUNDED = {
     np.dtype(np.float64): 1.2246467991473532e-16,
 }
 """What the number nearest to pi lacks."""
+
+
+def _asinh_slope(x: Any) -> Any:
+    """1 / sqrt(x^2 + 1), which is 1 / |x| to the last digit where x^2 might overflow."""
+    one = full_like(x, 1)
+    if is_complex(x.dtype):
+        return rsqrt(x * x + one)
+    size = magnitude(x)
+    large = size > full_like(x, 2 / np.sqrt(np.finfo(x.dtype).eps))
+    near = select(large, one, x)
+    return select(large, one / select(large, size, one), rsqrt(near * near + one))
+
+
+def _over_square(z: Any, x: Any, y: Any) -> Any:
+    """z / (x^2 + y^2) in units of the larger, since squares may overflow or vanish."""
+    ax, ay = magnitude(x), magnitude(y)
+    unit = select(ax > ay, ax, ay)
+    u, v = x / unit, y / unit
+    return z / unit / (u * u + v * v) / unit
 
 
 class Asin(Edged):
@@ -128,7 +149,7 @@ class Asinh(Edged):
     dialect = "chlo"
     reference = staticmethod(np.arcsinh)
     edges = staticmethod(asinh_edges)
-    partials = (lambda dx, out, x: dx * rsqrt(x * x + full_like(x, 1)),)
+    partials = (lambda dx, out, x: dx * _asinh_slope(x),)
 
 
 class Acosh(Edged):
@@ -177,8 +198,8 @@ class Atan2(Elementwise):
     reference = staticmethod(np.arctan2)
     # d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
     partials = (
-        lambda dx, out, x, y: dx * (y / (x * x + y * y)),
-        lambda dy, out, x, y: dy * (-x / (x * x + y * y)),
+        lambda dx, out, x, y: dx * _over_square(y, x, y),
+        lambda dy, out, x, y: dy * -_over_square(x, x, y),
     )
 
 

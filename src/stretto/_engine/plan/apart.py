@@ -3,7 +3,7 @@
 Layer 5 (plan). XLA runs a program in the thread that calls it if it counts fewer than a thousand
 operations in it, where each loop counts as one step: then nothing is heard of Ctrl-C until the loop
 has ended. With a thousand operations more, which take some 0.2 µs, the call returns, and whoever
-waits can be interrupted. Next, read ``settled``.
+waits can be interrupted. Next, read ``barrier_before_choices``.
 """
 
 from __future__ import annotations

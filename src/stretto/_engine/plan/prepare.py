@@ -23,25 +23,25 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.core.shardings import Placement
     from stretto._engine.plan import (
         apart,
+        barrier_before_choices,
         contracted,
         delayed,
         expanded,
         gathered,
         recomputed,
         separated,
-        settled,
         stored,
         together,
     )
 else:
     apart = LazyModule("stretto._engine.plan.apart")
+    barrier_before_choices = LazyModule("stretto._engine.plan.barrier_before_choices")
     contracted = LazyModule("stretto._engine.plan.contracted")
     delayed = LazyModule("stretto._engine.plan.delayed")
     expanded = LazyModule("stretto._engine.plan.expanded")
     gathered = LazyModule("stretto._engine.plan.gathered")
     recomputed = LazyModule("stretto._engine.plan.recomputed")
     separated = LazyModule("stretto._engine.plan.separated")
-    settled = LazyModule("stretto._engine.plan.settled")
     stored = LazyModule("stretto._engine.plan.stored")
     together = LazyModule("stretto._engine.plan.together")
 
@@ -67,6 +67,7 @@ def prepare(program: Program) -> Program:
 
 def for_platform(program: Program, placement: Placement | None) -> Program:
     """A prepared program as it is lowered for these devices; without any, for the CPU."""
+    program = barrier_before_choices.barrier_before_choices(program)
     if placement is None or placement.devices[0].platform == "cpu":
         return apart.apart(program)
-    return settled.settled(program)
+    return program

@@ -8,14 +8,15 @@ from typing import Any
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.sizes import at_least, is_size
 from stretto.nn import functional as F
 from stretto.torch.slopes import power_norm, written
 
-__all__ = ["TABLE"]
+__all__ = ["TABLE", "readable"]
 
 
-def _readable(x: Any, axis: int, index: Any) -> tuple[Any, Any]:
+def readable(x: Any, axis: int, index: Any) -> tuple[Any, Any]:
     """``x``, and indices along an axis that may be empty, with a row of zeros behind the others.
 
     Without elements nothing may be read, and whether there are any is known only later.
@@ -33,7 +34,7 @@ def _index(x: Any, indices: Sequence[Any]) -> Any:
         read = []
         for axis, index in enumerate(indices):
             if index is not None:
-                x, index = _readable(x, axis, index)
+                x, index = readable(x, axis, index)
             read.append(index)
         indices = read
     return x[tuple([slice(None) if i is None else i for i in indices])]
@@ -94,7 +95,7 @@ def _gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     if not index.size:
         return snp.zeros(index.shape, x.dtype)
     values, places = _at_least_1d(x, index)
-    values, places = _readable(values, dim, places)
+    values, places = readable(values, dim, places)
     return snp.asarray(values[_grid(values, dim, places)]).reshape(index.shape)
 
 
@@ -182,7 +183,7 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
 def _index_select(x: Any, dim: int, index: Any) -> Any:
     if not x.ndim:
         return x
-    x, index = _readable(x, dim, index.reshape(-1))
+    x, index = readable(x, dim, index.reshape(-1))
     return snp.take(x, index, dim)
 
 
@@ -256,6 +257,21 @@ def _take(x: Any, index: Any) -> Any:
     return snp.take(x.reshape(-1), index)
 
 
+def _repeats(repeats: Any, *, output_size: int) -> Any:
+    """Give for each of so many rows which one it repeats.
+
+    Compiled code gives indices past the end if there are others in all.
+    """
+    ends, n = snp.cumsum(repeats), repeats.shape[0]
+    same = snp.sum(repeats) == output_size
+    if not isinstance(same, Tracer) and not same:
+        raise ValueError(
+            f"repeat_interleave: the repeats add up to {int(snp.sum(repeats))}, and output_size is "
+            f"{output_size}"
+        )
+    return snp.where(same, snp.searchsorted(ends, snp.arange(output_size), side="right"), n)
+
+
 def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     places = x.reshape(-1).at[index.reshape(-1)]
     values = source.reshape(-1)
@@ -282,6 +298,8 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.masked_scatter.default": _masked_place,
     "aten.one_hot.default": _one_hot,
     "aten.put.default": _put,
+    "aten.repeat_interleave.Tensor": _repeats,
+    "stretto.repeated.default": lambda x, dim, index: snp.take(x, index, dim, mode="fill"),
     "aten.scatter.reduce": lambda x, dim, index, src, *, reduce: _scatter(
         x, dim, index, src, _HOW[reduce]
     ),

@@ -119,6 +119,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.bmm.default": snp.matmul,
     "aten.cdist.default": _cdist,
     "aten._cdist_forward.default": _cdist,
+    "stretto.cdist.default": _cdist,
     "aten._pdist_forward.default": _pdist,
     "aten.convolution.default": _convolution,
     **{f"aten.conv{n + 1}d.default": f for n, f in enumerate(_CONVOLUTIONS)},

@@ -156,7 +156,7 @@ def geometries(draw):
     return tuple(shape), indices.astype(np.int32), numbers, tuple(sizes)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(geometries(), some.sampled_from(["clip", "fill"]))
 def test_gather_is_the_loop(geometry, mode):
     shape, indices, numbers, sizes = geometry
@@ -180,7 +180,7 @@ UPDATES = {
 }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(geometries(), some.sampled_from(["clip", "drop"]), some.sampled_from(list(UPDATES)))
 def test_scatter_is_the_loop(geometry, mode, fun):
     shape, indices, numbers, sizes = geometry

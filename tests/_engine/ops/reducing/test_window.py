@@ -107,7 +107,7 @@ def axis_windows(draw):
     return n, AxisWindow(size, stride, low, max(high, -length - low), base, dilation)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(some.lists(axis_windows(), min_size=1, max_size=2), some.sampled_from([*ARITHMETIC, *ORDER]))
 def test_what_a_window_holds(axes, primitive):
     sizes, windows = zip(*axes, strict=True)
@@ -117,7 +117,7 @@ def test_what_a_window_holds(axes, primitive):
         np.testing.assert_array_equal(got, by_loops(primitive, x, windows))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(axis_windows())
 def test_windows_that_hold_an_element(case):
     n, window = case
