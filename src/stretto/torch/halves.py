@@ -16,9 +16,9 @@ from stretto._engine.api.jit import jit
 from stretto._engine.api.static import Static
 from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
+from stretto._engine.core.rewriting import live, used_inputs
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, Tree
-from stretto._engine.transforms.simplify import live, used_inputs
 from stretto.random.keys import PRNGKey, fold_in
 from stretto.random.streams import keys
 

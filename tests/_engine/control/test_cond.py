@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.control.cond import Cond
-from stretto._engine.transforms.simplify import live
+from stretto._engine.core.rewriting import live
 from stretto.laws import b1, f32, f64, i32, law
 
 cond, switch = st.lax.cond, st.lax.switch

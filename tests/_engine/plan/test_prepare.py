@@ -10,11 +10,11 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import shaping
 from stretto._engine.core.program import check
+from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.ops.sort import Sort
 from stretto._engine.plan.prepare import prepare
 from stretto._engine.runtime import cache
 from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.simplify import drop_dead
 from tests.compilations import texts_compiled
 
 SHAPING = ("simplify", "roll_loops", "interpret_small")

@@ -15,6 +15,7 @@ from typing import Any
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.rewriting import used_inputs, with_inputs
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.constant import Constant
@@ -23,7 +24,6 @@ from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Slice
 from stretto._engine.runtime.eager import EAGER
 from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.simplify import used_inputs, with_inputs
 
 __all__ = ["beforehand", "with_equal_ones_merged"]
 

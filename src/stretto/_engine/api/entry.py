@@ -26,6 +26,7 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.once import Turn, in_turn
 from stretto._engine.core.position import user_position, user_stack_level
 from stretto._engine.core.program import Atom, Program
+from stretto._engine.core.rewriting import live, used_inputs
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
@@ -37,7 +38,6 @@ from stretto._engine.runtime.holder import Donated
 from stretto._engine.runtime.interpreted import Interpreted
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.pjrt import Executable
-from stretto._engine.transforms.simplify import live, used_inputs
 
 if TYPE_CHECKING:  # loaded when first used
     from stretto._engine.api.lending import Uses

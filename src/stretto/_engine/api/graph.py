@@ -36,10 +36,10 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value, gives_array
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import live
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.transforms.common import simplified as _simplified
-from stretto._engine.transforms.simplify import live
 
 if TYPE_CHECKING:
     from stretto._engine.core.typing import ArrayLike

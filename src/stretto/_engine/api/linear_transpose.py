@@ -20,10 +20,10 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
-from stretto._engine.transforms.simplify import drop_dead
 from stretto._engine.transforms.transpose import backward
 
 __all__ = ["linear_transpose"]

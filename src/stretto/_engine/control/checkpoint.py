@@ -16,11 +16,11 @@ from stretto._engine.control.policies import Policy
 from stretto._engine.core.config import settings
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.simplify import drop_dead
 
 __all__ = ["Checkpoint"]
 

@@ -27,6 +27,7 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Equation, Program, Var, literal
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import ArrayLike
@@ -40,7 +41,6 @@ from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
 from stretto._engine.transforms.masked import settled
 from stretto._engine.transforms.masked_parts import apart, together
-from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
 from stretto._engine.transforms.transpose import Masks, masked_transpose, opened, parts_read
 from stretto._engine.transforms.vmap import vmap_program
 

@@ -17,10 +17,10 @@ from stretto._engine.control.symbolic_zeros import SymbolicZero, given_or_zero
 from stretto._engine.control.user_rule import fitted, user_rule
 from stretto._engine.core import tree
 from stretto._engine.core.program import Program
+from stretto._engine.core.rewriting import depending
 from stretto._engine.core.types import is_float0
 from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.linearize import apply_linear
-from stretto._engine.transforms.simplify import depending
 from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
 
 __all__ = ["CustomJvp", "custom_jvp"]

@@ -26,12 +26,12 @@ from stretto._engine.core.interpreter import Value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive, Refused
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.ops.layout import move_to_front
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_flat
 from stretto._engine.transforms.linearize import apply_linear
-from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
 from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
 
 __all__ = ["CustomVjp", "CustomVjpForward", "custom_vjp"]

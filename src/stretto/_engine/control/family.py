@@ -18,10 +18,10 @@ from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import live
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.linearize import taken_as_linear
-from stretto._engine.transforms.simplify import live
 
 __all__ = [
     "ControlFlow",

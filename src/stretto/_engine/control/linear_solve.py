@@ -17,13 +17,13 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Program
+from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_flat
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.simplify import drop_dead
 from stretto._engine.transforms.transpose import backward
 from stretto._engine.transforms.vmap import to_axis, vmap_program
 

@@ -26,6 +26,7 @@ from stretto._engine.control.call import Call
 from stretto._engine.control.cond import Cond
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import drop_dead, written_out
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.comparison import SELECT, full, select
@@ -43,7 +44,6 @@ from stretto._engine.ops.index.writes import (
 )
 from stretto._engine.ops.shape import Slice
 from stretto._engine.transforms.evaluate import Values, evaluate
-from stretto._engine.transforms.simplify import drop_dead, written_out
 
 __all__ = ["narrowed"]
 

@@ -22,6 +22,7 @@ from stretto._engine.core.errors import EscapedTracerError, MissingRuleError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR
 from stretto._engine.core.program import Program
+from stretto._engine.core.rewriting import used_inputs, with_inputs
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import ShardingLike
@@ -40,7 +41,6 @@ from stretto._engine.ops.sharding import laid_out
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_flat
-from stretto._engine.transforms.simplify import used_inputs, with_inputs
 from stretto._engine.transforms.vmap import vmap_flat, vmap_program
 
 __all__ = ["Combination", "Reduce", "combination", "reduce"]

@@ -36,6 +36,7 @@ from stretto._engine.core.interpreter import Linear, constant
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import drop_dead, restricted, used_inputs, with_inputs
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.broadcast import broadcast_to
@@ -50,7 +51,6 @@ from stretto._engine.transforms.masked_parts import (
     together,
     with_conditions,
 )
-from stretto._engine.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
 from stretto._engine.transforms.transpose import masked_backward, parts_read
 from stretto._engine.transforms.vmap import to_axis, vmap_program
 

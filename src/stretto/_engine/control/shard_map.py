@@ -22,6 +22,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.mesh import Mesh, PartitionSpec, axes_of
 from stretto._engine.core.program import Equation, Program, Var, literal
+from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
 from stretto._engine.core.shardings import NamedSharding, check_split
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
@@ -41,7 +42,6 @@ from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
 from stretto._engine.transforms.transpose import transpose_program
 from stretto._engine.transforms.vmap import AxisSize, vmap_program
 

@@ -17,6 +17,7 @@ from stretto._engine.core.effects import names_axis
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.rewriting import depending, restricted
 from stretto._engine.core.sizes import Size, SizeVariable
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
@@ -27,7 +28,6 @@ from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
 from stretto._engine.transforms.packed import Examples, packed_program
 from stretto._engine.transforms.padded import asks_for_sizes, padded_program, variables_of
-from stretto._engine.transforms.simplify import depending, restricted
 from stretto._engine.transforms.transpose import transpose_program
 from stretto._engine.transforms.vmap import vmap_program
 

@@ -37,6 +37,7 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import live, restricted, silenced, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.ops.broadcast import broadcast_to
@@ -48,7 +49,6 @@ from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_program
 from stretto._engine.transforms.linearize import apply_linear
-from stretto._engine.transforms.simplify import live, restricted, silenced, used_inputs, with_inputs
 from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 if TYPE_CHECKING:  # loaded where disable_jit is set, and later than this module, which it uses

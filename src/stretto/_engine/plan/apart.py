@@ -16,6 +16,7 @@ from stretto._engine.control.family import has_long_loop
 from stretto._engine.core.effects import CALLBACK, ORDERED
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import remembered
 from stretto._engine.core.types import kind_of
 from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
@@ -26,7 +27,6 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import reduce_min
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.transforms.simplify import remembered
 
 __all__ = ["apart"]
 

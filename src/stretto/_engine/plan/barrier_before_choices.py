@@ -15,6 +15,7 @@ from typing import Any
 from stretto._engine.core.position import Place
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.rewriting import changed_inside, remembered, with_equations
 from stretto._engine.core.types import is_inexact
 from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
 from stretto._engine.ops.comparison import Comparison, Select
@@ -27,7 +28,6 @@ from stretto._engine.ops.reducing.cumulative import RunningChooser
 from stretto._engine.ops.reducing.reduce import Chooser
 from stretto._engine.ops.reducing.window import WindowChooser
 from stretto._engine.ops.sort import Sort, TopK
-from stretto._engine.transforms.simplify import changed_inside, remembered, with_equations
 
 __all__ = ["barrier_before_choices"]
 

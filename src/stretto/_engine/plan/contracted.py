@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.rewriting import changed_inside, live, remembered, with_equations
 from stretto._engine.core.types import is_inexact
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import Transpose
-from stretto._engine.transforms.simplify import changed_inside, live, remembered, with_equations
 
 __all__ = ["contracted"]
 

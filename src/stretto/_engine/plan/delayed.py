@@ -18,6 +18,12 @@ from stretto._engine.control.family import split
 from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import (
+    changed_inside,
+    holds_programs,
+    remembered,
+    with_equations,
+)
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.writes import (
@@ -30,12 +36,6 @@ from stretto._engine.ops.index.writes import (
     update_of,
 )
 from stretto._engine.transforms.evaluate import Values
-from stretto._engine.transforms.simplify import (
-    changed_inside,
-    holds_programs,
-    remembered,
-    with_equations,
-)
 
 __all__ = ["delayed"]
 

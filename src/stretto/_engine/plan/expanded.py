@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stretto._engine.control.sized import SizedCall
 from stretto._engine.core.program import Program
-from stretto._engine.transforms.simplify import changed_inside, remembered, written_out
+from stretto._engine.core.rewriting import changed_inside, remembered, written_out
 
 __all__ = ["expanded"]
 

@@ -25,17 +25,17 @@ from stretto._engine.control.family import split
 from stretto._engine.control.scan import Scan
 from stretto._engine.core.position import Place
 from stretto._engine.core.program import Atom, Equation, Program, Var
-from stretto._engine.core.types import bytes_of
-from stretto._engine.ops.arithmetic import ADD
-from stretto._engine.ops.broadcast import ReduceSum
-from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.ops.layout import Reshape, Transpose
-from stretto._engine.transforms.simplify import (
+from stretto._engine.core.rewriting import (
     changed_inside,
     holds_programs,
     remembered,
     with_equations,
 )
+from stretto._engine.core.types import bytes_of
+from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.broadcast import ReduceSum
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.layout import Reshape, Transpose
 
 __all__ = ["gathered"]
 

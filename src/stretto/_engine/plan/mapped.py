@@ -19,6 +19,13 @@ from stretto._engine.core.interpreter import Linear, Value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import Recorder
+from stretto._engine.core.rewriting import (
+    depending,
+    drop_dead,
+    restricted,
+    used_inputs,
+    with_inputs,
+)
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.plan.measured import fastest, fingerprint
@@ -28,13 +35,6 @@ from stretto._engine.plan.turns import CHOICES, operations
 from stretto._engine.transforms.evaluate import evaluate, replay
 from stretto._engine.transforms.jvp import Differentiator, jvp_call
 from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.simplify import (
-    depending,
-    drop_dead,
-    restricted,
-    used_inputs,
-    with_inputs,
-)
 from stretto._engine.transforms.transpose import transpose_call
 from stretto._engine.transforms.vmap import AxisSize, vmap_flat, vmap_program
 

@@ -16,6 +16,7 @@ from stretto._engine.core.cost import CPU, Machine
 from stretto._engine.core.interpreter import constant, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Equation, Literal, Program
+from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
@@ -27,7 +28,6 @@ from stretto._engine.plan.turns import best_turn, work_of
 from stretto._engine.plan.values import Parts, Shared, Whole
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import standing_at
-from stretto._engine.transforms.simplify import drop_dead
 
 if TYPE_CHECKING:  # loaded when members first take turns
     from stretto._engine.control import scan

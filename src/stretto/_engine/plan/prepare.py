@@ -15,9 +15,9 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import meshes
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Program
+from stretto._engine.core.rewriting import holds_programs, live
 from stretto._engine.rolling.rolling import roll
 from stretto._engine.transforms.common import simplified
-from stretto._engine.transforms.simplify import holds_programs, live
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.core.shardings import Placement

@@ -15,6 +15,13 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.rewriting import (
+    changed_inside,
+    live,
+    remembered,
+    types_made,
+    with_equations,
+)
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
 from stretto._engine.ops.comparison import Eq, Ne, Select
@@ -23,13 +30,6 @@ from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import LogisticSlope
 from stretto._engine.ops.powers import IntegerPow
 from stretto._engine.ops.trigonometric import SechSquared
-from stretto._engine.transforms.simplify import (
-    changed_inside,
-    live,
-    remembered,
-    types_made,
-    with_equations,
-)
 
 __all__ = ["recomputed"]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.rewriting import changed_inside, remembered, with_equations
 from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.transforms.simplify import changed_inside, remembered, with_equations
 
 __all__ = ["separated"]
 

@@ -15,15 +15,15 @@ from typing import Any
 from stretto._engine.control.call import Call
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.program import Atom, Equation, Program, Var
-from stretto._engine.core.types import bytes_of
-from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
-from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.transforms.simplify import (
+from stretto._engine.core.rewriting import (
     changed_inside,
     remembered,
     types_made,
     with_equations,
 )
+from stretto._engine.core.types import bytes_of
+from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
+from stretto._engine.ops.elementwise import Elementwise
 
 __all__ = ["stored"]
 

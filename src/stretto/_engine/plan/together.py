@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.program import Atom, Equation, Program
+from stretto._engine.core.rewriting import changed_inside, remembered, with_equations
 from stretto._engine.ops.collective.primitives import Total
 from stretto._engine.ops.collective.together import TotalsTogether
-from stretto._engine.transforms.simplify import changed_inside, remembered, with_equations
 
 __all__ = ["together"]
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, literal
+from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.broadcast import BroadcastInDim
@@ -34,7 +35,6 @@ from stretto._engine.rolling.operands import (
     Still,
 )
 from stretto._engine.rolling.profit import turn_of
-from stretto._engine.transforms.simplify import drop_dead
 
 __all__ = ["written"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Program
-from stretto._engine.transforms.simplify import changed_inside, remembered
+from stretto._engine.core.rewriting import changed_inside, remembered
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.rolling import compiling, selection, stretches

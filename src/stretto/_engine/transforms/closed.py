@@ -15,9 +15,9 @@ from stretto._engine.core.errors import EscapedTracerError
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.constant import Constant, Held
-from stretto._engine.transforms.simplify import drop_dead
 
 __all__ = ["record_closed"]
 

@@ -15,8 +15,8 @@ from typing import Any
 from stretto._engine.core.canonical import literal_key, operation_key
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
+from stretto._engine.core.rewriting import drop_dead, remembered
 from stretto._engine.transforms.folding import Constants, folded
-from stretto._engine.transforms.simplify import drop_dead, remembered
 
 __all__ = ["simplified"]
 

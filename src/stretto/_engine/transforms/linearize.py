@@ -17,13 +17,13 @@ from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.position import Place, place
 from stretto._engine.core.program import Atom, Program, literal
 from stretto._engine.core.recorder import Recorder, Traced
+from stretto._engine.core.rewriting import remembered
 from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import Differentiator
-from stretto._engine.transforms.simplify import remembered
 
 __all__ = [
     "LinearMap",

@@ -17,6 +17,7 @@ import numpy as np
 from stretto._engine.core.interpreter import splat, state
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record, standing
+from stretto._engine.core.rewriting import remembered
 from stretto._engine.core.sizes import SizeVariable, size_of
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import ADD
@@ -26,7 +27,6 @@ from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.rows import examples_of_rows, for_each_row, to_rectangle, to_rows
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.padded import Padding, asks_for_sizes, padded_program
-from stretto._engine.transforms.simplify import remembered
 from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["Examples", "packed_program", "variable_of_rows"]

@@ -18,13 +18,13 @@ from stretto._engine.core.position import Place
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import record, standing
+from stretto._engine.core.rewriting import remembered
 from stretto._engine.core.sizes import Size, SizeVariable
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.bucket import Bucket, too_great
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.size_of import SizeOf
 from stretto._engine.transforms.below_greatest import below_greatest
-from stretto._engine.transforms.simplify import remembered
 
 __all__ = ["Note", "Padding", "asks_for_sizes", "notes_of", "padded_program", "variables_of"]
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import Recorder, Traced, record
+from stretto._engine.core.rewriting import live
 from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.simplify import live
 from stretto.as_jax.avals import get_aval
 from stretto.as_jax.jaxprs.form import Jaxpr
 from stretto.as_jax.jaxprs.keys import type_of_aval, unwrapped, wrapped

@@ -12,14 +12,14 @@ from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program, check
 from stretto._engine.core.recorder import record
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.simplify import (
+from stretto._engine.core.rewriting import (
     drop_dead,
     holds_programs,
     silenced,
     types_made,
     used_inputs,
 )
+from stretto._engine.transforms.evaluate import evaluate
 
 
 def names(program):
