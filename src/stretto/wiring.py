@@ -11,7 +11,7 @@ from stretto._engine.core.config import of_process, settings, watch
 from stretto._engine.core.guarded import guard
 from stretto._engine.core.interpreter import Value, install_eager
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.plan import measured
+from stretto._engine.passes.formulations import measured
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.device import check_device_count
 from stretto._engine.runtime.eager import EAGER

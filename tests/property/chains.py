@@ -18,8 +18,8 @@ import stretto as st
 from stretto._engine.control import route, scan, while_loop
 from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import is_inexact, kind_of
-from stretto._engine.plan import interpreting
-from stretto._engine.rolling import rolling
+from stretto._engine.passes import interpret_small as interpreting
+from stretto._engine.passes.rolling import roll_loops as rolling
 from tests.property import (  # noqa: F401 (they fill the tables)
     control,
     customised,
@@ -89,7 +89,7 @@ COMPILED = (Knob(scan, "_INTERPRET_UP_TO", -1), Knob(while_loop, "_INTERPRET_UP_
 
 ROLLED = (
     Knob(
-        importlib.import_module("stretto._engine.plan.prepare"),
+        importlib.import_module("stretto._engine.passes.prepare"),
         "roll",
         functools.partial(rolling.roll, always=True),
         "lambda program: st._engine.rolling.rolling.roll(program, always=True)",

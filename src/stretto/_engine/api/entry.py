@@ -30,8 +30,8 @@ from stretto._engine.core.rewriting import live, used_inputs
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
-from stretto._engine.plan.interpreting import interpretable
-from stretto._engine.plan.prepare import for_platform, prepare
+from stretto._engine.passes.interpret_small import interpretable
+from stretto._engine.passes.prepare import for_platform, prepare
 from stretto._engine.runtime import cache
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.holder import Donated

@@ -39,7 +39,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
-from stretto._engine.transforms.common import simplified as _simplified
+from stretto._engine.passes.simplify import simplified as _simplified
 
 if TYPE_CHECKING:
     from stretto._engine.core.typing import ArrayLike

@@ -33,7 +33,7 @@ from stretto._engine.core.interpreter import Value, is_array_like
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_float0
-from stretto._engine.plan.mapped import map_members
+from stretto._engine.passes.formulations.mapped import map_members
 from stretto._engine.transforms.vmap import AxisSize, to_axis
 
 if TYPE_CHECKING:  # loaded when there are ragged arrays

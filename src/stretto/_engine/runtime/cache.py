@@ -22,7 +22,7 @@ from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
-from stretto._engine.plan.prepare import for_platform, prepare
+from stretto._engine.passes.prepare import for_platform, prepare
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.callbacks import CallingExecutable
 from stretto._engine.runtime.options import Options

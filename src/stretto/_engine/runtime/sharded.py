@@ -28,7 +28,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
 from stretto._engine.ops.sharding_constraint import ShardingConstraint
-from stretto._engine.plan.prepare import for_platform, prepare
+from stretto._engine.passes.prepare import for_platform, prepare
 from stretto._engine.runtime import pjrt, processes
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.device import default_device

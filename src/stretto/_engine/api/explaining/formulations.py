@@ -17,7 +17,7 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto._engine.plan.mapped import Mapped
+from stretto._engine.passes.formulations.mapped import Mapped
 from stretto._engine.runtime.libraries import Libraries
 
 __all__ = [

@@ -23,7 +23,7 @@ from stretto._engine.core.showing.words import size
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.thresholds import HALF, Costs
-from stretto._engine.plan.mapped import Mapped
+from stretto._engine.passes.formulations.mapped import Mapped
 from stretto._engine.transforms.jvp import Dual
 from stretto._engine.transforms.vmap import Batched
 

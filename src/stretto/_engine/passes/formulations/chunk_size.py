@@ -1,0 +1,114 @@
+"""How many members to compute at a time: all at once, or some in each iteration of a loop.
+
+Layer 5 (plan). All at once means few operations. A few at a time means that intermediate results
+stay in the cache, and are so small that the allocator need not get new memory from the system at
+each call, which for some 30 MB takes longer than computing with them. The estimate counts the bytes
+of operands and results of each operation of the member's program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from stretto._engine.core.cost import Machine
+from stretto._engine.core.program import Program, Var
+from stretto._engine.core.types import bytes_of
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
+from stretto._engine.passes.formulations.convolutions import convolution_fraction
+from stretto._engine.passes.formulations.memory import peak_bytes
+
+__all__ = ["CHOICES", "Work", "best_turn", "operations", "time_at_once", "work_of"]
+
+CHOICES = (DotGeneral, ConvGeneralDilated)
+"""The operations that have several formulations."""
+
+
+_WRITTEN = 0.6
+"""The fraction of the estimated memory that is alive at a time if members are written out."""
+
+_FUSED = 0.4
+"""The fraction of operands and results of element-wise operations that passes through memory."""
+
+_WORTH = 0.92
+"""A loop must be estimated to take at most this fraction of the time, as the estimate is rough."""
+
+
+class Work(NamedTuple):
+    """What one member's program does."""
+
+    touched: list[tuple[float, float]]
+    """(weight, bytes) of each array that an operation reads or writes."""
+    products: list[tuple[float, float]]
+    """(multiply-adds, fraction of the best rate) of each product and convolution."""
+    moved: float
+    """The bytes of a member's own inputs, and of its outputs."""
+    outputs: float
+    """The bytes of its outputs."""
+    kernels: int
+    """The number of kernels."""
+    alive: float
+    """The most bytes of intermediate results and outputs that are alive at the same time."""
+
+
+def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
+    """The work of one member."""
+    program_inputs = set(program.inputs)
+    own = [v.type for v, m in zip(program.inputs, over, strict=True) if m]
+    outs = sum(map(bytes_of, program.out_types))
+    moved = sum(map(bytes_of, own)) + outs
+    touched, products, kernels, convolutions = [], [], 0.0, False
+    for primitive, inputs, outputs in operations(program):
+        arrays = [
+            v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in program_inputs
+        ]
+        choice = isinstance(primitive, CHOICES)
+        touched += [(1.0 if choice else _FUSED, bytes_of(t)) for t in arrays]
+        kernels += 1 if choice else _FUSED
+        if choice:
+            types = [v.type for v in inputs]
+            work = primitive.work(types, [v.type for v in outputs])
+            if isinstance(primitive, DotGeneral):
+                products.append((work, machine.fraction(work)))
+            else:
+                products.append((work, convolution_fraction(primitive, *types)))
+                convolutions = True
+    # Members that are written out are computed one after the other, so fewer values are alive.
+    alive = peak_bytes(program) * (_WRITTEN if convolutions else 1.0)
+    return Work(touched, products, moved, outs, round(kernels), alive)
+
+
+def time_at_once(work: Work, count: int, machine: Machine) -> float:
+    """The time to compute so many members at once, in microseconds."""
+    time = work.kernels * machine.kernel + machine.fresh_memory(count * work.alive)
+    time += sum(w * machine.passing(count * b) for w, b in work.touched)
+    for products, fraction in work.products:
+        time += machine.product(count * products, fraction) + count * machine.item
+    return time
+
+
+def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, float]]:
+    """The number of members to compute at a time, and the estimated times of all candidates."""
+    times = {size: time_at_once(work, size, machine)}
+    for count in range(1, size):
+        if size % count == 0:
+            turns = size // count
+            inside = turns * (time_at_once(work, count, machine) + machine.turn)
+            outside = machine.moving(size * work.moved) + machine.fresh_memory(size * work.outputs)
+            times[count] = inside + outside
+    least = min(times.values())
+    if least >= _WORTH * times[size]:
+        return size, times
+    return min(n for n, t in times.items() if t <= 1.01 * least), times
+
+
+def operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence[Any]]]:
+    """All operations of the program, with calls replaced by what they call."""
+    for equation in program.equations:
+        primitive: Any = equation.primitive
+        inner = primitive.inlined() if primitive.holds_programs else None
+        if inner is None:
+            yield primitive, equation.inputs, equation.outputs
+        else:
+            yield from operations(inner)

@@ -1,0 +1,67 @@
+"""Loops found in straight-line code: many copies of the same equations become one ``Scan``.
+
+Layer 5 (rolling). A Python loop in a traced function leaves a copy of its body for each iteration,
+and XLA compiles every one. Where the copies are the iterations of one loop, and that compiles
+faster and runs no slower by estimate (``profit``), the loop takes their place; the text of the
+lowered function, ``jit(f).lower(x).as_text()``, then has a ``stablehlo.while``. The operations are
+the same, in the same order. ``plan/prepare`` calls this. Next, read ``stretches``, ``operands``,
+``selection``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.program import Program
+from stretto._engine.core.rewriting import changed_inside, remembered
+
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    from stretto._engine.passes.rolling import compiling, selection, stretches
+else:
+    compiling = LazyModule("stretto._engine.passes.rolling.compiling")
+    selection = LazyModule("stretto._engine.passes.rolling.selection")
+    stretches = LazyModule("stretto._engine.passes.rolling.stretches")
+
+__all__ = ["roll"]
+
+
+def roll(program: Program, always: bool = False) -> Program:
+    """The program with loops for what repeats in it; the same inputs and outputs.
+
+    Programs that its operations hold are treated in the same way, if these are ``rollable``.
+    ``always`` makes loops even where they do not pay, for tests.
+
+    >>> from stretto._engine.api.graph import make_graph
+    >>> import stretto.numpy as snp
+    >>> def power(x):
+    ...     y = x
+    ...     for _ in range(1000):
+    ...         y = y * x
+    ...     return y
+    >>> print(roll(make_graph(power)(snp.ones(4))))
+    { power(a:f32[4])
+      b:f32[4] = scan a a [length=1000, consts=1, carry=1, reverse=False, unroll=8]
+        body:
+          { power(a:f32[4], b:f32[4])
+            c:f32[4] = mul b a
+            return c }
+      return b }
+    """
+
+    def derive(program: Program) -> Program:
+        return _rolled(changed_inside(program, lambda p: roll(p, always)), always)
+
+    return remembered(program, ("rolled", always), derive)
+
+
+def _rolled(program: Program, always: bool) -> Program:
+    """The program with loops in place of its own equations."""
+    equations = program.equations
+    tokens = stretches.tokens_of(equations, always)
+    if tokens is None:
+        return program
+    repeated = stretches.stretches(tokens)
+    if not (always and repeated) and not any([compiling.may_pay(equations, s) for s in repeated]):
+        return program
+    return selection.with_loops(program, repeated, tokens, always, roll)

@@ -1,0 +1,129 @@
+"""Simplify a program: equal work done once, detours left out, small constants folded.
+
+Layer 3 (transforms). One walk over the equations, in order. An equation is replaced by something
+simpler if its primitive knows something that gives the same bits (``Primitive.simpler``), and by an
+earlier equation that computes the same. Programs that operations hold are simplified separately:
+nothing moves into them or out of them. ``plan/prepare`` does this before a program is lowered.
+Next, read ``folding``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stretto._engine.core.canonical import literal_key, operation_key
+from stretto._engine.core.effects import observable
+from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
+from stretto._engine.core.rewriting import drop_dead, remembered
+from stretto._engine.passes.folding import Constants, folded
+
+__all__ = ["simplified"]
+
+
+def simplified(program: Program) -> Program:
+    """The program without unnecessary work; the same object if there is none.
+
+    The outputs for given inputs are the same, bit by bit. Observable effects stay, and so does what
+    exists to keep work apart: barriers, and what a checkpoint computes again, which is in a program
+    of its own.
+    """
+    return remembered(program, "simplified", _simplified)
+
+
+class _Literals(dict[Atom, Atom]):
+    """Maps each literal to the first one equal to it, so that equal literals compare as objects."""
+
+    def __init__(self) -> None:
+        self._first: dict[Any, Atom] = {}
+
+    def __missing__(self, atom: Any) -> Atom:
+        first = self[atom] = self._first.setdefault(literal_key(atom), atom)
+        return first
+
+
+def _simplified(program: Program) -> Program:
+    literals, constants = _Literals(), Constants()
+    seen: dict[Any, Equation] = {}
+    makers: dict[Atom, Equation] = {}
+    renamed: dict[Atom, Atom] = {}
+    equations: list[Equation] = []
+    for equation in program.equations:
+        if renamed and not renamed.keys().isdisjoint(equation.inputs):
+            inputs = [renamed.get(a, a) for a in equation.inputs]
+            equation = _with(equation, equation.primitive, inputs)
+        primitive: Any = equation.primitive
+        if constants or primitive.reducible or primitive.holds_programs or not equation.inputs:
+            reduced = _reduced(equation, makers, constants)
+            if isinstance(reduced, (Var, Literal)):
+                renamed[equation.outputs[0]] = reduced
+                continue
+            equation, primitive = reduced, reduced.primitive
+        atoms = equation.inputs
+        for a in atoms:
+            if a.__class__ is Literal:
+                atoms = [a if a.__class__ is Var else literals[a] for a in atoms]
+                break
+        if primitive.commutative and id(atoms[0]) > id(atoms[1]) and _either_way(atoms):
+            atoms = atoms[::-1]
+        # Comparing programs is slow, so at first only the class and the operands are compared, and
+        # programs only if those are equal.
+        which = type(primitive) if primitive.holds_programs else primitive
+        first = seen.setdefault((which, *atoms), equation)
+        if first is not equation:
+            first = _first_equal(first, equation, atoms, seen)
+        if first is not equation:
+            renamed.update(zip(equation.outputs, first.outputs, strict=True))
+        else:
+            equations.append(equation)
+    if not renamed and equations == list(program.equations):
+        return program
+    outputs = [renamed.get(a, a) for a in program.outputs]
+    return drop_dead(Program(program.inputs, equations, outputs, program.name))
+
+
+def _with(equation: Equation, primitive: Any, inputs: Sequence[Atom]) -> Equation:
+    """The equation with another operation and other operands."""
+    return Equation(primitive, inputs, equation.outputs, equation.place)
+
+
+def _reduced(
+    equation: Equation, makers: dict[Atom, Equation], constants: Constants
+) -> Equation | Atom:
+    """The simplest equation for the same outputs that is known, or the atom that equals them."""
+    primitive: Any = equation.primitive
+    if primitive.holds_programs:
+        changed = primitive.with_programs(simplified)
+        return equation if changed is primitive else _with(equation, changed, equation.inputs)
+    while equation.primitive.reducible:
+        (x,) = equation.inputs
+        simpler = equation.primitive.simpler(x, makers.get(x))
+        if simpler is None:
+            makers[equation.outputs[0]] = equation
+            break
+        if not isinstance(simpler, tuple):
+            return simpler
+        equation = _with(equation, *simpler)
+    return folded(equation, constants)
+
+
+def _either_way(atoms: Sequence[Atom]) -> bool:
+    """Whether the bits are the same in either order.
+
+    Not for complex numbers: the compiler may fuse a product of parts with an addition, and which
+    product it is depends on the order.
+    """
+    return atoms[0].type.kind != "complex"
+
+
+def _first_equal(
+    first: Equation, equation: Equation, atoms: Sequence[Atom], seen: dict[Any, Equation]
+) -> Equation:
+    """The first equation that does the same; ``first`` has the same class and operands."""
+    primitive: Any = equation.primitive
+    if not primitive.mergeable or observable(primitive.effects):
+        return equation
+    if not primitive.holds_programs:
+        return first
+    seen.setdefault((operation_key(first.primitive), *atoms), first)
+    return seen.setdefault((operation_key(primitive), *atoms), equation)

@@ -1,0 +1,162 @@
+"""Formulations of a mapped convolution: all give the same, and when each is offered."""
+
+import numpy as np
+import pytest
+
+from stretto._engine.core.cost import CPU
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
+from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
+from stretto._engine.passes.formulations.convolutions import (
+    MOST_WRITTEN,
+    convolution_fraction,
+    of_convolution,
+)
+from stretto._engine.passes.formulations.values import Parts, Shared, Whole
+
+SIZE = 3
+
+
+def convolution(layout, strides=(1, 1), padding=((0, 0), (0, 0)), rest=((1, 1), (1, 1)), groups=1):
+    spec = conv_dimension_numbers((1,) * 4, (1,) * 4, layout)
+    return ConvGeneralDilated(strides, padding, *rest, spec, groups)
+
+
+FIRST, LAST = ("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC")
+MIXED = ("HNWC", "WHIO", "CWNH")
+# Name: the operation, and the shapes of one member's image and kernel.
+CONVOLUTIONS = {
+    "plain": (convolution(LAST), (2, 5, 6, 3), (3, 2, 3, 4)),
+    "strides": (convolution(FIRST, (2, 3), ((1, 0), (2, 1))), (2, 3, 5, 6), (4, 3, 3, 2)),
+    "dilations": (
+        convolution(FIRST, (1, 2), ((1, 2), (0, 3)), ((2, 1), (1, 2))),
+        (2, 3, 4, 5),
+        (4, 3, 2, 3),
+    ),
+    "layout": (convolution(MIXED, (2, 1), ((1, 1), (0, 2))), (5, 2, 6, 3), (3, 2, 3, 4)),
+    "cropped": (convolution(LAST, padding=((-1, 2), (0, -2))), (1, 6, 6, 2), (2, 3, 2, 3)),
+    "groups": (convolution(LAST, groups=2), (2, 4, 4, 4), (2, 2, 2, 6)),
+}
+
+
+def numbers(seed, *shape):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+def operand(kind, values):
+    if kind == "shared":
+        return Shared(as_value(values[0]))
+    if kind == "parts":
+        return Parts([as_value(v) for v in values])
+    return Whole(as_value(np.moveaxis(values, 0, 2)), 2)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_every_formulation_gives_the_convolution_of_each_member(name):
+    op, *shapes = CONVOLUTIONS[name]
+    images, kernels = (numbers(i, SIZE, *shape) for i, shape in enumerate(shapes))
+    for kinds in [("whole", "parts"), ("shared", "whole"), ("parts", "shared")]:
+        choices = of_convolution(
+            op, operand(kinds[0], images), operand(kinds[1], kernels), SIZE, CPU
+        )
+        want = [
+            op(
+                as_value(images[0 if kinds[0] == "shared" else i]),
+                as_value(kernels[0 if kinds[1] == "shared" else i]),
+            )
+            for i in range(SIZE)
+        ]
+        for choice in choices:
+            value = choice.run()
+            for i in range(SIZE):
+                np.testing.assert_array_equal(value.member(i), want[i], err_msg=choice.name)
+            assert 0 < choice.microseconds < np.inf
+
+
+def offered(name, kinds, size=SIZE):
+    op, *shapes = CONVOLUTIONS[name]
+    pair = [operand(k, np.zeros((size, *s), np.float32)) for k, s in zip(kinds, shapes)]
+    return [c.name for c in of_convolution(op, *pair, size, CPU)]
+
+
+def test_members_that_share_the_kernel_are_more_images():
+    for name in CONVOLUTIONS:
+        assert offered(name, ("whole", "shared")) == ["one wide convolution"]
+
+
+def test_windows_are_laid_out_where_they_are_small_and_there_are_no_groups():
+    once = "matrix products of windows laid out once"
+    assert once in offered("plain", ("shared", "whole"))
+    assert once not in offered("plain", ("whole", "whole"))
+    assert not [n for n in offered("groups", ("shared", "whole")) if "windows" in n]
+    image, kernels = np.zeros((2, 1, 20, 20, 1), "f4"), np.zeros((2, 9, 9, 1, 1), "f4")
+    large = operand("shared", image), operand("whole", kernels)
+    choices = of_convolution(convolution(LAST), *large, 2, CPU)
+    assert not [c.name for c in choices if "windows" in c.name]
+
+
+def test_not_too_many_members_are_written_out():
+    both = ("whole", "whole")
+    assert "members written out" in offered("plain", both, MOST_WRITTEN)
+    assert offered("plain", both, MOST_WRITTEN + 1) == [
+        "members in turn",
+        "one convolution with groups",
+    ]
+    assert "members written out" not in offered("plain", ("shared", "whole"), MOST_WRITTEN + 1)
+
+
+def test_many_members_multiply_windows_laid_out_once_in_turn():
+    op, *shapes = CONVOLUTIONS["strides"]
+    size = MOST_WRITTEN + 1
+    image, kernels = numbers(0, *shapes[0]), numbers(1, size, *shapes[1])
+    (choice,) = [
+        c
+        for c in of_convolution(op, Shared(as_value(image)), Whole(as_value(kernels), 0), size, CPU)
+        if "once" in c.name
+    ]
+    value = choice.run()
+    assert isinstance(value, Whole)
+    for i in (0, size - 1):
+        np.testing.assert_array_equal(value.member(i), op(as_value(image), as_value(kernels[i])))
+
+
+def test_the_rate_rises_with_the_input_features_up_to_a_bound():
+    op = CONVOLUTIONS["plain"][0]
+
+    def rate(inputs):
+        image = array_type((2, 9, 9, inputs), np.dtype(np.float32))
+        kernel = array_type((3, 3, inputs, 16), np.dtype(np.float32))
+        return convolution_fraction(op, image, kernel)
+
+    rates = [rate(n) for n in (1, 4, 50, 100)]
+    assert rates == sorted(rates) and rates[0] > 0
+    assert rates[-1] == rates[-2] < 1
+
+
+@pytest.mark.parametrize(
+    ("features", "kernel", "groups", "best"),
+    [
+        ((32, 32), 3, 32, "one convolution with groups"),  # sums of shifted slices
+        ((1, 8), 3, 1, "one convolution with groups"),
+        ((16, 32), 3, 1, "members written out"),  # groups of many
+        ((64, 64), 3, 32, "one convolution with groups"),
+    ],
+)
+def test_the_estimate_follows_the_form_that_the_lowering_chooses(features, kernel, groups, best):
+    inputs, outputs = features
+    op = convolution(FIRST, padding=((1, 1), (1, 1)), groups=groups)
+    images = Whole(as_value(numbers(0, 5, 4, inputs, 14, 14)), 0)
+    kernels = Whole(as_value(numbers(1, 5, outputs, inputs // groups, kernel, kernel)), 0)
+    choices = of_convolution(op, images, kernels, 5, CPU)
+    assert min(choices, key=lambda c: c.microseconds).name == best
+
+
+def test_many_groups_of_many_features_stay_slow_by_estimate():
+    op = convolution(FIRST, groups=16)
+    images, kernels = (
+        Whole(as_value(numbers(i, 5, *shape)), 0)
+        for i, shape in enumerate([(2, 128, 9, 9), (128, 8, 3, 3)])
+    )
+    times = {c.name: c.microseconds for c in of_convolution(op, images, kernels, 5, CPU)}
+    assert times["one convolution with groups"] > 5 * times["members written out"]

@@ -1,0 +1,124 @@
+"""Formulations of a mapped product: all give the same, and the estimates of what they cost."""
+
+import numpy as np
+import pytest
+
+import stretto.numpy as snp
+from stretto._engine.core.cost import CPU
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.passes.formulations.products import of_product
+from stretto._engine.passes.formulations.values import Parts, Shared, Whole
+
+SIZE = 6
+# Name: the operation, and the shapes of one member's operands.
+PRODUCTS = {
+    "matrices": (DotGeneral(((1,), (0,)), ((), ())), (3, 4), (4, 5)),
+    "transposed": (DotGeneral(((0,), (1,)), ((), ())), (4, 3), (5, 4)),
+    "vectors": (DotGeneral(((0,), (0,)), ((), ())), (4,), (4,)),
+    "batched": (DotGeneral(((2,), (1,)), ((0,), (0,))), (2, 3, 4), (2, 4, 5)),
+    "two axes": (DotGeneral(((1, 2), (0, 1)), ((), ())), (3, 4, 2), (4, 2, 5)),
+    "axes out of order": (DotGeneral(((2, 1), (0, 1)), ((), ())), (3, 4, 2), (2, 4, 5)),
+    "three free axes": (DotGeneral(((3,), (0,)), ((), ())), (3, 1, 2, 4), (4, 5, 2)),
+    "outer": (DotGeneral(((), ()), ((), ())), (3,), (5,)),
+}
+
+
+def numbers(seed, *shape):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+def forms(values):
+    """The operand of all members in each form: what it is, by name."""
+    yield "shared", Shared(as_value(values[0])), [values[0]] * SIZE
+    for axis in {0, values.ndim - 1}:
+        yield f"whole {axis}", Whole(as_value(np.moveaxis(values, 0, axis)), axis), list(values)
+    yield "parts", Parts([as_value(v) for v in values]), list(values)
+
+
+def result(value):
+    return np.stack([np.asarray(value.member(i)) for i in range(SIZE)])
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_every_formulation_gives_the_product_of_each_member(name):
+    op, shape_x, shape_y = PRODUCTS[name]
+    # Each reads the operand of its own: what one has moved or cut, another finds moved.
+    left, right = numbers(0, SIZE, *shape_x), numbers(1, SIZE, *shape_y)
+    for kind_x, _, xs in forms(left):
+        for kind_y, _, ys in forms(right):
+            if kind_x == kind_y == "shared":
+                continue
+            fresh = lambda values, kind: next(f for k, f, _ in forms(values) if k == kind)
+            want = np.stack(
+                [np.asarray(op(as_value(a), as_value(b))) for a, b in zip(xs, ys, strict=True)]
+            )
+            x, y = fresh(left, kind_x), fresh(right, kind_y)
+            choices = of_product(op, x, y, SIZE, CPU)
+            assert len({c.name for c in choices}) == len(choices) >= 2
+            for choice in choices:
+                np.testing.assert_array_equal(result(choice.run()), want, err_msg=choice.name)
+                assert 0 < choice.microseconds < np.inf
+
+
+def shared(mapped, other, axis=0, machine=CPU, op=PRODUCTS["matrices"][0]):
+    x, y = Whole(snp.zeros(mapped), axis), Shared(snp.zeros(other))
+    size = mapped[axis]
+    return {c.name: c.microseconds for c in of_product(op, x, y, size, machine)}
+
+
+def test_chunks_are_offered_where_several_members_a_turn_stay_in_the_cache():
+    assert "chunks of members" not in shared((100, 4, 1000), (1000, 600))
+    assert "chunks of members" in shared((100, 4, 1000), (1000, 100))
+    # No number of members but one divides a prime.
+    assert "chunks of members" not in shared((101, 4, 1000), (1000, 100))
+
+
+def test_chunks_of_members_give_the_same(monkeypatch):
+    monkeypatch.setattr("stretto._engine.passes.formulations.products._CHUNK_BYTES", 200)
+    op, *shapes = PRODUCTS["matrices"]
+    x, y = numbers(0, SIZE, *shapes[0]), numbers(1, *shapes[1])
+    for values in ((x, y), (y, x)):
+        dot = op if values[0] is x else DotGeneral(((0,), (1,)), ((), ()))
+        pair = [Whole(as_value(v), 0) if v is x else Shared(as_value(v)) for v in values]
+        (chunks,) = [c for c in of_product(dot, *pair, SIZE, CPU) if "chunks" in c.name]
+        want = [np.tensordot(*((row, y) if values[0] is x else (y, row)), axes=dot.summed)
+                for row in x]  # fmt: skip
+        np.testing.assert_array_equal(result(chunks.run()), want)
+
+
+def test_members_first_needs_the_summed_axes_last_and_the_members_in_front():
+    wide = "one wide product, members first"
+    assert wide in shared((10, 4, 8), (8, 5))
+    assert wide not in shared((4, 10, 8), (8, 5), axis=1)
+    assert wide not in shared((10, 8, 4), (8, 5), op=DotGeneral(((0,), (0,)), ((), ())))
+
+
+def test_estimates_grow_with_the_members_and_fall_with_the_speed_of_the_machine():
+    few, many = shared((10, 64, 64), (64, 64)), shared((1000, 64, 64), (64, 64))
+    assert all(few[name] < many[name] for name in few)
+    fast = CPU._replace(products=4 * CPU.products)
+    quicker = shared((10, 64, 64), (64, 64), machine=fast)
+    assert all(quicker[name] < few[name] for name in few)
+
+
+def test_members_to_be_cut_and_stacked_count():
+    op = PRODUCTS["matrices"][0]
+    x = numbers(0, SIZE, 300, 400), numbers(1, SIZE, 400, 500)
+
+    def times(*kinds):
+        operands = [kind(v) for kind, v in zip(kinds, x, strict=True)]
+        return {c.name: c.microseconds for c in of_product(op, *operands, SIZE, CPU)}
+
+    whole = lambda v: Whole(as_value(v), 0)
+    apart = lambda v: Parts([as_value(m) for m in v])
+    stacked, cut = times(whole, whole), times(apart, apart)
+    assert stacked["one batched product"] < cut["one batched product"]
+    assert stacked["members written out"] > cut["members written out"]
+
+
+def test_an_operand_whose_rows_lie_apart_is_copied_for_a_batch():
+    batched = "one batched product"
+    together = shared((3, 4, 8, 50, 25), (25, 50), op=DotGeneral(((3,), (0,)), ((), ())))[batched]
+    apart = shared((3, 4, 8, 25, 50), (25, 50), op=DotGeneral(((2,), (0,)), ((), ())))[batched]
+    assert apart > together

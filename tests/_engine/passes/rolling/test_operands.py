@@ -1,0 +1,259 @@
+"""What each operand of a loop's body is, and which copies are the turns of one loop."""
+
+import numpy as np
+from tests._engine.passes.rolling.test_rolling import array, straight
+
+import stretto.numpy as snp
+from stretto._engine.core.program import Literal, Var
+from stretto._engine.passes.rolling.operands import (
+    Carried,
+    Counted,
+    Given,
+    Made,
+    Still,
+    loop_in,
+    wired,
+)
+from stretto._engine.passes.rolling.stretches import LEAST_COPIES, tokens_of
+
+
+def places(program):
+    return {v: (i, o) for i, e in enumerate(program.equations) for o, v in enumerate(e.outputs)}
+
+
+def read(f, *args, period=1, low=0, high=None):
+    """The program of a function, and the loop that its equations are."""
+    program = straight(f, *args)
+    high = len(program.equations) if high is None else high
+    return program, loop_in(program.equations, low, high, period, places(program))
+
+
+def sources(loop):
+    return [step.sources for step in loop.steps]
+
+
+def test_the_same_in_all_copies_and_what_is_carried():
+    def f(x, y):
+        for _ in range(6):
+            y = y * x
+        return y
+
+    program, loop = read(f, array(3), array(3, seed=1))
+    x, y = program.inputs
+    assert (loop.start, loop.period, loop.copies, loop.views, loop.end) == (0, 1, 6, 0, 6)
+    assert sources(loop) == [[Carried(0, 0, (y,)), Still(x)]]
+
+
+def test_what_the_same_copy_gives():
+    def f(x):
+        for _ in range(6):
+            x = snp.exp(snp.sin(x))
+        return x
+
+    program, loop = read(f, array(3), period=2)
+    names = [step.primitive.name for step in loop.steps]
+    second = names.index("exp")
+    assert sorted(names) == ["exp", "sin"]
+    if second:
+        assert sources(loop) == [[Carried(1, 0, program.inputs)], [Made(0, 0)]]
+    else:  # cut after the sine
+        assert isinstance(sources(loop)[1][0], Made)
+
+
+def test_numbers_that_change_and_numbers_that_do_not():
+    def f(x):
+        for i in range(6):
+            x = (x + 2.5) * float(i + 1)
+        return x
+
+    _, loop = read(f, array(3), period=2)
+    by_name = {step.primitive.name: step.sources for step in loop.steps}
+    (still,) = [s for s in by_name["add"] if isinstance(s, Still)]
+    assert isinstance(still.atom, Literal) and still.atom.value == 2.5
+    (counted,) = [s for s in by_name["mul"] if isinstance(s, Counted)]
+    assert list(counted.values) == sorted(counted.values)
+    assert len(counted.values) == loop.copies
+    assert counted.type.shape == (3,)
+
+
+def test_a_negative_zero_is_another_number():
+    def f(signs):
+        def g(x):
+            for zero in signs:
+                x = snp.maximum(x, zero)
+            return x
+
+        return g
+
+    def kinds(*signs):
+        program = straight(f([0.0] * 6), array(3))
+        for e, zero in zip(program.equations, signs, strict=True):
+            e.inputs = [
+                Literal(np.float32(zero), a.type) if isinstance(a, Literal) else a for a in e.inputs
+            ]
+        loop = loop_in(program.equations, 0, 6, 1, places(program))
+        return [type(s) for s in loop.steps[0].sources]
+
+    assert Counted not in kinds(*[0.0] * 6)
+    assert Counted in kinds(0.0, -0.0, 0.0, 0.0, -0.0, 0.0)
+
+
+def test_another_array_in_each_copy():
+    def f(x, *ys):
+        for y in ys:
+            x = snp.sin(x) * y
+        return x
+
+    ys = [array(3, seed=i) for i in range(1, 7)]
+    program, loop = read(f, array(3), *ys, period=2)
+    (given,) = [s for step in loop.steps for s in step.sources if isinstance(s, Given)]
+    assert given.atoms == program.inputs[1:][-loop.copies :]
+
+
+def test_arrays_that_take_turns_make_copies_longer():
+    def f(x, a, b):
+        for i in range(12):
+            x = snp.sin(x) * (a, b)[i % 2]
+        return x
+
+    program, loop = read(f, array(3), array(3, seed=1), array(3, seed=2), period=2)
+    assert loop.period == 4
+    still = {s.atom for step in loop.steps for s in step.sources if isinstance(s, Still)}
+    assert still == set(program.inputs[1:])
+
+
+def test_a_slice_at_another_place_is_one_operation_with_the_place_as_operand():
+    def f(x, rows):
+        for i in range(6):
+            x = x * rows[2 * i]
+        return x
+
+    _, loop = read(f, array(3), array(12, 3), period=3)
+    first = loop.steps[[s.primitive.name for s in loop.steps].index("dynamic_slice")]
+    assert first.equation.outputs[0].type.shape == (1, 3)
+    whole, row, column = first.sources
+    assert isinstance(whole, Still) and isinstance(whole.atom, Var)
+    assert isinstance(row, Counted)
+    assert set(np.diff(row.values).tolist()) == {2}
+    assert isinstance(column, Still) and column.atom.value == 0
+
+
+def test_views_that_stand_elsewhere_are_steps_of_the_body():
+    def f(x, rows):
+        parts = [rows[i] for i in range(6)]
+        for part in parts:
+            x = x * part
+        return x
+
+    program = straight(f, array(3), array(6, 3))
+    muls = [i for i, e in enumerate(program.equations) if e.primitive.name == "mul"]
+    assert muls == list(range(muls[0], muls[0] + 6))  # the slices are before
+    loop = loop_in(program.equations, muls[0], muls[-1] + 1, 1, places(program))
+    assert loop.views == 2
+    names = [step.primitive.name for step in loop.steps]
+    assert sorted(names[:2]) == ["dynamic_slice", "reshape"] and names[2:] == ["mul"]
+    # They come in an order in which each reads only what was before.
+    for n, step in enumerate(loop.steps):
+        assert all(s.step < n for s in step.sources if isinstance(s, Made))
+
+
+def test_values_may_come_from_up_to_three_copies_before():
+    def f(delay):
+        def g(*xs):
+            xs = list(xs)
+            for _ in range(12):
+                xs.append(snp.sin(xs[-delay]))
+            return xs[-delay:]
+
+        return g
+
+    def first(delay):
+        args = [array(3, seed=i) for i in range(delay)]
+        program, loop = read(f(delay), *args)
+        return program, loop
+
+    for delay in (1, 2, 3):
+        program, loop = first(delay)
+        assert sources(loop) == [[Carried(0, 0, program.inputs)]]
+    _, loop = first(4)  # what is left are four independent chains, side by side
+    assert [type(s) for s in sources(loop)[0]] == [Given] and loop.copies == 4
+
+
+def test_the_first_copies_may_be_of_no_loop():
+    def f(x, y):
+        x = x * y
+        for _ in range(8):
+            x = x * 3.0
+        return x
+
+    program, loop = read(f, array(3), array(3, seed=1))
+    assert (loop.start, loop.copies) == (1, 8)
+    assert sources(loop)[0][0] == Carried(0, 0, program.equations[0].outputs)
+
+
+def test_the_last_copy_may_be_unlike():
+    def f(x, y):
+        for _ in range(8):
+            x = x * 3.0
+        return x * y
+
+    _, loop = read(f, array(3), array(3, seed=1))
+    assert (loop.start, loop.copies) == (0, 8)
+
+
+def test_what_is_no_loop():
+    def chain(turns):
+        def f(x):
+            for _ in range(turns):
+                x = snp.sin(x)
+            return x
+
+        return f
+
+    assert read(chain(LEAST_COPIES - 1), array(3))[1] is None
+    assert read(chain(LEAST_COPIES), array(3))[1].copies == LEAST_COPIES
+
+    def views(x):
+        return [snp.reshape(x[i], (3, 1)) for i in range(8)]
+
+    program = straight(views, array(8, 3))
+    assert {e.primitive.name for e in program.equations} <= {"slice", "reshape"}
+    assert loop_in(program.equations, 0, 16, 2, places(program)) is None
+
+    def growing(x):
+        for _ in range(8):
+            x = snp.concatenate([x, x[:1]])
+        return x
+
+    assert read(growing, array(3), period=2)[1] is None
+
+
+def test_the_cut_is_where_least_is_carried():
+    def f(x):
+        for _ in range(8):
+            wide = snp.outer(x, x)
+            x = snp.sum(snp.sin(wide), axis=0)
+        return x
+
+    program = straight(f, array(30))
+    period = len(program.equations) // 8
+    assert len(program.equations) == 8 * period
+    loop = loop_in(program.equations, 0, len(program.equations), period, places(program))
+    carried = {s for step in loop.steps for s in step.sources if isinstance(s, Carried)}
+    assert {s.first[0].type.shape for s in carried} <= {(30,), (30, 1), (1, 30)}
+
+
+def test_stretches_by_what_is_read_from_where():
+    def f(x, y):
+        for i in range(24):  # all products, but with another wiring in every third
+            x, y = (y, x * y) if i % 3 else (x, x * y)
+        return x, y
+
+    program = straight(f, array(3), array(3, seed=1))
+    tokens = tokens_of(program.equations, always=True)
+    assert len(set(tokens.tolist())) == 1
+    first, *_ = wired(program.equations, 0, 24, tokens, places(program))
+    assert first.period == 3
+    assert first.start + first.length <= 24
+    shifted = wired(program.equations, 6, 24, tokens, places(program))
+    assert all(s.start >= 6 for s in shifted)

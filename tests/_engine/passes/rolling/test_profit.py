@@ -1,0 +1,117 @@
+"""Which loops are worth it, by the rule, and what the compiler makes of them."""
+
+import pytest
+from tests._engine.passes.rolling.test_rolling import array, gradient, layers, lengths, power
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.passes.prepare import prepare
+
+
+def chosen(f, *args):
+    """The loops of a function, as it is lowered."""
+    return lengths(prepare(st.make_graph(f)(*args)))
+
+
+def recurrent(w, u, x, h):
+    for t in range(x.shape[1]):
+        h = snp.tanh(h @ w + x[:, t] @ u)
+    return h
+
+
+def recurrence(width, batch, turns):
+    sizes = (width, width), (width, width), (batch, turns, width), (batch, width)
+    return [array(*size, seed=i) for i, size in enumerate(sizes)]
+
+
+def test_long_chains_pay_and_short_ones_do_not():
+    assert chosen(lambda x: power(x, 1000), array(4)) == [1000]
+    assert chosen(lambda x: power(x, 1000), array(100, 100)) == [1000]
+    assert chosen(lambda x: power(x, 100), array(4)) == []
+
+
+def test_a_turn_has_several_element_wise_operations():
+    def turn(f, *args):
+        (scan,) = prepare(st.make_graph(f)(*args)).equations[-1:]
+        return scan.primitive.unroll
+
+    assert turn(lambda x: power(x, 1000), array(4)) == 8
+    assert turn(lambda x: power(x, 990), array(4)) == 9  # so that no copies are left over
+    scaled = lambda x, rows: [x := snp.sin(x) * row + 1 for row in rows][-1]
+    assert turn(scaled, array(4), array(240)) == 3
+    assert turn(recurrent, *recurrence(4, 2, 20)) == 1
+
+
+def test_small_recurrences_pay_and_so_do_their_derivatives():
+    args = recurrence(16, 8, 20)
+    assert chosen(recurrent, *args) == [20]
+    assert chosen(gradient(recurrent, 0, 1), *args) == [20, 19]
+
+
+def test_long_operations_are_left_side_by_side():
+    """The products with the inputs need not wait for the state."""
+    args = recurrence(256, 64, 20)
+    assert chosen(recurrent, *args) == []
+
+    def one_chain(w, h):
+        for _ in range(20):
+            h = snp.tanh(h @ w) / snp.sum(h)
+        return h
+
+    assert chosen(one_chain, args[0], args[3]) == [20]
+
+
+def test_weights_are_not_copied_together():
+    weights = [array(64, 64, seed=i) for i in range(30)]
+    biases = [array(64, seed=i) for i in range(30)]
+    assert chosen(layers, weights, biases, array(8, 64)) == []
+    assert chosen(layers, snp.stack(weights), snp.stack(biases), array(8, 64)) == [30]
+
+
+def test_results_are_not_taken_apart_where_that_takes_long():
+    def f(x, rows):
+        return [snp.sum(x * row) * x for row in rows]
+
+    assert chosen(f, array(1000), array(30, 1000)) == []
+
+
+def test_few_results_of_many_turns_take_no_stack():
+    def f(w, x):
+        kept = []
+        for i in range(40):
+            x = snp.tanh(x @ w) / snp.sum(x)
+            if i % 13 == 12:
+                kept.append(x)
+        return kept
+
+    assert chosen(f, array(64, 64), array(512, 64)) == []
+
+
+def test_the_setting():
+    with st.config(roll_loops=False):
+        assert chosen(lambda x: power(x, 1000), array(4)) == []
+
+
+def test_what_repeats_in_a_refused_loop_is_looked_at():
+    weights = [array(128, 128, seed=i) for i in range(6)]
+
+    def f(weights, x):
+        for w in weights:
+            x = x @ w
+            for t in range(16):
+                x = x + snp.tanh(x[:, t : t + 1] * x)
+        return x
+
+    assert chosen(f, weights, array(64, 128)) == [16] * 6
+
+
+@pytest.mark.parametrize("f", [recurrent, gradient(recurrent, 0, 1)], ids=["there", "back"])
+def test_a_loop_has_fewer_kernels_and_takes_no_more_memory(f):
+    kernels, memory = [], []
+    for on in (False, True):
+        with st.config(roll_loops=on):
+            compiled = st.jit(f).lower(*recurrence(16, 8, 20)).compile()
+        kernels.append(compiled.as_text().count(" fusion("))
+        memory.append(compiled.memory_analysis().temp_size_in_bytes)
+    assert kernels[1] < 0.5 * kernels[0]
+    assert memory[1] <= memory[0]

@@ -1,0 +1,193 @@
+"""Values computed again rather than kept: which, that they are the same, and what it saves."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core.program import Var, check
+from stretto._engine.core.types import bytes_of
+from stretto._engine.ops.barrier import OptimizationBarrier
+from stretto._engine.passes import rematerialize as module
+from stretto._engine.passes.rematerialize import recomputed
+from stretto._engine.passes.simplify import simplified
+from stretto._engine.transforms.evaluate import evaluate
+from stretto.nn import functional as F
+
+N = 64
+X, W = snp.ones((N, N)), snp.full((N, N), 1 / N)
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Small programs count as large ones."""
+    monkeypatch.setattr(module, "_MUCH", 1)
+    monkeypatch.setattr(module, "_LEAST", 1)
+
+
+def program_of(f, *args):
+    before = simplified(st.make_graph(f)(*args))
+    after = recomputed(before)
+    check(after)
+    return before, after
+
+
+def copies(f, *args):
+    """How many barriers were put in: one for each array that copies are made of."""
+    before, after = program_of(f, *args)
+    count = lambda p: sum(isinstance(e.primitive, OptimizationBarrier) for e in p.equations)
+    return count(after) - count(before)
+
+
+def most_alive(program):
+    """The most bytes of equations' results that are there at once."""
+    last = {a: i for i, e in enumerate(program.equations) for a in e.inputs if isinstance(a, Var)}
+    last.update(dict.fromkeys(program.outputs, len(program.equations)))
+    alive, most, freed = 0, 0, {}
+    for i, e in enumerate(program.equations):
+        for v in e.outputs:
+            if v in last:
+                alive += bytes_of(v.type)
+                freed.setdefault(last[v], []).append(v)
+        most = max(most, alive)
+        alive -= sum(bytes_of(v.type) for v in freed.pop(i, ()))
+    return most
+
+
+def layers(activation, count=8):
+    def f(x, w):
+        for _ in range(count):
+            x = activation(x @ w)
+        return x.sum()
+
+    return st.grad(f, (0, 1))
+
+
+def test_activations_are_computed_again(eager):
+    before, after = program_of(layers(F.silu), X, W)
+    assert copies(layers(F.silu), X, W) >= 7
+    assert most_alive(after) < 0.5 * most_alive(before)
+
+
+def test_normalised_values_are_made_of_what_is_normalised(eager):
+    """The output of the product is kept for what is made of it, though nothing else needs it."""
+
+    def normal(x):
+        return F.relu(F.batch_norm(x, None, None, training=True))
+
+    before, after = program_of(layers(normal), X, W)
+    assert copies(layers(normal), X, W) >= 6
+    assert most_alive(after) < 0.7 * most_alive(before)
+
+
+def test_small_programs_keep_everything():
+    assert copies(layers(F.silu), X, W) == 0
+
+
+def test_what_is_used_soon_is_kept(eager):
+    def f(x, w):
+        y = snp.exp(x @ w)
+        return y.sum() + (y @ w).sum()
+
+    assert copies(f, X, W) == 0
+
+
+def test_sums_of_many_arrays_are_kept(eager):
+    """To compute a residual stream again would be to read all that was ever added to it."""
+
+    def f(x, w):
+        for _ in range(8):
+            x = x + x @ w
+        return x.sum()
+
+    assert copies(st.grad(lambda x, w: f(x, w) ** 2, 1), X, W) == 0
+
+
+def test_what_is_compared_with_its_maximum_is_kept(eager):
+    """Of a copy that differs in the last bit the maximum would not be found."""
+
+    def peak(x, w):
+        y = snp.tanh(x @ w)
+        top = y.max(1)
+        for _ in range(8):
+            x = F.silu(x @ w)
+        return (y == top[:, None]) @ x
+
+    _, after = program_of(peak, X, W)
+    (compared,) = [e for e in after.equations if e.primitive.name == "eq"]
+    makers = {v: e.primitive.name for e in after.equations for v in e.outputs}
+    assert sum(name == "tanh" for name in makers.values()) == 1
+    assert makers[compared.inputs[0]] == "tanh"
+
+
+def test_bodies_of_loops_are_changed(eager):
+    def train(w):
+        step = lambda w, _: (w - layers(F.silu)(X, w)[1], None)
+        return st.lax.scan(step, w, None, length=3)[0]
+
+    before, after = program_of(train, W)
+    assert before is not after
+
+
+STEPS = ["silu", "tanh", "relu", "gelu", "normal", "product", "residual", "pool", "scale", "max"]
+
+
+def network(steps):
+    """A network of these steps on (8, 16) arrays, with weights for the products."""
+
+    def f(x, ws):
+        kept, total = [x], 0.0
+        for i, step in enumerate(steps):
+            match step:
+                case "product":
+                    x = x @ ws[i % len(ws)]
+                case "residual":
+                    x = x + kept[-1]
+                case "pool":
+                    x = snp.concatenate([x[:, ::2], -x[:, 1::2]], axis=1)
+                case "scale":
+                    x = x * ws[0][:8] + 0.5
+                case "max":
+                    total = total + x.max(1).sum()
+                case "normal":
+                    x = F.layer_norm(x, (16,))
+                case _:
+                    x = getattr(F, step)(x)
+            kept.append(x)
+        return (x * x).sum() + total
+
+    return f
+
+
+@settings(max_examples=60)
+@given(some.lists(some.sampled_from(STEPS), min_size=4, max_size=24), some.integers(0, 99))
+def test_random_networks_have_the_same_gradients(steps, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((8, 16)).astype(np.float32)
+    ws = [rng.standard_normal((16, 16)).astype(np.float32) / 4 for _ in range(3)]
+    f = st.value_and_grad(network(steps), (0, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_MUCH", 1)
+        patch.setattr(module, "_LEAST", 1)
+        patch.setattr(module, "_AFTER", 0)
+        before, after = program_of(f, x, ws)
+    arguments = [snp.asarray(a) for a in (x, *ws)]
+    assert most_alive(after) <= most_alive(before)
+    for want, got in zip(evaluate(before, arguments), evaluate(after, arguments), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_xla_takes_less_memory_and_gives_the_same(monkeypatch):
+    """Through XLA, at a size where it is done by itself."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1024, 1024)).astype(np.float32)
+    w = (rng.standard_normal((1024, 1024)) / 32).astype(np.float32)
+    again = st.jit(layers(F.silu)).lower(x, w).compile()
+    monkeypatch.setattr(module, "_MUCH", 1 << 60)
+    kept = st.jit(layers(F.silu)).lower(x, w).compile()
+    took = [p.memory_analysis().temp_size_in_bytes for p in (again, kept)]
+    assert took[0] < 0.7 * took[1]
+    for one, other in zip(again(x, w), kept(x, w), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
