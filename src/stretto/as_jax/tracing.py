@@ -13,10 +13,10 @@ from gc import collect, get_referrers  # themselves: tests of Flax replace gc.co
 from types import CellType, FrameType, FunctionType
 from typing import Any
 
+from stretto._engine.autodiff.jvp import Differentiator
+from stretto._engine.autodiff.vmap import Vectorizer
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
 from stretto._engine.core.recorder import Recorder
-from stretto._engine.transforms.jvp import Differentiator
-from stretto._engine.transforms.vmap import Vectorizer
 from stretto.as_jax.settings import config
 
 __all__ = ["attach"]

@@ -14,12 +14,12 @@ from stretto._engine.api import jacobians
 from stretto._engine.api.arguments import as_argnums, wraps
 from stretto._engine.api.derivatives import linearize
 from stretto._engine.api.flat import Flat, is_active
+from stretto._engine.autodiff.linearize import linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_float0
 from stretto._engine.core.typing import Tree
 from stretto._engine.ops.complex_parts import conj
-from stretto._engine.transforms.linearize import linearize_flat
 from stretto.random.streams import refusing
 from stretto.tree_util import Partial
 

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.autodiff.evaluate import evaluate
 
 X = np.linspace(-1.0, 1.0, 6, dtype=np.float32)
 

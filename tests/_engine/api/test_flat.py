@@ -5,9 +5,9 @@ import pytest
 
 import stretto.numpy as snp
 from stretto._engine.api.flat import Flat, chosen, is_active, pull_back
+from stretto._engine.autodiff.linearize import linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.transforms.linearize import linearize_flat
 
 
 def flat(fun, *args, has_aux=False):

@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.control.family import (
     captured_first,
     cut,
@@ -19,7 +20,6 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Equation, Program, Var, check
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.arithmetic import ADD
-from stretto._engine.transforms.evaluate import evaluate
 
 F32 = array_type((), np.dtype(np.float32))
 

@@ -5,10 +5,10 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.control.implicit import like, record_like, unknowns
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.transforms.evaluate import evaluate
 
 X = {"a": np.float32(1), "b": np.ones((2, 3), np.float32)}
 LEAVES, STRUCTURE = tree.flatten(X)

@@ -6,9 +6,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.control.narrowed import narrowed
 from stretto._engine.core.program import check
-from stretto._engine.transforms.evaluate import evaluate
 
 N = 300
 X = np.random.default_rng(0).normal(size=N).astype(np.float32)

@@ -5,9 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.own import closing_over
-from stretto._engine.transforms.evaluate import evaluate
 
 
 def _inputs(fun, *args):

@@ -10,13 +10,13 @@ import pytest
 import stretto as st
 from stretto import numpy as snp
 from stretto._engine.api.graph import make_graph
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.errors import EscapedTracerError, TracedValueError
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.program import Literal, check
 from stretto._engine.core.recorder import record, record_shared, standing
 from stretto._engine.core.types import array_type
 from stretto._engine.lower.stablehlo import lower
-from stretto._engine.transforms.evaluate import evaluate
 
 F32 = array_type((2,), np.dtype(np.float32))
 SCALAR = array_type((), np.dtype(np.float32))

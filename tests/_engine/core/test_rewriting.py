@@ -6,6 +6,7 @@ import numpy as np
 
 from stretto import checkpoint, custom_jvp, debug, io_callback, jit, lax, make_graph, tree, vmap
 from stretto import numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.control.cond import cond
 from stretto._engine.control.scan import scan
 from stretto._engine.control.while_loop import while_loop
@@ -19,7 +20,6 @@ from stretto._engine.core.rewriting import (
     types_made,
     used_inputs,
 )
-from stretto._engine.transforms.evaluate import evaluate
 
 
 def names(program):

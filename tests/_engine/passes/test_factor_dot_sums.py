@@ -6,9 +6,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.passes.factor_dot_sums import contracted
-from stretto._engine.transforms.evaluate import evaluate
 
 RNG = np.random.default_rng(0)
 A, B = (snp.asarray(RNG.normal(size=s), np.float32) for s in ((5, 3, 4), (5, 4, 2)))

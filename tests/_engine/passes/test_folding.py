@@ -5,10 +5,10 @@ import pytest
 
 import stretto as st
 from stretto import numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.config import over_axis
 from stretto._engine.core.program import Literal, check
 from stretto._engine.passes.simplify import simplified
-from stretto._engine.transforms.evaluate import evaluate
 
 X = np.arange(4.0, dtype=np.float32)
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as some
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import check
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.passes.hoist_products import gathered
 from stretto._engine.passes.simplify import simplified
-from stretto._engine.transforms.evaluate import evaluate
 
 RNG = np.random.default_rng(7)
 draw = lambda *shape: snp.asarray(RNG.normal(size=shape).astype(np.float32))

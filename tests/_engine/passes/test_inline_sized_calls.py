@@ -5,9 +5,9 @@ import numpy as np
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.passes.inline_sized_calls import expanded
 from stretto._engine.passes.prepare import prepare
-from stretto._engine.transforms.evaluate import evaluate
 
 WORDS = st.ragged([np.arange(n, dtype=np.float32) for n in (3, 1, 6)])
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as some
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.ops.barrier import OptimizationBarrier
 from stretto._engine.passes.materialize_shared import stored
-from stretto._engine.transforms.evaluate import evaluate
 
 N = 64
 X, Y, W = snp.ones((N, N)), snp.full((N, N), 2.0), snp.ones((N, 8))

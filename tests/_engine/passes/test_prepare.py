@@ -8,13 +8,13 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.config import shaping
 from stretto._engine.core.program import check
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.ops.sort import Sort
 from stretto._engine.passes.prepare import prepare
 from stretto._engine.runtime import cache
-from stretto._engine.transforms.evaluate import evaluate
 from tests.compilations import texts_compiled
 
 SHAPING = ("simplify", "roll_loops", "interpret_small")

@@ -7,13 +7,13 @@ from hypothesis import strategies as some
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import Var, check
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.barrier import OptimizationBarrier
 from stretto._engine.passes import rematerialize as module
 from stretto._engine.passes.rematerialize import recomputed
 from stretto._engine.passes.simplify import simplified
-from stretto._engine.transforms.evaluate import evaluate
 from stretto.nn import functional as F
 
 N = 64

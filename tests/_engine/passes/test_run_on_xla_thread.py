@@ -5,9 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.control.family import has_long_loop
 from stretto._engine.passes.run_on_xla_thread import apart
-from stretto._engine.transforms.evaluate import evaluate
 
 COUNTED = 1000
 """XLA's ``CommonPjRtLoadedExecutable`` runs what has fewer operations in the calling thread."""

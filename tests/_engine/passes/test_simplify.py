@@ -7,12 +7,12 @@ import pytest
 
 import stretto as st
 from stretto import numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Literal, Program, check
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.passes.prepare import prepare
 from stretto._engine.passes.simplify import simplified
-from stretto._engine.transforms.evaluate import evaluate
 from tests.property import chains  # noqa: F401 (fills the table)
 from tests.property.oracles import arrays
 from tests.property.programs import namespace

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.program import Atom, Equation, Program, Var
@@ -23,7 +24,6 @@ from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Slice
 from stretto._engine.runtime.eager import EAGER
-from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["beforehand", "with_equal_ones_merged"]
 

@@ -14,14 +14,14 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 from stretto._engine.api.arguments import LEAF, values_of_tree, wraps
 from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto._engine.api.linear_functions import JvpFunction, VjpFunction, tangents_of
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.own import closing_over
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.ops.comparison import full
-from stretto._engine.transforms.jvp import jvp_flat
-from stretto._engine.transforms.linearize import LinearMap, linearize_flat
 
 __all__ = [
     "grad",

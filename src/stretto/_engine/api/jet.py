@@ -12,11 +12,11 @@ from typing import Any
 from stretto._engine.api.arguments import values_of_tree
 from stretto._engine.api.flat import Flat
 from stretto._engine.api.linear_functions import tangents_of
+from stretto._engine.autodiff.jet import jet_flat
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.types import is_inexact
 from stretto._engine.ops.comparison import zeros_like
-from stretto._engine.transforms.jet import jet_flat
 
 __all__ = ["jet"]
 

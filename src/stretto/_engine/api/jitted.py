@@ -31,6 +31,7 @@ from stretto._engine.api.lengths import RAGGED, alike, unified
 from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, on_device
 from stretto._engine.api.static import Places, rejoined
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.control.call import Call
 from stretto._engine.control.refs import at_once, lent
 from stretto._engine.core import tree
@@ -52,7 +53,6 @@ from stretto._engine.runtime.holder import Absent
 from stretto._engine.runtime.on_device import OnDevice
 from stretto._engine.runtime.options import Options
 from stretto._engine.runtime.patience import watch
-from stretto._engine.transforms.evaluate import evaluate
 
 if TYPE_CHECKING:  # loaded when sizes vary
     from stretto._engine.api import resized

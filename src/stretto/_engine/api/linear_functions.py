@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.api.flat import Flat, pull_back, zero_tangent
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.linearize import LinearMap
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.canonical import form
@@ -18,8 +20,6 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact
 from stretto._engine.ops.convert import convert
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.linearize import LinearMap
 
 __all__ = ["JvpFunction", "VjpFunction", "tangents_of"]
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from stretto._engine.api.arguments import leaf_names, values_of_tree
 from stretto._engine.api.graph import types_of
+from stretto._engine.autodiff.transpose import backward
 from stretto._engine.control.family import ControlFlow, parting
 from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
@@ -24,7 +25,6 @@ from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
-from stretto._engine.transforms.transpose import backward
 
 __all__ = ["linear_transpose"]
 

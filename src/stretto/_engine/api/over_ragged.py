@@ -15,6 +15,8 @@ import numpy as np
 from stretto._engine.api.arguments import as_values
 from stretto._engine.api.lengths import same_lengths
 from stretto._engine.api.ragged import Ragged, is_ragged, room_for
+from stretto._engine.autodiff.packed import variable_of_rows
+from stretto._engine.autodiff.padded import variables_of
 from stretto._engine.control.family import split
 from stretto._engine.control.loops import map_
 from stretto._engine.control.scan import loop_scan
@@ -41,8 +43,6 @@ from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front
 from stretto._engine.ops.rows import cleared
 from stretto._engine.ops.shape import pad, slice_
-from stretto._engine.transforms.packed import variable_of_rows
-from stretto._engine.transforms.padded import variables_of
 
 __all__ = ["map_ragged", "scan_ragged", "vmap_ragged"]
 

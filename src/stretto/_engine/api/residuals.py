@@ -10,12 +10,12 @@ from typing import Any
 
 from stretto._engine.api.arguments import LeafNames, as_values
 from stretto._engine.api.flat import Flat, is_active
+from stretto._engine.autodiff.linearize import linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
-from stretto._engine.transforms.linearize import linearize_flat
 
 __all__ = ["print_saved_residuals"]
 

@@ -20,6 +20,7 @@ from stretto._engine.api.entry import Entry
 from stretto._engine.api.jitted import Jitted
 from stretto._engine.api.lengths import alike
 from stretto._engine.api.static import Places
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
@@ -39,7 +40,6 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
-from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Resized"]
 

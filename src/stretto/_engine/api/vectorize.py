@@ -24,6 +24,7 @@ from stretto._engine.api.arguments import (
 )
 from stretto._engine.api.lending import kinds_of
 from stretto._engine.api.lengths import holds_ragged
+from stretto._engine.autodiff.vmap import AxisSize, to_axis
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.control.refs import Parts, Ref, lent
 from stretto._engine.core import tree
@@ -34,7 +35,6 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_float0
 from stretto._engine.passes.formulations.mapped import map_members
-from stretto._engine.transforms.vmap import AxisSize, to_axis
 
 if TYPE_CHECKING:  # loaded when there are ragged arrays
     from stretto._engine.api import over_ragged

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_call
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program
+from stretto._engine.autodiff.transpose import parts_read, transpose_call
+from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.control.family import ControlFlow, cut
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.layout import move_to_front
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_call
-from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.transpose import parts_read, transpose_call
-from stretto._engine.transforms.vmap import vmap_program
 
 __all__ = ["Call", "call", "linearized"]
 

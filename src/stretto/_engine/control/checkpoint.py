@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program
 from stretto._engine.control.call import Call
 from stretto._engine.control.policies import Policy
 from stretto._engine.core.config import settings
@@ -18,9 +21,6 @@ from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.linearize import apply_linear, linearize_program
 
 __all__ = ["Checkpoint"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.autodiff.vmap import vmap_flat, vmap_program
 from stretto._engine.control.family import captured_first, split
 from stretto._engine.core.config import settings
 from stretto._engine.core.effects import observable
@@ -24,7 +25,6 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.transforms.vmap import vmap_flat, vmap_program
 
 if TYPE_CHECKING:  # loaded when examples are first taken in chunks
     from stretto._engine.control import checkpoint, scan

@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_program
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program
+from stretto._engine.autodiff.masked import settled
+from stretto._engine.autodiff.masked_parts import apart, together
+from stretto._engine.autodiff.transpose import Masks, masked_transpose, opened, parts_read
+from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.control.family import ControlFlow, cut, parting, record_tree, values_of
 from stretto._engine.control.only_where import only_where
 from stretto._engine.control.refs import Apart
@@ -36,13 +43,6 @@ from stretto._engine.ops.comparison import ne
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import clamp
 from stretto._engine.ops.layout import move_to_front, reshape
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_program
-from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.masked import settled
-from stretto._engine.transforms.masked_parts import apart, together
-from stretto._engine.transforms.transpose import Masks, masked_transpose, opened, parts_read
-from stretto._engine.transforms.vmap import vmap_program
 
 if TYPE_CHECKING:  # loaded where disable_jit is set
     from stretto._engine.control import in_python

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.control.family import ControlFlow
 from stretto._engine.control.refs import passed
 from stretto._engine.control.user_rule import described, fit
@@ -22,7 +23,6 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, is_inexact
-from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Arguments", "CustomFunction", "WithRule"]
 

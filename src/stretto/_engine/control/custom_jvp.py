@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from stretto._engine.autodiff.linearize import apply_linear
+from stretto._engine.autodiff.vmap import to_axis, vmap_flat, vmap_program
 from stretto._engine.control.call import Call
 from stretto._engine.control.custom_function import Arguments, CustomFunction, P, R_co, WithRule
 from stretto._engine.control.family import or_zeros
@@ -20,8 +22,6 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.rewriting import depending
 from stretto._engine.core.types import is_float0
 from stretto._engine.ops.layout import move_to_front
-from stretto._engine.transforms.linearize import apply_linear
-from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
 
 __all__ = ["CustomJvp", "custom_jvp"]
 

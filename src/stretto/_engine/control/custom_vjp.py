@@ -11,6 +11,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.linearize import apply_linear
+from stretto._engine.autodiff.vmap import to_axis, vmap_flat, vmap_program
 from stretto._engine.control.custom_function import Arguments, CustomFunction, P, R_co, WithRule
 from stretto._engine.control.family import ControlFlow, cut, split
 from stretto._engine.control.linear_call import (
@@ -29,10 +33,6 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.ops.layout import move_to_front
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_flat
-from stretto._engine.transforms.linearize import apply_linear
-from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
 
 __all__ = ["CustomVjp", "CustomVjpForward", "custom_vjp"]
 

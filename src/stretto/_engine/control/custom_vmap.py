@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import instantiate, jvp_flat, jvp_program
+from stretto._engine.autodiff.vmap import to_axis
 from stretto._engine.control.call import Call, linearized
 from stretto._engine.control.custom_function import Arguments, CustomFunction, P, R_co, WithRule
 from stretto._engine.control.family import parting
@@ -20,9 +23,6 @@ from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.layout import move_to_front
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import instantiate, jvp_flat, jvp_program
-from stretto._engine.transforms.vmap import to_axis
 
 __all__ = ["CustomVmap", "custom_vmap", "mapped_result", "sequential_vmap"]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.autodiff.linearize import taken_as_linear
 from stretto._engine.core import tree
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value, constant
@@ -21,7 +22,6 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
-from stretto._engine.transforms.linearize import taken_as_linear
 
 __all__ = [
     "ControlFlow",

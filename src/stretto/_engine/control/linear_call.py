@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_program
+from stretto._engine.autodiff.linearize import apply_linear
+from stretto._engine.autodiff.vmap import to_axis, vmap_flat, vmap_program
 from stretto._engine.control.family import ControlFlow, or_zeros, parting, record_tree, values_of
 from stretto._engine.core import tree
 from stretto._engine.core.errors import ForwardModeError, MissingRuleError
@@ -18,10 +22,6 @@ from stretto._engine.core.program import Program, Var
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.layout import move_to_front
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_program
-from stretto._engine.transforms.linearize import apply_linear
-from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
 
 __all__ = [
     "ONLY_BACKWARDS",

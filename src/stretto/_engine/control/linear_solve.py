@@ -10,6 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program
+from stretto._engine.autodiff.transpose import backward
+from stretto._engine.autodiff.vmap import to_axis, vmap_program
 from stretto._engine.control.family import ControlFlow, split
 from stretto._engine.control.implicit import like, record_like, unknowns
 from stretto._engine.core import tree
@@ -20,12 +26,6 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full, zeros_like
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_flat
-from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.transpose import backward
-from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["CustomLinearSolve", "custom_linear_solve"]
 

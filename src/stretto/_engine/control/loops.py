@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from stretto._engine.autodiff.vmap import to_axis
 from stretto._engine.control.chunks import in_axis, inner_axes, map_chunks, out_axis, positive
 from stretto._engine.control.family import values_of
 from stretto._engine.control.scan import loop_scan
@@ -23,7 +24,6 @@ from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.transforms.vmap import to_axis
 
 if TYPE_CHECKING:  # loaded where disable_jit is set
     from stretto._engine.control import in_python

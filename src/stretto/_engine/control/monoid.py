@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.primitive import Primitive
@@ -38,7 +39,6 @@ from stretto._engine.ops.reducing.window import (
     ReduceWindowXor,
     WindowReduction,
 )
-from stretto._engine.transforms.vmap import vmap_program
 
 __all__ = ["Monoid", "is_monoid", "monoid_of", "start_of"]
 

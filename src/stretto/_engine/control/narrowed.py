@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.autodiff.evaluate import Values, evaluate
 from stretto._engine.control.call import Call
 from stretto._engine.control.cond import Cond
 from stretto._engine.core.program import Atom, Equation, Literal, Program
@@ -43,7 +44,6 @@ from stretto._engine.ops.index.writes import (
     update_of,
 )
 from stretto._engine.ops.shape import Slice
-from stretto._engine.transforms.evaluate import Values, evaluate
 
 __all__ = ["narrowed"]
 

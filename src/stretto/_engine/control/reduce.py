@@ -14,6 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.vmap import vmap_flat, vmap_program
 from stretto._engine.control.family import ControlFlow, parting, split
 from stretto._engine.control.monoid import is_monoid, monoid_of, start_of
 from stretto._engine.control.scan import Scan
@@ -38,10 +42,6 @@ from stretto._engine.ops.reducing.reduce import (
 )
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_flat
-from stretto._engine.transforms.vmap import vmap_flat, vmap_program
 
 __all__ = ["Combination", "Reduce", "combination", "reduce"]
 

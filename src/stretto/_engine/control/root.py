@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.linearize import linearize_flat
+from stretto._engine.autodiff.vmap import to_axis, vmap_program
 from stretto._engine.control.family import ControlFlow, split
 from stretto._engine.control.implicit import like, record_like, unknowns
 from stretto._engine.core import tree
@@ -19,10 +23,6 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import negative
 from stretto._engine.ops.comparison import zeros_like
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_flat
-from stretto._engine.transforms.linearize import linearize_flat
-from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["CustomRoot", "custom_root"]
 

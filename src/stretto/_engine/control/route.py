@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.control.family import has_open_loop
 from stretto._engine.control.only_where import only_where
 from stretto._engine.control.while_loop import loop_while
@@ -29,8 +31,6 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.vmap import vmap_program
 
 __all__ = ["run_mapped", "selected", "worth_routing"]
 

@@ -12,6 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_program
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program
+from stretto._engine.autodiff.masked_parts import (
+    apart,
+    everywhere,
+    together,
+    with_conditions,
+)
+from stretto._engine.autodiff.transpose import masked_backward, parts_read
+from stretto._engine.autodiff.vmap import to_axis, vmap_program
 from stretto._engine.control.family import (
     ControlFlow,
     captured_first,
@@ -42,17 +53,6 @@ from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, lt, select, zeros_like
 from stretto._engine.ops.layout import move_axis, move_to_front
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_program
-from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.masked_parts import (
-    apart,
-    everywhere,
-    together,
-    with_conditions,
-)
-from stretto._engine.transforms.transpose import masked_backward, parts_read
-from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 if TYPE_CHECKING:  # loaded where disable_jit is set
     from stretto._engine.control import in_python

@@ -12,6 +12,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_program
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program
+from stretto._engine.autodiff.transpose import transpose_program
+from stretto._engine.autodiff.vmap import AxisSize, vmap_program
 from stretto._engine.control.call import Call
 from stretto._engine.control.cond import Cond
 from stretto._engine.control.family import ControlFlow, cut
@@ -38,12 +44,6 @@ from stretto._engine.ops.collective.primitives import (
 )
 from stretto._engine.ops.collective.varying import PSame, PSumSame, PVary
 from stretto._engine.ops.layout import move_to_front, reshape, transpose
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_program
-from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.transpose import transpose_program
-from stretto._engine.transforms.vmap import AxisSize, vmap_program
 
 __all__ = ["ShardMap", "differing", "explicit"]
 

@@ -11,6 +11,13 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_program
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program
+from stretto._engine.autodiff.packed import Examples, packed_program
+from stretto._engine.autodiff.padded import asks_for_sizes, padded_program, variables_of
+from stretto._engine.autodiff.transpose import transpose_program
+from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.control.family import ControlFlow
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import names_axis
@@ -23,13 +30,6 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.layout import move_to_front
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_program
-from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.packed import Examples, packed_program
-from stretto._engine.transforms.padded import asks_for_sizes, padded_program, variables_of
-from stretto._engine.transforms.transpose import transpose_program
-from stretto._engine.transforms.vmap import vmap_program
 
 __all__ = ["SizedCall"]
 

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.linearize import apply_linear
+from stretto._engine.autodiff.vmap import AxisSize
 from stretto._engine.control.call import Call
 from stretto._engine.control.custom_function import Arguments, CustomFunction, P, R_co
 from stretto._engine.control.custom_vmap import mapped_result
@@ -29,9 +32,6 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.layout import move_to_front
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.linearize import apply_linear
-from stretto._engine.transforms.vmap import AxisSize
 
 __all__ = ["UserPrimitive", "primitive"]
 

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_program
+from stretto._engine.autodiff.linearize import apply_linear
+from stretto._engine.autodiff.vmap import to_axis, vmap_program
 from stretto._engine.control.call import call
 from stretto._engine.control.family import (
     ControlFlow,
@@ -46,10 +50,6 @@ from stretto._engine.ops.convert import ConvertElementType, convert
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.reducing.reduce import reduce_or
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_program
-from stretto._engine.transforms.linearize import apply_linear
-from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 if TYPE_CHECKING:  # loaded where disable_jit is set, and later than this module, which it uses
     from stretto._engine.control import cond as branching

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.autodiff.vmap import vmap_flat
 from stretto._engine.control.family import split
 from stretto._engine.control.monoid import monoid_of, start_of
 from stretto._engine.control.reduce import Combination, Reduce, combination
@@ -29,7 +30,6 @@ from stretto._engine.ops.reducing.window_geometry import (
     window_attributes,
     window_shape,
 )
-from stretto._engine.transforms.vmap import vmap_flat
 
 __all__ = ["ReduceWindow", "reduce_window"]
 

@@ -14,6 +14,7 @@ import collections
 from collections.abc import Sequence
 from typing import Any
 
+from stretto._engine.autodiff.evaluate import Values
 from stretto._engine.control.family import split
 from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import Atom, Equation, Program, Var
@@ -35,7 +36,6 @@ from stretto._engine.ops.index.writes import (
     small_part,
     update_of,
 )
-from stretto._engine.transforms.evaluate import Values
 
 __all__ = ["delayed"]
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from stretto import custom_derivatives
+from stretto._engine.autodiff.jvp import Dual
 from stretto._engine.core.errors import PerturbationError
 from stretto._engine.core.interpreter import Linear, Value
 from stretto._engine.core.types import float0
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.comparison import full
-from stretto._engine.transforms.jvp import Dual
 from stretto.as_jax.avals import ShapedArray, get_aval
 from stretto.as_jax.jaxprs.primitive import Primitive
 from stretto.as_jax.jaxprs.tables.named import primitive_of

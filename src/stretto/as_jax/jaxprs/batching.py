@@ -9,11 +9,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.vmap import AxisSize, Batched
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import move_axis
-from stretto._engine.transforms.vmap import AxisSize, Batched
 from stretto.as_jax.jaxprs.primitive import KnownPrimitive, Primitive
 from stretto.as_jax.jaxprs.views import SPELLINGS, spelled
 

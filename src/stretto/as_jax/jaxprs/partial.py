@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import Recorder, Traced, record
 from stretto._engine.core.rewriting import live
-from stretto._engine.transforms.evaluate import evaluate
 from stretto.as_jax.avals import get_aval
 from stretto.as_jax.jaxprs.form import Jaxpr
 from stretto.as_jax.jaxprs.keys import type_of_aval, unwrapped, wrapped

@@ -8,10 +8,10 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.autodiff.vmap import AxisSize
 from stretto._engine.core.config import settings
 from stretto._engine.core.program import Program
 from stretto._engine.ops.collective.named_axes import Axes, groups_of
-from stretto._engine.transforms.vmap import AxisSize
 from stretto.laws import FULLY
 
 RNG = np.random.default_rng(2)

@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import Program
 from stretto._engine.ops.index.writes import (
     READS,
@@ -18,7 +19,6 @@ from stretto._engine.ops.index.writes import (
     small_part,
     update_of,
 )
-from stretto._engine.transforms.evaluate import evaluate
 
 X = np.array([-0.0, 1.5, np.inf, np.nan, -2.0, 0.0, 3.0, 4.0], np.float32)
 

@@ -5,11 +5,11 @@ from tests._engine.passes.rolling.test_rolling import array, gradient, rolled, s
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.passes.rolling.liveness import exchange
 from stretto._engine.passes.rolling.operands import loop_in
 from stretto._engine.passes.rolling.rewrite import written
-from stretto._engine.transforms.evaluate import evaluate
 from tests._engine.passes.rolling.test_operands import places
 
 

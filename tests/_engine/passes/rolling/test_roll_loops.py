@@ -9,11 +9,11 @@ from hypothesis import strategies as draw
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import Program, check
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.passes.prepare import prepare
 from stretto._engine.passes.rolling.roll_loops import roll
-from stretto._engine.transforms.evaluate import evaluate
 
 
 def array(*shape, seed=0):

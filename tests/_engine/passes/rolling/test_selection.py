@@ -4,10 +4,10 @@ import numpy as np
 from tests._engine.passes.rolling.test_rolling import array, lengths, power, straight
 
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.passes.rolling.selection import with_loops
 from stretto._engine.passes.rolling.stretches import Stretch, stretches, tokens_of
-from stretto._engine.transforms.evaluate import evaluate
 
 
 def chosen(program, found, always=True):

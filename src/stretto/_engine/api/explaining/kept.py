@@ -13,6 +13,8 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from stretto._engine.api.explaining.words import short, where
+from stretto._engine.autodiff.jvp import Dual
+from stretto._engine.autodiff.vmap import Batched
 from stretto._engine.control.checkpoint import Checkpoint
 from stretto._engine.control.scan import Scan
 from stretto._engine.core.interpreter import Value
@@ -24,8 +26,6 @@ from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.thresholds import HALF, Costs
 from stretto._engine.passes.formulations.mapped import Mapped
-from stretto._engine.transforms.jvp import Dual
-from stretto._engine.transforms.vmap import Batched
 
 __all__ = ["Kept", "Saving", "kept_lines", "kept_of"]
 

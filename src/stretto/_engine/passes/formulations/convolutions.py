@@ -14,6 +14,7 @@ import itertools
 import math
 from typing import Any
 
+from stretto._engine.autodiff.closed import record_closed
 from stretto._engine.control.loops import map_
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.types import ArrayType, bytes_of
@@ -27,7 +28,6 @@ from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad
 from stretto._engine.passes.formulations.products import Choice
 from stretto._engine.passes.formulations.values import Parts, Shared, Whole
-from stretto._engine.transforms.closed import record_closed
 
 __all__ = ["MOST_WRITTEN", "convolution_fraction", "of_convolution"]
 

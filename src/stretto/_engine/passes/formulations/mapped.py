@@ -11,6 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stretto._engine.autodiff.evaluate import evaluate, replay
+from stretto._engine.autodiff.jvp import Differentiator, jvp_call
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program
+from stretto._engine.autodiff.transpose import transpose_call
+from stretto._engine.autodiff.vmap import AxisSize, vmap_flat, vmap_program
 from stretto._engine.control.call import Call
 from stretto._engine.control.chunks import map_chunks, record_example
 from stretto._engine.control.family import ControlFlow, cut
@@ -32,11 +37,6 @@ from stretto._engine.passes.formulations.chunk_size import CHOICES, operations
 from stretto._engine.passes.formulations.measured import fastest, fingerprint
 from stretto._engine.passes.formulations.members import Decision, planned
 from stretto._engine.passes.formulations.memory import chunk_within
-from stretto._engine.transforms.evaluate import evaluate, replay
-from stretto._engine.transforms.jvp import Differentiator, jvp_call
-from stretto._engine.transforms.linearize import apply_linear, linearize_program
-from stretto._engine.transforms.transpose import transpose_call
-from stretto._engine.transforms.vmap import AxisSize, vmap_flat, vmap_program
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.passes import materialize_shared as stored

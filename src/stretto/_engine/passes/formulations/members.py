@@ -12,6 +12,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import standing_at
 from stretto._engine.core.cost import CPU, Machine
 from stretto._engine.core.interpreter import constant, state
 from stretto._engine.core.lazy import LazyModule
@@ -26,8 +28,6 @@ from stretto._engine.passes.formulations.chunk_size import best_turn, work_of
 from stretto._engine.passes.formulations.convolutions import MOST_WRITTEN, of_convolution
 from stretto._engine.passes.formulations.products import Choice, of_product
 from stretto._engine.passes.formulations.values import Parts, Shared, Whole
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.evaluate import standing_at
 
 if TYPE_CHECKING:  # loaded when members first take turns
     from stretto._engine.control import scan

@@ -13,7 +13,7 @@ from stretto._engine.core.effects import Effect
 from stretto._engine.core.errors import ProgramError as JaxprTypeError
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.types import float0, is_inexact
-from stretto._engine.transforms.vmap import Vectorizer
+from stretto._engine.autodiff.vmap import Vectorizer
 from stretto.as_jax.avals import AbstractToken
 from stretto.as_jax.jaxprs.form import (
     ClosedJaxpr,

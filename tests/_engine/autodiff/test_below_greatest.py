@@ -6,8 +6,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
-from stretto._engine.transforms.below_greatest import below_greatest
-from tests._engine.transforms.test_padded import ROWS, program_of
+from stretto._engine.autodiff.below_greatest import below_greatest
+from tests._engine.autodiff.test_padded import ROWS, program_of
 
 
 def known(f):

@@ -5,11 +5,11 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.transpose import backward, transpose_program
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import check
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.transpose import backward, transpose_program
 
 W = as_value(np.array([[1.0, 2.0], [3.0, 4.0]], np.float32))
 X = as_value(np.array([0.5, 1.5], np.float32))

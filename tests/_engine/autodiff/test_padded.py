@@ -6,12 +6,12 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn, random
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.padded import padded_program, variables_of
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import is_size, size_variable
 from stretto._engine.core.types import array_type
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.padded import padded_program, variables_of
 
 N, M = size_variable("n"), size_variable("m")
 F32 = np.dtype(np.float32)

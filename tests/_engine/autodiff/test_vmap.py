@@ -6,15 +6,15 @@ import pytest
 import stretto as st
 from stretto import make_graph
 from stretto import numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.vmap import AxisSize, Batched, to_axis, vmap_flat, vmap_program
 from stretto._engine.core.config import over_axis, settings
 from stretto._engine.core.effects import names_axis
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive, Refused
 from stretto._engine.core.program import check
 from stretto._engine.ops.collective.primitives import AxisIndex, PSum
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_flat
-from stretto._engine.transforms.vmap import AxisSize, Batched, to_axis, vmap_flat, vmap_program
 from tests.any_size import holds
 
 MANY = as_value(np.arange(12, dtype=np.float32).reshape(3, 4))

@@ -5,7 +5,7 @@ import pytest
 
 from stretto import grad, jit, make_graph, vmap
 from stretto import numpy as snp
-from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.autodiff.evaluate import evaluate
 
 
 def f(x, y):

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.types import is_inexact
 from stretto._engine.ops.comparison import zeros_like
-from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Expander", "Series", "jet_flat"]
 

@@ -5,11 +5,11 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import Dual, instantiate, jvp_flat, jvp_program
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, as_value, state
 from stretto._engine.core.program import check
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import Dual, instantiate, jvp_flat, jvp_program
 
 X = as_value(np.array([0.5, 1.5], np.float32))
 DX = as_value(np.array([1.0, -2.0], np.float32))

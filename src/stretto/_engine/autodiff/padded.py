@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.autodiff.below_greatest import below_greatest
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.interpreter import splat, state
 from stretto._engine.core.position import Place
@@ -24,7 +25,6 @@ from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.bucket import Bucket, too_great
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.size_of import SizeOf
-from stretto._engine.transforms.below_greatest import below_greatest
 
 __all__ = ["Note", "Padding", "asks_for_sizes", "notes_of", "padded_program", "variables_of"]
 

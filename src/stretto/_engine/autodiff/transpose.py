@@ -13,6 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.masked import Masked, added, chosen, settled, under
+from stretto._engine.autodiff.masked_parts import apart, shared, together, with_conditions
+from stretto._engine.autodiff.masked_rules import passed
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.holding import holding
@@ -24,10 +28,6 @@ from stretto._engine.core.scope import joined, scope
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.comparison import full
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.masked import Masked, added, chosen, settled, under
-from stretto._engine.transforms.masked_parts import apart, shared, together, with_conditions
-from stretto._engine.transforms.masked_rules import passed
 
 __all__ = [
     "Masks",

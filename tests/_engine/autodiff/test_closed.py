@@ -5,12 +5,12 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.errors import EscapedTracerError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import check
 from stretto._engine.core.types import array_type
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.evaluate import evaluate
 
 F32 = array_type((3,), np.dtype(np.float32))
 X = np.array([1, 2, 3], np.float32)

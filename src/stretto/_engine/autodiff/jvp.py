@@ -11,6 +11,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.masked import Masked, settled
+from stretto._engine.autodiff.masked_parts import apart, together, with_conditions
+from stretto._engine.autodiff.masked_rules import pushed
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.holding import holding
@@ -20,11 +25,6 @@ from stretto._engine.core.recorder import standing
 from stretto._engine.core.scope import joined, scope
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import zeros_like
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.masked import Masked, settled
-from stretto._engine.transforms.masked_parts import apart, together, with_conditions
-from stretto._engine.transforms.masked_rules import pushed
 
 __all__ = ["Differentiator", "Dual", "instantiate", "jvp_call", "jvp_flat", "jvp_program"]
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.config import over_axis, settings
 from stretto._engine.core.effects import names_axis
 from stretto._engine.core.errors import NonFiniteError
@@ -25,8 +27,6 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.example import Example
 from stretto._engine.ops.layout import move_axis
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["AxisSize", "Batched", "Vectorizer", "to_axis", "vmap_flat", "vmap_program"]
 

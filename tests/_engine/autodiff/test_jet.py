@@ -2,7 +2,7 @@
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.transforms.jet import jet_flat
+from stretto._engine.autodiff.jet import jet_flat
 
 
 def terms_like(x, order):

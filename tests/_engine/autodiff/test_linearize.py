@@ -5,11 +5,11 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.linearize import linearize_flat, linearize_program
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import check
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import jvp_flat
-from stretto._engine.transforms.linearize import linearize_flat, linearize_program
 
 X = as_value(np.array([0.5, 1.5], np.float32))
 Y = as_value(np.array([2.0, 3.0], np.float32))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from stretto._engine.autodiff.masked import Condition, Masked, is_same, settled, under
 from stretto._engine.core.types import ArrayType
-from stretto._engine.transforms.masked import Condition, Masked, is_same, settled, under
 
 __all__ = ["Apart", "apart", "everywhere", "shared", "together", "with_conditions"]
 

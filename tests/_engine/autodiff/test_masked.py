@@ -7,9 +7,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.masked import Masked, added, chosen, is_same, settled, under
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.recorder import Traced
-from stretto._engine.transforms.masked import Masked, added, chosen, is_same, settled, under
 
 MASK = as_value(np.array([True, False, True]))
 OTHER = as_value(np.array([True, True, False]))

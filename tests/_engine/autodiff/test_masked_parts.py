@@ -5,15 +5,15 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.interpreter import as_value
-from stretto._engine.transforms.masked import chosen
-from stretto._engine.transforms.masked_parts import (
+from stretto._engine.autodiff.masked import chosen
+from stretto._engine.autodiff.masked_parts import (
     apart,
     everywhere,
     shared,
     together,
     with_conditions,
 )
+from stretto._engine.core.interpreter import as_value
 
 X = np.array([4.0, 0.0, -1.0], np.float32)
 MASK = np.array([True, False, False])

@@ -13,12 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.interpreter import Linear
-from stretto._engine.core.primitive import Primitive
-from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.comparison import full
-from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.transforms.masked import (
+from stretto._engine.autodiff.masked import (
     Condition,
     Known,
     Later,
@@ -30,6 +25,11 @@ from stretto._engine.transforms.masked import (
     settled,
     under,
 )
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.elementwise import Elementwise
 
 __all__ = ["passed", "pushed"]
 

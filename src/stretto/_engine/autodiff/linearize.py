@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import Differentiator
 from stretto._engine.core.config import settings
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Value, state
@@ -21,9 +24,6 @@ from stretto._engine.core.rewriting import remembered
 from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
-from stretto._engine.transforms.closed import record_closed
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.jvp import Differentiator
 
 __all__ = [
     "LinearMap",

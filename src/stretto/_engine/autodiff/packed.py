@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.padded import Padding, asks_for_sizes, padded_program
+from stretto._engine.autodiff.vmap import to_axis, vmap_program
 from stretto._engine.core.interpreter import splat, state
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record, standing
@@ -25,9 +28,6 @@ from stretto._engine.ops.broadcast import BroadcastInDim, reduce_sum
 from stretto._engine.ops.bucket import varying
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.rows import examples_of_rows, for_each_row, to_rectangle, to_rows
-from stretto._engine.transforms.evaluate import evaluate
-from stretto._engine.transforms.padded import Padding, asks_for_sizes, padded_program
-from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["Examples", "packed_program", "variable_of_rows"]
 
