@@ -53,7 +53,7 @@ is an error, which says:
 """
 
 
-_HOMES = ("stretto._engine.ops.", "stretto._engine.control.", "stretto.special.")
+_HOMES = ("stretto._engine.ops.", "stretto._engine.higher_order.", "stretto.special.")
 """Where primitives are made."""
 
 

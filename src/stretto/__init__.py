@@ -135,18 +135,18 @@ with imports_on_demand(
     from stretto._engine.api.shard_map import shard_map as shard_map, smap as smap
     from stretto._engine.api.vectorize import vmap as vmap
     from stretto._engine.api.waiting import block_until_ready as block_until_ready
-    from stretto._engine.control.callback import (
+    from stretto._engine.higher_order.callback import (
         io_callback as io_callback,
         pure_callback as pure_callback,
     )
-    from stretto._engine.control.custom_jvp import custom_jvp as custom_jvp
-    from stretto._engine.control.custom_vjp import custom_vjp as custom_vjp
-    from stretto._engine.control.custom_vmap import (
+    from stretto._engine.higher_order.custom_jvp import custom_jvp as custom_jvp
+    from stretto._engine.higher_order.custom_vjp import custom_vjp as custom_vjp
+    from stretto._engine.higher_order.custom_vmap import (
         custom_vmap as custom_vmap,
         sequential_vmap as sequential_vmap,
     )
-    from stretto._engine.control.refs import Ref as Ref, freeze as freeze, new_ref as new_ref
-    from stretto._engine.control.user_primitive import primitive as primitive
+    from stretto._engine.higher_order.refs import Ref as Ref, freeze as freeze, new_ref as new_ref
+    from stretto._engine.higher_order.user_primitive import primitive as primitive
     from stretto._engine.core.mesh import P as P
     from stretto._engine.core.mesh_in_use import set_mesh as set_mesh
     from stretto._engine.core.shardings import NamedSharding as NamedSharding

@@ -3,8 +3,8 @@
 The names of ``jax.custom_batching``. Next, read ``control/custom_vmap``.
 """
 
-from stretto._engine.control.custom_vmap import custom_vmap, sequential_vmap
 from stretto._engine.core.guarded import guard_module
+from stretto._engine.higher_order.custom_vmap import custom_vmap, sequential_vmap
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 

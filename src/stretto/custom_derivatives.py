@@ -7,17 +7,17 @@ rules of ``stretto.primitive``. Next, read ``control/custom_jvp`` and
 
 from stretto._engine.api.closure_convert import closure_convert
 from stretto._engine.api.custom_gradient import custom_gradient
-from stretto._engine.control.custom_jvp import custom_jvp
-from stretto._engine.control.custom_vjp import custom_vjp
-from stretto._engine.control.linear_call import linear_call
-from stretto._engine.control.symbolic_zeros import (
+from stretto._engine.core.guarded import guard_module
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_vjp import custom_vjp
+from stretto._engine.higher_order.linear_call import linear_call
+from stretto._engine.higher_order.symbolic_zeros import (
     CustomVJPPrimal,
     SymbolicZero,
     custom_vjp_primal_tree_values,
     zero_from_primal,
 )
-from stretto._engine.core.guarded import guard_module
-from stretto._engine.core.interpreter import Linear
 
 __all__ = [
     "CustomVJPPrimal",

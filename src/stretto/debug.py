@@ -21,9 +21,9 @@ from stretto._engine.api.drawn_shardings import (
     visualize_array_sharding,
     visualize_sharding,
 )
-from stretto._engine.control.callback import debug_callback
 from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import Value
+from stretto._engine.higher_order.callback import debug_callback
 
 __all__ = [
     "callback",

@@ -18,9 +18,9 @@ import stretto
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.control.custom_vjp import CustomVjpForward
 from stretto._engine.core.primitive import CARRIED, PRIMITIVES, Refused
 from stretto._engine.core.recorder import record
+from stretto._engine.higher_order.custom_vjp import CustomVjpForward
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.linalg.qr import Geqp3
 from stretto._engine.ops.random.bits import threefry2x32
@@ -29,7 +29,7 @@ from tests.functions import sized
 from tests.meshes import mesh
 
 for _module in pkgutil.walk_packages(stretto.__path__, "stretto."):
-    if _module.name.startswith(("stretto._engine.ops.", "stretto._engine.control.")):
+    if _module.name.startswith(("stretto._engine.ops.", "stretto._engine.higher_order.")):
         importlib.import_module(_module.name)  # so that every operation is known
 
 MEANING, ROWS, RULES = sized.read()

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stretto as st
-from stretto._engine.control import route, scan, while_loop
 from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import is_inexact, kind_of
+from stretto._engine.higher_order import route, scan, while_loop
 from stretto._engine.passes import interpret_small as interpreting
 from stretto._engine.passes.rolling import roll_loops as rolling
 from tests.property import (  # noqa: F401 (they fill the tables)

@@ -8,8 +8,8 @@ from stretto import random as R
 from stretto._engine.api.derivatives import grad, jvp
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.control.scan import scan
 from stretto._engine.core.config import config
+from stretto._engine.higher_order.scan import scan
 from tests.random.seeds import jaxs_key
 
 INF, NAN = np.inf, np.nan

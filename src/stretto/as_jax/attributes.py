@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.api.stages import Lowered
-from stretto._engine.control.refs import Ref
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value
 from stretto._engine.core.shardings import NamedSharding
+from stretto._engine.higher_order.refs import Ref
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.random.rng_bit_generator import RngBitGenerator

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.control.refs import Ref
 from stretto._engine.core.interpreter import Value, type_of
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.core.types import ArrayType, canonical_dtype, float0, is_inexact, short_name
+from stretto._engine.higher_order.refs import Ref
 from stretto._engine.runtime.array import SHARDED
 from stretto._engine.runtime.device import default_device
 from stretto.as_jax.types import is_key

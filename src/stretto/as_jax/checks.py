@@ -18,16 +18,16 @@ import stretto
 from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.api.graph import record_call
-from stretto._engine.control.callback import DebugCallback, debug_callback
-from stretto._engine.control.cond import Cond
-from stretto._engine.control.scan import Scan
-from stretto._engine.control.shard_map import ShardMap
-from stretto._engine.control.while_loop import While
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, constant
 from stretto._engine.core.position import Position
 from stretto._engine.core.program import Equation, Literal, Program
 from stretto._engine.core.types import is_inexact
+from stretto._engine.higher_order.callback import DebugCallback, debug_callback
+from stretto._engine.higher_order.cond import Cond
+from stretto._engine.higher_order.scan import Scan
+from stretto._engine.higher_order.shard_map import ShardMap
+from stretto._engine.higher_order.while_loop import While
 from stretto._engine.ops.arithmetic import DIV, REM
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.index.primitives import Gather, ScatterFamily

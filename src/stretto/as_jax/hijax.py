@@ -15,11 +15,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.control.refs import Ref
 from stretto._engine.core import tree
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.higher_order.refs import Ref
 from stretto._engine.ops.convert import convert
 from stretto.as_jax.avals import AbstractValue, pytype_aval_mappings
 from stretto.as_jax.jaxprs.primitive import Primitive

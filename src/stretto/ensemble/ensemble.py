@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpac
 
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.control.chunks import positive
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.lazy import LazyMethod, LazyModule, shown
 from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
+from stretto._engine.higher_order.chunks import positive
 from stretto.ensemble.grouping import groups_of, in_mode, joined
 from stretto.ensemble.groups import M_co, Member, call_module, reshaped
 from stretto.ensemble.layout import Layout

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.control.cond import cond
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import flatten, map, register_dataclass, unflatten
 from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.ensemble.ensemble import Ensemble

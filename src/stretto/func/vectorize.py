@@ -14,11 +14,11 @@ import numpy as np
 
 from stretto._engine.api import vectorize
 from stretto._engine.api.arguments import leaf_names, wraps
-from stretto._engine.control.chunks import inner_axes, positive
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer, as_value, state
 from stretto._engine.core.typing import Array, Key, Tree
+from stretto._engine.higher_order.chunks import inner_axes, positive
 from stretto._engine.ops.iota import iota
 from stretto.random import streams
 from stretto.random.keys import fold_in

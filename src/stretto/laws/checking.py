@@ -16,7 +16,6 @@ from stretto._engine.api.derivatives import jvp, vjp
 from stretto._engine.api.graph import eval_shape, make_graph
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.control.user_primitive import UserPrimitive, primitive
 from stretto._engine.core import tree
 from stretto._engine.core.config import config, enable_x64, over_axis
 from stretto._engine.core.interpreter import as_value
@@ -25,6 +24,7 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.higher_order.user_primitive import UserPrimitive, primitive
 from stretto.laws.arguments import TypeOf
 from stretto.laws.comparing import FULLY, as_wide, check_close, tolerance_of
 

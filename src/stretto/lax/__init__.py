@@ -6,15 +6,15 @@ from stretto._engine.core.lazy import imports_on_demand
 
 with imports_on_demand(__name__):
     from stretto._engine.api.loops import scan as scan
-    from stretto._engine.control.associative_scan import associative_scan as associative_scan
-    from stretto._engine.control.cond import cond as cond, switch as switch
-    from stretto._engine.control.linear_solve import custom_linear_solve as custom_linear_solve
-    from stretto._engine.control.loops import fori_loop as fori_loop
-    from stretto._engine.control.reduce import reduce as reduce
-    from stretto._engine.control.root import custom_root as custom_root
-    from stretto._engine.control.stop_gradient import stop_gradient as stop_gradient
-    from stretto._engine.control.while_loop import while_loop as while_loop
-    from stretto._engine.control.window import reduce_window as reduce_window
+    from stretto._engine.higher_order.associative_scan import associative_scan as associative_scan
+    from stretto._engine.higher_order.cond import cond as cond, switch as switch
+    from stretto._engine.higher_order.linear_solve import custom_linear_solve as custom_linear_solve
+    from stretto._engine.higher_order.loops import fori_loop as fori_loop
+    from stretto._engine.higher_order.reduce import reduce as reduce
+    from stretto._engine.higher_order.root import custom_root as custom_root
+    from stretto._engine.higher_order.stop_gradient import stop_gradient as stop_gradient
+    from stretto._engine.higher_order.while_loop import while_loop as while_loop
+    from stretto._engine.higher_order.window import reduce_window as reduce_window
     from stretto._engine.ops.arithmetic import (
         add as add,
         sign as sign,

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto._engine.control import cond as _cond
-from stretto._engine.control import linear_solve as _linear_solve
-from stretto._engine.control import reduce as _reduce
-from stretto._engine.control import scan as _scan
-from stretto._engine.control import stop_gradient as _stop_gradient
-from stretto._engine.control import while_loop as _while_loop
-from stretto._engine.control import window as _window
+from stretto._engine.higher_order import cond as _cond
+from stretto._engine.higher_order import linear_solve as _linear_solve
+from stretto._engine.higher_order import reduce as _reduce
+from stretto._engine.higher_order import scan as _scan
+from stretto._engine.higher_order import stop_gradient as _stop_gradient
+from stretto._engine.higher_order import while_loop as _while_loop
+from stretto._engine.higher_order import window as _window
 from stretto._engine.ops import arithmetic as _arithmetic
 from stretto._engine.ops import barrier as _barrier
 from stretto._engine.ops import bitcast as _bitcast

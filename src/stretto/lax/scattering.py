@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.scan import scan
 from stretto._engine.ops.index.gather_scatter import gathered, scattered
 from stretto._engine.ops.index.geometry import (
     GatherScatterMode,

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import greater
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert

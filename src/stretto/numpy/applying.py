@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.control.cond import switch
 from stretto._engine.core.integers import entries_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.cond import switch
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, full_like
 from stretto._engine.ops.comparison import where as choose_by

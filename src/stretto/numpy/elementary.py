@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops import exponential, powers
 from stretto._engine.ops.comparison import full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_, imag, real

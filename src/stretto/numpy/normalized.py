@@ -39,9 +39,9 @@ from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 
 if TYPE_CHECKING:  # loaded when something is normalized
-    from stretto._engine.control import stop_gradient
+    from stretto._engine.higher_order import stop_gradient
 else:
-    stop_gradient = LazyModule("stretto._engine.control.stop_gradient")
+    stop_gradient = LazyModule("stretto._engine.higher_order.stop_gradient")
 
 __all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax", "softplus"]
 

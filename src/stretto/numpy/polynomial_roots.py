@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto._engine.control.scan import scan
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.scan import scan
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.convert import rounded_once

@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from stretto._engine.control.scan import scan
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.scan import scan
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like

@@ -10,11 +10,11 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.sizes import Size, is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DType, DTypeLike, Shape
+from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
 from stretto._engine.ops.comparison import where as choose

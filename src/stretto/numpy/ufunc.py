@@ -39,10 +39,12 @@ from stretto.numpy.reductions import keep, masked
 from stretto.numpy.taking import take
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop
-    from stretto._engine.control import loops, scan
     from stretto._engine.core.array_updates import Index
+    from stretto._engine.higher_order import loops, scan
 else:
-    loops, scan = map(LazyModule, ("stretto._engine.control.loops", "stretto._engine.control.scan"))
+    loops, scan = map(
+        LazyModule, ("stretto._engine.higher_order.loops", "stretto._engine.higher_order.scan")
+    )
 
 __all__ = ["ufunc"]
 

@@ -50,10 +50,10 @@ from stretto.numpy.indices import (
 from stretto.numpy.out_of_bounds import canonical_mode, settle
 
 if TYPE_CHECKING:  # loaded when an index first names an element more than once
-    from stretto._engine.control import while_loop
     from stretto._engine.core.array_updates import Index as IndexLike
+    from stretto._engine.higher_order import while_loop
 else:
-    while_loop = LazyModule("stretto._engine.control.while_loop")
+    while_loop = LazyModule("stretto._engine.higher_order.while_loop")
 
 __all__ = ["apply_again", "apply_to_mask", "mask_of", "names_once", "update"]
 

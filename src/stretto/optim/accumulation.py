@@ -12,10 +12,10 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.graph import eval_shape
-from stretto._engine.control.cond import cond
 from stretto._engine.core import tree
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
+from stretto._engine.higher_order.cond import cond
 from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import (
     GradientTransformation,

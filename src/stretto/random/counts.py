@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from stretto._engine.control.scan import scan
-from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import inexact_dtype, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
+from stretto._engine.higher_order.scan import scan
+from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import full, full_like, ne, select, zeros_like
 from stretto._engine.ops.convert import convert

@@ -13,9 +13,9 @@ import math
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.control.custom_jvp import custom_jvp
-from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
+from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
 from stretto._engine.ops.exponential import exp, log, log1p
 from stretto._engine.ops.layout import expand_dims, reshape

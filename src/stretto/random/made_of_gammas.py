@@ -5,8 +5,8 @@ Next, read ``counts``.
 
 from __future__ import annotations
 
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
+from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.exponential import exp

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from stretto._engine.autodiff.vmap import Vectorizer
-from stretto._engine.control.chunks import Examples
 from stretto._engine.core.forks import lock
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.typing import ArrayLike, Key
+from stretto._engine.higher_order.chunks import Examples
 from stretto.random.keys import PRNGKey, checked, fold_in
 
 __all__ = ["keys", "manual_seed", "next_key", "refusal", "refusing"]

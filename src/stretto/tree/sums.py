@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from stretto._engine.control.cond import cond
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto._engine.core.tree import leaves, structure, unflatten
 from stretto._engine.core.types import (
@@ -25,6 +24,7 @@ from stretto._engine.core.types import (
     promote,
 )
 from stretto._engine.core.typing import ArrayLike, Tree
+from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.arithmetic import add, multiply
 from stretto._engine.ops.comparison import eq, full_like, where
 from stretto._engine.ops.convert import convert

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from stretto import make_graph
-from stretto._engine.control.call import Call
 from stretto._engine.core import bounded, primitive
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value
@@ -24,6 +23,7 @@ from stretto._engine.core.primitive import (
     leibniz,
 )
 from stretto._engine.core.types import array_type
+from stretto._engine.higher_order.call import Call
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.convert import ConvertElementType

@@ -6,10 +6,10 @@ import pytest
 from stretto import jit
 from stretto import numpy as snp
 from stretto._engine.api.graph import make_graph
-from stretto._engine.control.cond import cond
 from stretto._engine.core.errors import ProgramError
 from stretto._engine.core.program import Equation, Literal, Program, Var, as_literal, check, literal
 from stretto._engine.core.types import array_type
+from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.arithmetic import ADD, NEG
 from stretto._engine.ops.trigonometric import SIN
 

@@ -7,9 +7,6 @@ import numpy as np
 from stretto import checkpoint, custom_jvp, debug, io_callback, jit, lax, make_graph, tree, vmap
 from stretto import numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.control.cond import cond
-from stretto._engine.control.scan import scan
-from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program, check
 from stretto._engine.core.recorder import record
@@ -20,6 +17,9 @@ from stretto._engine.core.rewriting import (
     types_made,
     used_inputs,
 )
+from stretto._engine.higher_order.cond import cond
+from stretto._engine.higher_order.scan import scan
+from stretto._engine.higher_order.while_loop import while_loop
 
 
 def names(program):

@@ -8,8 +8,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import check
+from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.index.writes import WRITES
 from stretto._engine.passes.delay_writes import delayed
 from stretto._engine.passes.prepare import prepare

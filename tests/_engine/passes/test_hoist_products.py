@@ -9,8 +9,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import check
+from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.passes.hoist_products import gathered
 from stretto._engine.passes.simplify import simplified

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.control.family import has_long_loop
+from stretto._engine.higher_order.family import has_long_loop
 from stretto._engine.passes.run_on_xla_thread import apart
 
 COUNTED = 1000

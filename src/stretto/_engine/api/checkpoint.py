@@ -12,15 +12,15 @@ from typing import Any, ParamSpec, TypeVar
 from stretto._engine.api.arguments import as_values, leaf_names, values_of_tree, without_float0
 from stretto._engine.api.lengths import alike, unified
 from stretto._engine.api.static import Places, others, places_of, rejoined
-from stretto._engine.control import policies as checkpoint_policies
-from stretto._engine.control.checkpoint import Checkpoint
-from stretto._engine.control.refs import Apart
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import giving, write_all
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
+from stretto._engine.higher_order import policies as checkpoint_policies
+from stretto._engine.higher_order.checkpoint import Checkpoint
+from stretto._engine.higher_order.refs import Apart
 
 __all__ = ["checkpoint", "checkpoint_policies", "remat"]
 

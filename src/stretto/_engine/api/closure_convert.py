@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 from stretto._engine.api.arguments import leaf_names, values_of_tree, without_float0
 from stretto._engine.api.graph import types_of
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.control.family import parting
-from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, bounded
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import is_inexact
+from stretto._engine.higher_order.family import parting
+from stretto._engine.higher_order.user_rule import fits
 from stretto._engine.ops.convert import convert
 
 __all__ = ["closure_convert"]

@@ -14,12 +14,12 @@ import numpy as np
 
 from stretto._engine.api.arguments import values_of_tree, without_float0
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.control.custom_vjp import custom_vjp
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import float0, is_inexact
+from stretto._engine.higher_order.custom_vjp import custom_vjp
 
 __all__ = ["custom_gradient"]
 

@@ -18,12 +18,12 @@ from stretto._engine.api.arguments import (
 )
 from stretto._engine.autodiff.linearize import LinearMap
 from stretto._engine.autodiff.transpose import backward
-from stretto._engine.control.symbolic_zeros import zero_tangent
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.left_out import left_out
 from stretto._engine.core.types import ArrayType, is_complex, is_inexact
+from stretto._engine.higher_order.symbolic_zeros import zero_tangent
 
 __all__ = ["Chosen", "Flat", "chosen", "is_active", "pull_back", "zero_tangent"]
 

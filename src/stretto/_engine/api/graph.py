@@ -27,7 +27,6 @@ from stretto._engine.api.arguments import (
 from stretto._engine.api.lending import kinds_of
 from stretto._engine.api.lengths import alike, unified
 from stretto._engine.api.static import NONE, Places, places_of, rejoined
-from stretto._engine.control.refs import Parts, Ref, lent
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import giving
@@ -39,6 +38,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
+from stretto._engine.higher_order.refs import Parts, Ref, lent
 from stretto._engine.passes.simplify import simplified as _simplified
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_ta
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
 from stretto._engine.autodiff.vmap import to_axis
-from stretto._engine.control.chunks import map_chunks, positive
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
+from stretto._engine.higher_order.chunks import map_chunks, positive
 from stretto._engine.ops.layout import move_axis, reshape
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]

@@ -32,8 +32,6 @@ from stretto._engine.api.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.stages import Lowered, TracedCall, on_device
 from stretto._engine.api.static import Places, rejoined
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.control.call import Call
-from stretto._engine.control.refs import at_once, lent
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
@@ -46,6 +44,8 @@ from stretto._engine.core.nodes import APART
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record
 from stretto._engine.core.weak import WeakTable
+from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.refs import at_once, lent
 from stretto._engine.runtime import cache
 from stretto._engine.runtime.array import SHARDED, Array
 from stretto._engine.runtime.eager import EAGER

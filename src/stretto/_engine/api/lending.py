@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stretto._engine.api.arguments import values_of_tree, without_float0
-from stretto._engine.control.refs import Parts, Ref
 from stretto._engine.core.cells import Cell, giving, values_of_cells, write_all
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.program import Program
+from stretto._engine.higher_order.refs import Parts, Ref
 
 __all__ = ["Lending", "Uses", "kinds_of"]
 

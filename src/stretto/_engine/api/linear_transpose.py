@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 from stretto._engine.api.arguments import leaf_names, values_of_tree
 from stretto._engine.api.graph import types_of
 from stretto._engine.autodiff.transpose import backward
-from stretto._engine.control.family import ControlFlow, parting
-from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, bounded
 from stretto._engine.core.errors import MissingRuleError
@@ -23,6 +21,8 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, is_inexact
+from stretto._engine.higher_order.family import ControlFlow, parting
+from stretto._engine.higher_order.user_rule import fits
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 

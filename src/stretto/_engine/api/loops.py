@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stretto._engine.api.lengths import holds_ragged
-from stretto._engine.control import loops
-from stretto._engine.control import scan as loop
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.higher_order import loops
+from stretto._engine.higher_order import scan as loop
 
 if TYPE_CHECKING:  # loaded when there are ragged arrays
     from stretto._engine.api import over_ragged

@@ -17,10 +17,6 @@ from stretto._engine.api.lengths import same_lengths
 from stretto._engine.api.ragged import Ragged, is_ragged, room_for
 from stretto._engine.autodiff.packed import variable_of_rows
 from stretto._engine.autodiff.padded import variables_of
-from stretto._engine.control.family import split
-from stretto._engine.control.loops import map_
-from stretto._engine.control.scan import loop_scan
-from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.integers import integer
@@ -36,6 +32,10 @@ from stretto._engine.core.sizes import (
     varying_sizes,
 )
 from stretto._engine.core.types import ArrayType
+from stretto._engine.higher_order.family import split
+from stretto._engine.higher_order.loops import map_
+from stretto._engine.higher_order.scan import loop_scan
+from stretto._engine.higher_order.sized import SizedCall
 from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert

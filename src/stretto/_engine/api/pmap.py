@@ -14,11 +14,11 @@ from stretto._engine.api.jitted import Jitted
 from stretto._engine.api.meshes import make_mesh
 from stretto._engine.api.shard_map import along, shard_map
 from stretto._engine.api.static import places_of
-from stretto._engine.control.refs import Ref
 from stretto._engine.core import tree
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.mesh import Mesh
+from stretto._engine.higher_order.refs import Ref
 from stretto._engine.lower.text import identifier
 from stretto._engine.runtime.device import Device, local_devices, process_count
 

@@ -21,7 +21,6 @@ from stretto._engine.api.jitted import Jitted
 from stretto._engine.api.lengths import alike
 from stretto._engine.api.static import Places
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.control.sized import SizedCall
 from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config, settings
@@ -36,6 +35,7 @@ from stretto._engine.core.sizes import (
     varying_sizes,
 )
 from stretto._engine.core.types import ArrayType
+from stretto._engine.higher_order.sized import SizedCall
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
 from stretto._engine.runtime.array import Array

@@ -12,8 +12,6 @@ from typing import Any
 from stretto._engine.api.arguments import leaf_names, values_of_tree, wraps
 from stretto._engine.api.lending import kinds_of
 from stretto._engine.api.lengths import alike, refuse_split, unified
-from stretto._engine.control.refs import Parts, lent
-from stretto._engine.control.shard_map import ShardMap, explicit
 from stretto._engine.core import tree
 from stretto._engine.core.cells import write_all
 from stretto._engine.core.config import config, over_axis
@@ -22,6 +20,8 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, PartitionSpec
 from stretto._engine.core.recorder import record
 from stretto._engine.core.shardings import NamedSharding, as_spec, check_names, check_split
+from stretto._engine.higher_order.refs import Parts, lent
+from stretto._engine.higher_order.shard_map import ShardMap, explicit
 
 __all__ = ["shard_map", "smap"]
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from stretto._engine.api.entry import Entry
 from stretto._engine.api.graph import struct_of
-from stretto._engine.control.family import parting
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
+from stretto._engine.higher_order.family import parting
 from stretto._engine.runtime import pjrt
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.on_device import default_sharding

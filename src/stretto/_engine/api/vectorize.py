@@ -25,8 +25,6 @@ from stretto._engine.api.arguments import (
 from stretto._engine.api.lending import kinds_of
 from stretto._engine.api.lengths import holds_ragged
 from stretto._engine.autodiff.vmap import AxisSize, to_axis
-from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
-from stretto._engine.control.refs import Parts, Ref, lent
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of
@@ -34,6 +32,8 @@ from stretto._engine.core.interpreter import Value, is_array_like
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_float0
+from stretto._engine.higher_order.chunks import in_axis, inner_axes, out_axis, positive
+from stretto._engine.higher_order.refs import Parts, Ref, lent
 from stretto._engine.passes.formulations.mapped import map_members
 
 if TYPE_CHECKING:  # loaded when there are ragged arrays

@@ -22,10 +22,10 @@ from stretto._engine.lower.collectives import Collectives
 from stretto._engine.lower.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.control import family
     from stretto._engine.core.shardings import Placement
+    from stretto._engine.higher_order import family
 else:
-    family = LazyModule("stretto._engine.control.family")
+    family = LazyModule("stretto._engine.higher_order.family")
 
 __all__ = ["Builder", "lower"]
 

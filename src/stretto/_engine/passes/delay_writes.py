@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.autodiff.evaluate import Values
-from stretto._engine.control.family import split
-from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import (
@@ -25,6 +23,8 @@ from stretto._engine.core.rewriting import (
     remembered,
     with_equations,
 )
+from stretto._engine.higher_order.family import split
+from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.writes import (

@@ -21,8 +21,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.control.family import split
-from stretto._engine.control.scan import Scan
 from stretto._engine.core.position import Place
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import (
@@ -32,6 +30,8 @@ from stretto._engine.core.rewriting import (
     with_equations,
 )
 from stretto._engine.core.types import bytes_of
+from stretto._engine.higher_order.family import split
+from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral

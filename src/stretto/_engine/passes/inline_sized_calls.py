@@ -6,9 +6,9 @@ is lowered there are no more of them to come. Next, read ``control/sized``.
 
 from __future__ import annotations
 
-from stretto._engine.control.sized import SizedCall
 from stretto._engine.core.program import Program
 from stretto._engine.core.rewriting import changed_inside, remembered, written_out
+from stretto._engine.higher_order.sized import SizedCall
 
 __all__ = ["expanded"]
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stretto._engine.control.call import Call
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import (
@@ -22,6 +21,7 @@ from stretto._engine.core.rewriting import (
     with_equations,
 )
 from stretto._engine.core.types import bytes_of
+from stretto._engine.higher_order.call import Call
 from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
 from stretto._engine.ops.elementwise import Elementwise
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.control.family import has_long_loop
 from stretto._engine.core.effects import CALLBACK, ORDERED
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import remembered
 from stretto._engine.core.types import kind_of
+from stretto._engine.higher_order.family import has_long_loop
 from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import gt, select, zeros_like

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.control.call import Call
-from stretto._engine.control.cond import Cond
-from stretto._engine.control.custom_vmap import CustomVmap
-from stretto._engine.control.family import ControlFlow, split
-from stretto._engine.control.scan import Scan
-from stretto._engine.control.while_loop import While
 from stretto._engine.core.config import config
 from stretto._engine.core.faults import Fault, fault_of, operand, wrong
 from stretto._engine.core.interpreter import constant, splat, state
 from stretto._engine.core.position import Position
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record, standing
+from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.cond import Cond
+from stretto._engine.higher_order.custom_vmap import CustomVmap
+from stretto._engine.higher_order.family import ControlFlow, split
+from stretto._engine.higher_order.scan import Scan
+from stretto._engine.higher_order.while_loop import While
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.example import Example

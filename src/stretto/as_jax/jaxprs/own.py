@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto._engine.control.user_primitive import primitive as operation
 from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.higher_order.user_primitive import primitive as operation
 from stretto.as_jax.avals import aval_of
 from stretto.as_jax.jaxprs import ad, batching, mlir
 from stretto.as_jax.jaxprs.primitive import Primitive

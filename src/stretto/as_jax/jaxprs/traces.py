@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from stretto._engine.control.custom_jvp import CustomJvp
-from stretto._engine.control.custom_vjp import CustomVjp
 from stretto._engine.core.interpreter import Interpreter, state
+from stretto._engine.higher_order.custom_jvp import CustomJvp
+from stretto._engine.higher_order.custom_vjp import CustomVjp
 from stretto.as_jax.jaxprs.primitive import as_stretto_has
 from stretto.as_jax.jaxprs.tables import control, named  # noqa: F401 (they fill the table)
 from stretto.as_jax.jaxprs.views import spelled

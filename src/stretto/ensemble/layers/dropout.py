@@ -12,8 +12,8 @@ from typing import Any
 
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.control.chunks import positive as positive_chunk
 from stretto._engine.core.typing import Key, Tree
+from stretto._engine.higher_order.chunks import positive as positive_chunk
 from stretto.nn.dropout import (
     AlphaDropout,
     Dropout,

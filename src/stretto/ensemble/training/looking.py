@@ -15,11 +15,11 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.api.jit import jit
 from stretto._engine.api.ragged import is_ragged
-from stretto._engine.control.scan import scan
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, Key, Tree
+from stretto._engine.higher_order.scan import scan
 from stretto.ensemble.training.examples import Own
 from stretto.ensemble.training.losses import loss_of
 from stretto.ensemble.training.reading import read

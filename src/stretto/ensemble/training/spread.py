@@ -17,12 +17,12 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.graph import ShapeDtypeStruct, make_graph
-from stretto._engine.control.call import Call
 from stretto._engine.core import tree
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.higher_order.call import Call
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise

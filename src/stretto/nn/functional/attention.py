@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 
 import stretto.numpy as snp
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import ArrayType, inexact_dtype, is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Key
+from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.control.custom_jvp import custom_jvp
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
+from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.index.along_axis import take_along_axis

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.control.scan import scan
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.scan import scan
+from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.joining import concatenate

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.comparison import full_like, ne, where, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from stretto._engine.control.linear_call import with_transpose
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.linear_call import with_transpose
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims

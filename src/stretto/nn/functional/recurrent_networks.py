@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import stretto.numpy as snp
-from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DType, Key
+from stretto._engine.higher_order.scan import scan
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import matmul

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.control.linear_call import with_transpose
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.linear_call import with_transpose
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import stretto.numpy as snp
 from stretto import random
-from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
+from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis
 from stretto.nn import functions

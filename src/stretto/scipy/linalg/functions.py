@@ -14,10 +14,10 @@ import numpy as np
 
 from stretto._engine.api.derivatives import jvp
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.control.custom_jvp import custom_jvp
-from stretto._engine.control.loops import fori_loop
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.loops import fori_loop
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full, full_like, lt, ne, select, where, zeros_like

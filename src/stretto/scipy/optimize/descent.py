@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import stretto.numpy as snp
 from stretto._engine.api.derivatives import value_and_grad
-from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core import tree
 from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.convert import convert
 from stretto.scipy.optimize.line_search import line_search
 

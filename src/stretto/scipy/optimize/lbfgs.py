@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import stretto.numpy as snp
-from stretto._engine.control.scan import scan
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.higher_order.scan import scan
 from stretto.scipy.optimize.descent import Estimate, State, Stop, curvature, descend
 
 __all__ = ["minimize_lbfgs"]

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import ml_dtypes
 
 import stretto.numpy as snp
-from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core import tree
 from stretto._engine.core.typing import Array, Tree
+from stretto._engine.higher_order.while_loop import while_loop
 
 __all__ = ["LineSearchResult", "line_search"]
 

@@ -14,16 +14,16 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.api.linear_transpose import linear_transpose
-from stretto._engine.control.linear_solve import custom_linear_solve
-from stretto._engine.control.loops import fori_loop
-from stretto._engine.control.stop_gradient import stop_gradient
-from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core import tree
 from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.higher_order.linear_solve import custom_linear_solve
+from stretto._engine.higher_order.loops import fori_loop
+from stretto._engine.higher_order.stop_gradient import stop_gradient
+from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.bilinear import promote_dtypes_of
 from stretto._engine.ops.comparison import eq, full, where, zeros_like
 from stretto._engine.ops.complex_parts import conj, real

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import stretto.numpy as snp
-from stretto._engine.control.custom_jvp import custom_jvp
-from stretto._engine.control.custom_vjp import custom_vjp
 from stretto._engine.core.interpreter import Value
+from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_vjp import custom_vjp
 
 __all__ = ["TABLE"]
 

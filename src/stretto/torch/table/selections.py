@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.control.sized import SizedCall
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.recorder import record
@@ -24,6 +23,7 @@ from stretto._engine.core.sizes import (
     varying_sizes,
 )
 from stretto._engine.core.types import ArrayType
+from stretto._engine.higher_order.sized import SizedCall
 from stretto.numpy.unique import starts_of_runs
 from stretto.torch.table.indexing import readable
 

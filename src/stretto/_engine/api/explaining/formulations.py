@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from stretto._engine.api.explaining.words import short, where
-from stretto._engine.control.scan import Scan
 from stretto._engine.core.position import Position
 from stretto._engine.core.program import Equation, Program
+from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated

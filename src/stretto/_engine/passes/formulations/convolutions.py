@@ -15,9 +15,9 @@ import math
 from typing import Any
 
 from stretto._engine.autodiff.closed import record_closed
-from stretto._engine.control.loops import map_
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.types import ArrayType, bytes_of
+from stretto._engine.higher_order.loops import map_
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated

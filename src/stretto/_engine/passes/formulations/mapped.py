@@ -16,9 +16,6 @@ from stretto._engine.autodiff.jvp import Differentiator, jvp_call
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
 from stretto._engine.autodiff.transpose import transpose_call
 from stretto._engine.autodiff.vmap import AxisSize, vmap_flat, vmap_program
-from stretto._engine.control.call import Call
-from stretto._engine.control.chunks import map_chunks, record_example
-from stretto._engine.control.family import ControlFlow, cut
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Linear, Value, state
 from stretto._engine.core.lazy import LazyModule
@@ -33,6 +30,9 @@ from stretto._engine.core.rewriting import (
 )
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType
+from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.chunks import map_chunks, record_example
+from stretto._engine.higher_order.family import ControlFlow, cut
 from stretto._engine.passes.formulations.chunk_size import CHOICES, operations
 from stretto._engine.passes.formulations.measured import fastest, fingerprint
 from stretto._engine.passes.formulations.members import Decision, planned

@@ -30,9 +30,9 @@ from stretto._engine.passes.formulations.products import Choice, of_product
 from stretto._engine.passes.formulations.values import Parts, Shared, Whole
 
 if TYPE_CHECKING:  # loaded when members first take turns
-    from stretto._engine.control import scan
+    from stretto._engine.higher_order import scan
 else:
-    scan = LazyModule("stretto._engine.control.scan")
+    scan = LazyModule("stretto._engine.higher_order.scan")
 
 __all__ = ["Decision", "planned"]
 

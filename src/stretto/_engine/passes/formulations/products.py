@@ -17,9 +17,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from stretto._engine.control.loops import map_
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.types import bytes_of
+from stretto._engine.higher_order.loops import map_
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import reshape, transpose

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, literal
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.constant import Constant, Held

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto._engine.control.call import Call
-from stretto._engine.control.callback import IoCallback, PureCallback
-from stretto._engine.control.checkpoint import Checkpoint
-from stretto._engine.control.cond import Cond
-from stretto._engine.control.custom_jvp import CustomJvp
-from stretto._engine.control.custom_vjp import CustomVjp
-from stretto._engine.control.custom_vmap import CustomVmap
-from stretto._engine.control.linear_solve import CustomLinearSolve
-from stretto._engine.control.reduce import Reduce
-from stretto._engine.control.scan import Scan
-from stretto._engine.control.while_loop import While
-from stretto._engine.control.window import ReduceWindow
 from stretto._engine.core.config import settings
+from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.callback import IoCallback, PureCallback
+from stretto._engine.higher_order.checkpoint import Checkpoint
+from stretto._engine.higher_order.cond import Cond
+from stretto._engine.higher_order.custom_jvp import CustomJvp
+from stretto._engine.higher_order.custom_vjp import CustomVjp
+from stretto._engine.higher_order.custom_vmap import CustomVmap
+from stretto._engine.higher_order.linear_solve import CustomLinearSolve
+from stretto._engine.higher_order.reduce import Reduce
+from stretto._engine.higher_order.scan import Scan
+from stretto._engine.higher_order.while_loop import While
+from stretto._engine.higher_order.window import ReduceWindow
 from stretto._engine.ops.collective.primitives import (
     AllGather,
     AllToAll,

@@ -1,6 +1,6 @@
 """``jax._src.state``."""
 
-from stretto._engine.control.refs import View as TransformedRef
+from stretto._engine.higher_order.refs import View as TransformedRef
 from stretto.as_jax.avals import AbstractRef
 
 __all__ = ["AbstractRef", "TransformedRef"]

@@ -1,0 +1,125 @@
+"""The call that a jitted function leaves in the program of another: one program, applied.
+
+Layer 4 (control). A function that is called twice is traced and written once. Each rule maps the
+call to a call of the transformed program, so this is the simplest operation that holds a program.
+Next, read ``cond``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_call
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program
+from stretto._engine.autodiff.transpose import parts_read, transpose_call
+from stretto._engine.autodiff.vmap import vmap_program
+from stretto._engine.core.config import config
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
+from stretto._engine.core.types import ArrayType
+from stretto._engine.higher_order.family import ControlFlow, cut
+from stretto._engine.ops.layout import move_to_front
+
+__all__ = ["Call", "call", "linearized"]
+
+
+class Call(ControlFlow):
+    """Apply a program to its inputs."""
+
+    program: Program
+    takes_masked = True
+    pushes_masked = True
+    only_compiled = True  # whoever wrote jit asked for a compiled program
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The program's output types."""
+        for i, (got, expected) in enumerate(zip(types, self.program.in_types, strict=True)):
+            if got.shape != expected.shape or got.dtype != expected.dtype:
+                raise TypeError(f"{self.program.name}: input {i} is {got}, expected {expected}")
+        return self.program.out_types
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the program here."""
+        return evaluate(self.program, args)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Compiled as a whole, which is what ``jit`` asks for."""
+        return not config.disable_jit
+
+    @property
+    def accumulates(self) -> tuple[int, ...]:
+        """The inputs that the program reads a part of."""
+        return tuple([i for i, part in enumerate(parts_read(self.program)) if part])
+
+    def called(self) -> Program:
+        """The program."""
+        return self.program
+
+    def inlined(self) -> Program | None:
+        """The program."""
+        return self.program
+
+    def of(self, program: Program) -> Call:
+        """The same kind of call, of a program derived from this one."""
+        return Call(program)
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """A call of the program restricted to these outputs, with the operands that it reads."""
+        program = restricted(self.program, needed)
+        used = used_inputs(program)
+        if program is self.program and all(used):
+            return equation
+        return cut(equation, self.of(with_inputs(program, used)), used, needed)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """A call of a function of the module."""
+        return b.call(self.program, operands)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A call of the program of values and tangents."""
+        run = lambda program, values: self.of(program)(*values)
+        return jvp_call(self.program, primals, tangents, run)
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A call for the values and residuals, and a linear one for the tangents."""
+        return linearized(self.program, call, primals, tangents)
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """A call of the transposed program."""
+        return transpose_call(self.program, cts, args, lambda back, values: self.of(back)(*values))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """A call of the program for all examples."""
+        mapped = tuple(a is not None for a in axes)
+        program, mask = vmap_program(self.program, size, mapped)
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        return self.of(program)(*values), tuple(0 if m else None for m in mask)
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """A call of the program of fixed sizes."""
+        program, sizes = at.closed(self.program)
+        return self.of(program)(*sizes, *args)
+
+
+def call(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
+    """The program's outputs for these values."""
+    return Call(program)(*args)
+
+
+def linearized(
+    program: Program,
+    run: Callable[[Program, Sequence[Any]], Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+) -> tuple[Any, Any]:
+    """The program's values, computed by ``run``, and a linear call for the tangents."""
+    split = linearize_program(program, tuple(t is not None for t in tangents))
+    count = len(split.active_out)
+    outs = run(split.primal, primals)
+    douts = iter(())
+    if any(split.active_out):
+        moving = [t for t in tangents if t is not None]
+        douts = iter(apply_linear(Call(split.linear), *moving, *outs[count:]))
+    return outs[:count], [next(douts) if m else None for m in split.active_out]

@@ -1,0 +1,405 @@
+"""Reductions over axes by any operation: ``reduce``.
+
+Layer 4 (control). The user's function is traced. If its program is a single addition, product,
+maximum and so on, the reduction becomes the primitive for that; otherwise it keeps the program.
+Next, read ``window``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.vmap import vmap_flat, vmap_program
+from stretto._engine.core import tree
+from stretto._engine.core.errors import EscapedTracerError, MissingRuleError
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR
+from stretto._engine.core.program import Program
+from stretto._engine.core.rewriting import used_inputs, with_inputs
+from stretto._engine.core.sizes import is_size
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.typing import ShardingLike
+from stretto._engine.higher_order.family import ControlFlow, parting, split
+from stretto._engine.higher_order.monoid import is_monoid, monoid_of, start_of
+from stretto._engine.higher_order.scan import Scan
+from stretto._engine.ops.bitwise import OR
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import full, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import align_mapped
+from stretto._engine.ops.joining import concatenate
+from stretto._engine.ops.layout import canonical_axes, check_axes, reshape
+from stretto._engine.ops.reducing.reduce import (
+    lines_first,
+)
+from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.sharding import laid_out
+
+__all__ = ["Combination", "Reduce", "combination", "reduce"]
+
+
+_BOOL = np.dtype(bool)
+_STEPS = 16
+"""So many steps take less time to interpret than to compile, even if they are run a few times."""
+
+_BLOCK = 32
+"""The elements that XLA combines one after the other on a CPU; it reduces more in such blocks."""
+
+
+def _line(x: Any, i: int) -> Any:
+    return reshape(slice_in_dim(x, i, i + 1), x.shape[1:])
+
+
+class Combination(ControlFlow, abstract=True):
+    """A reduction by a program of two elements, each of one part for each operand.
+
+    Operands: arrays of one shape, then as many scalars to start from, which should be identities of
+    the program. A subclass provides two ways to compute it without XLA: ``lines``, in XLA's order
+    on a CPU, one element after the other, which is the definition; and ``in_pairs``, of neighbours,
+    which is less deep, and the same if the program is associative.
+    """
+
+    computation: Program
+    transpose = NOT_LINEAR
+
+    def composed(self, *args: Any) -> list[Any]:
+        """The same by other operations, which have derivatives."""
+        if is_monoid(self.computation, args[len(args) // 2 :]):
+            return self.in_pairs(*args)
+        return self.one_by_one(*args)
+
+    def in_pairs(self, *args: Any) -> list[Any]:
+        """The same for an associative program, and an identity to start from."""
+        raise NotImplementedError
+
+    def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
+        """The operands with the elements to combine along a first axis, and a mask, or None.
+
+        The mask is a boolean array like them that says which elements to combine.
+        """
+        raise NotImplementedError
+
+    def steps(self, type: ArrayType) -> int:
+        """How many elements of an operand of this type are combined to one."""
+        raise NotImplementedError
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """One element after the other."""
+        return self.one_by_one(*args)
+
+    def one_by_one(self, *args: Any) -> list[Any]:
+        """One element after the other: in a loop if there are many."""
+        arrays, starts = split(args, len(args) // 2)
+        lines, mask = self.lines(arrays, starts)
+        n, *shape = lines[0].shape
+        outs = [broadcast_to(s, tuple(shape)) for s in starts]
+        if not n or not outs[0].size:
+            return outs
+        if is_size(n) or n > _STEPS:
+            rows = lines if mask is None else [*lines, mask]
+
+            def step(*xs: Any) -> Any:
+                old, new = xs[: len(outs)], self.combine(*xs[: 2 * len(outs)])
+                if mask is None:
+                    return new, None
+                return [select(xs[-1], x, y) for x, y in zip(new, old, strict=True)], None
+
+            types = [x.type for x in outs] + [x.type.with_shape(tuple(shape)) for x in rows]
+            body = record_closed(step, types, self.name)[0]
+            return list(Scan(body, n, 0, len(outs))(*outs, *rows))
+        for i in range(n):
+            new = self.combine(*outs, *[_line(x, i) for x in lines])
+            outs = (
+                new
+                if mask is None
+                else [select(_line(mask, i), x, old) for x, old in zip(new, outs, strict=True)]
+            )
+        return outs
+
+    def combine(self, *args: Any) -> list[Any]:
+        """Apply the program element by element to arrays of one shape."""
+        shape, size = args[0].shape, args[0].size
+        count = len(args) // 2
+        mapped, _ = vmap_program(self.computation, size, (True,) * len(args), (True,) * count)
+        return [reshape(x, shape) for x in evaluate(mapped, [reshape(x, (size,)) for x in args])]
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Compiled if there is much to do: XLA needs no memory for the steps in between."""
+        return types[0].size >= 1 << 14 or self.steps(types[0]) > _STEPS
+
+    def check(self, types: Sequence[ArrayType]) -> ArrayType:
+        """The first operand's type; ``TypeError`` if the operands do not match."""
+        arrays, starts = types[: len(types) // 2], types[len(types) // 2 :]
+        dtypes = tuple(t.dtype for t in self.computation.out_types)
+        fits = all(
+            x.dtype == s.dtype == d and x.shape == types[0].shape and not s.shape
+            for x, s, d in zip(arrays, starts, dtypes, strict=True)
+        )
+        if not fits:
+            raise TypeError(
+                f"{self.name}: expected operands of one shape, and scalars of the same dtypes, got "
+                f"{', '.join(map(str, arrays))} and {', '.join(map(str, starts))}"
+            )
+        return types[0]
+
+    def lowered(self, b: Any, op: str, operands: Sequence[Any], attributes: str) -> list[Any]:
+        """The StableHLO operation with the program as its region; ``composed`` if XLA takes none.
+
+        It takes no loops, branches, arrays and calls of Python.
+        """
+        types = self.computation.in_types
+        region = b.scalar_program(types, lambda *parts: b.program(self.computation, parts))
+        if region is None:
+            return b.inline_many(self.composed, *operands)
+        return b.emit_many(op, operands, b.outs, attributes, (region,))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The tangents of ``composed``; the values are those computed without derivatives."""
+        return self(*primals), jvp_flat(self.composed, primals, tangents)[1]
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """Each element beside whether it is one, and not padding, which is passed over."""
+        count = len(args) // 2
+        inside = at.inside(at.types[0].shape, self.along)
+        program, sizes = at.closed(self.computation)
+        if any(used_inputs(program)[: len(sizes)]):
+            raise MissingRuleError(
+                f"{self.name}: the computation uses a size that varies: make it an operand, with "
+                f"an initial value of its own, or use scan"
+            )
+        program = with_inputs(program, (*[False] * len(sizes), *[True] * 2 * count))
+        if inside is not None:
+            program = _passing_over(program)
+            there = full((), True, _BOOL)
+            args = (*args[:count], inside, *args[count:], there)
+        op = dataclasses.replace(at.static(self), computation=program)
+        return tuple([at.fit(x, t) for x, t in zip(op(*args), at.outs, strict=False)])
+
+    @property
+    def along(self) -> Sequence[int]:
+        """The axes along which elements are combined."""
+        raise NotImplementedError
+
+    def mapped(
+        self, size: int, args: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[list[Any], int] | None:
+        """The operands, mapped along one axis, and that axis; ``None`` if a scalar is mapped."""
+        count = len(args) // 2
+        if any(a is not None for a in axes[count:]):
+            return None
+        arrays, axis = align_mapped(size, args[:count], axes[:count])
+        return [*arrays, *args[count:]], axis
+
+
+def _passing_over(program: Program) -> Program:
+    """The program of elements beside marks: what is not marked changes nothing."""
+    count = len(program.outputs)
+
+    def marked(*args: Any) -> Any:
+        first, second = split(args, count + 1)
+        both = evaluate(program, [*first[:count], *second[:count]])
+        here, there = first[count], second[count]
+        kept = [
+            select(there, select(here, new, y), x)
+            for new, x, y in zip(both, first, second, strict=False)
+        ]
+        return [*kept, OR(here, there)], None
+
+    elements = [t.with_shape(()) for t in program.in_types[:count]]
+    types = [*elements, array_type((), _BOOL)]
+    return record_closed(marked, [*types, *types], program.name)[0]
+
+
+class Reduce(Combination):
+    """The elements over some axes combined by a program."""
+
+    axes: tuple[int, ...]
+
+    @property
+    def along(self) -> Sequence[int]:
+        """Its axes."""
+        return self.axes
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The operands' shape without those axes."""
+        x = self.check(types)
+        check_axes(self.name, x, self.axes)
+        shape = tuple(n for d, n in enumerate(x.shape) if d not in self.axes)
+        return tuple(t.with_shape(shape) for t in self.computation.out_types)
+
+    def composed(self, *args: Any) -> list[Any]:
+        """Beyond a block of XLA's, of associative programs alone."""
+        steps = self.steps(args[0].type)
+        if not is_size(steps) and steps <= _BLOCK:
+            return super().composed(*args)
+        if is_monoid(self.computation, ()) is False:
+            raise MissingRuleError(
+                f"{self.name}: the computation is not associative, so its result over {steps} "
+                f"elements depends on the order that the compiler chooses, and its derivative (and "
+                f"vmap over initial values) cannot be that of another order: use scan, or up to "
+                f"{_BLOCK} elements, which are taken one after the other"
+            )
+        return self.in_pairs(*args)
+
+    def in_pairs(self, *args: Any) -> list[Any]:
+        """Pairs of neighbours, then pairs of pairs; in order, at logarithmic depth."""
+        arrays, starts = split(args, len(args) // 2)
+        lines = [lines_first(x, self.axes) for x in arrays]
+        n, *shape = lines[0].shape
+        outs = [broadcast_to(s, tuple(shape)) for s in starts]
+        if not n or not outs[0].size:
+            return outs
+        if is_size(n):
+            return self.one_by_one(*args)
+        while n > 1:
+            last = [slice_in_dim(x, n - n % 2, n) for x in lines]
+            pairs = [slice_in_dim(x, i, n - n % 2, 2) for i in (0, 1) for x in lines]
+            lines = self.combine(*pairs)
+            if n % 2:
+                lines = [concatenate([x, end], 0) for x, end in zip(lines, last, strict=True)]
+            n = lines[0].shape[0]
+        return self.combine(*outs, *[reshape(x, shape) for x in lines])
+
+    def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], None]:
+        """All elements are combined, so there is no mask."""
+        return [lines_first(x, self.axes) for x in arrays], None
+
+    def steps(self, type: ArrayType) -> int:
+        """The size of the axes."""
+        return math.prod(type.shape[d] for d in self.axes)
+
+    def lower(self, b: Any, *operands: Any) -> list[Any]:
+        """StableHLO ``reduce``; the program for a single element, which XLA returns unchanged."""
+        if self.steps(operands[0].type) == 1:
+            return b.inline_many(self.interpret, *operands)
+        attributes = f"dimensions = {b.ints(self.axes)}"
+        return self.lowered(b, "reduce", operands, attributes)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The reduction over the other axes; if a scalar is mapped, by other operations."""
+        placed = self.mapped(size, args, axes)
+        if placed is None:
+            return vmap_flat(self.composed, size, args, axes)
+        values, axis = placed
+        shifted = tuple(a if a < axis else a + 1 for a in self.axes)
+        outs = Reduce(self.computation, shifted)(*values)
+        return outs, (axis - sum(a < axis for a in shifted),) * len(outs)
+
+
+def combination(
+    caller: str, operands: Any, init_values: Any, computation: Callable[[Any, Any], Any]
+) -> tuple[list[Any], list[Any], Program, Any]:
+    """The operands and initial values as flat lists, the computation's program, the structure.
+
+    Raises ``ValueError`` or ``TypeError`` if they do not match.
+    """
+    leaves, structure = tree.flatten(operands)
+    arrays = [as_value(x, caller, "an operand") for x in leaves]
+    starts = [as_value(x, caller, "an initial value") for x in tree.leaves(init_values)]
+    if not arrays:
+        raise ValueError(f"{caller}: expected at least one operand, got none")
+    if tree.structure(init_values) != structure:
+        raise ValueError(
+            f"{caller}: initial values must have the structure of the operands; they part at "
+            f"{parting(structure, tree.structure(init_values), 'operand')}"
+        )
+    for x in arrays:
+        if x.shape != arrays[0].shape:
+            raise ValueError(
+                f"{caller}: operands must have one shape, got {arrays[0].type} and {x.type}"
+            )
+    for start in starts:
+        if start.ndim:
+            raise ValueError(f"{caller}: initial values must be scalars, got {start.type}")
+    types = [array_type((), x.dtype) for x in arrays]
+
+    def flat(*elements: Any) -> Any:
+        pair = [tree.unflatten(structure, part) for part in split(elements, len(types))]
+        out, out_structure = tree.flatten(computation(*pair))
+        if out_structure.num_leaves != structure.num_leaves:
+            raise TypeError(
+                f"{caller}: the computation must return what it takes, {len(types)} elements; got "
+                f"{out_structure.num_leaves}"
+            )
+        results = [as_value(x, caller, "the computation's result") for x in out]
+        for result, t in zip(results, types, strict=True):
+            if result.shape or (result.dtype != t.dtype and not result.weak_type):
+                raise TypeError(
+                    f"{caller}: the computation must return elements like those it takes, {t}; got "
+                    f"{result.type}"
+                )
+        return [convert(r, t.dtype) for r, t in zip(results, types, strict=True)], None
+
+    try:
+        program, _ = record_closed(flat, [*types, *types], caller)
+    except EscapedTracerError as error:
+        raise TypeError(
+            f"{caller}: the computation uses a traced value from outside; make it an operand, "
+            f"with an initial value of its own, or use scan"
+        ) from error
+    return arrays, starts, program, structure
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: ShardingLike | None = None,
+) -> Any:
+    """Combine the elements over some axes by any associative function.
+
+    A ``computation`` that is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that
+    reduction, and the initial value is combined with its result once. For others the initial value
+    should leave every element as it is. One that is not associative takes up to 32 elements in
+    row-major order, starting from the initial value, and more in blocks of 32, compiled or not, on
+    a CPU; so do its derivative and ``vmap`` over initial values, which refuse more than 32. With
+    loops, branches, arrays or calls of Python inside it is taken to be associative beyond 32.
+
+    Args:
+        operands: an array, or a tree of arrays of one shape.
+        init_values: the initial scalars, a tree of the same structure.
+        computation: a function of two elements of ``operands`` that returns one.
+        dimensions: the axes to combine over.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
+
+    Returns:
+        The combinations, without the axes ``dimensions``; of the dtypes of ``operands``.
+
+    Raises:
+        TypeError: ``computation`` returns something unlike what it takes, or uses traced values
+            from outside.
+        ValueError: shapes or structures differ, an initial value is not a scalar, there is no
+            operand, or an axis is out of bounds or named twice; or the result cannot be split as
+            ``out_sharding`` says.
+
+    Source: StableHLO, ``reduce``.
+
+    >>> import stretto as st
+    >>> x = st.numpy.array([[3.0, 4.0], [5.0, 12.0]])
+    >>> st.lax.reduce(x, 0.0, st.numpy.hypot, (1,))
+    Array([ 5., 13.], dtype=float32)
+    """
+    caller = "reduce"
+    if out_sharding is not None:
+        result = reduce(operands, init_values, computation, dimensions)
+        return tree.map(lambda out: laid_out(out, out_sharding, caller), result)
+    arrays, starts, program, structure = combination(caller, operands, init_values, computation)
+    axes = tuple(sorted(canonical_axes(tuple(dimensions), arrays[0].ndim, caller)))
+    monoid = monoid_of(program)
+    if monoid is not None:
+        out = monoid.whole(axes)(*arrays) if axes else arrays[0]
+        outs = [monoid.started(caller, out, starts[0])]
+    else:
+        starts = [start_of(caller, x, s) for x, s in zip(arrays, starts, strict=True)]
+        outs = Reduce(program, axes)(*arrays, *starts)
+    return tree.unflatten(structure, outs)

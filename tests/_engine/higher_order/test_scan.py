@@ -1,0 +1,358 @@
+"""Loops with a known number of steps: the laws, plain loops, types, refusals."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as hs
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core.program import check
+from stretto._engine.higher_order.scan import Scan
+from stretto.laws import f32, f64, i32, law
+
+scan = st.lax.scan
+
+
+def rnn(w, h, xs):
+    """Constants, a carry and inputs, all differentiated."""
+    return scan(lambda h, x: (snp.tanh(w @ h + x), h * x), h, xs)
+
+
+def backwards(w, h, xs):
+    return scan(lambda h, x: (snp.sin(w * h) + x, (h, x * x)), h, xs, reverse=True)
+
+
+def counted(x, n, xs, ms):
+    """Integers in the carry and the inputs; a part of the carry that x does not change."""
+
+    def step(carry, step_xs):
+        (a, i, still), (x, m) = carry, step_xs
+        return (a * x + i, i + m, still * 2.0), (a, i)
+
+    return scan(step, (x, n, 1.0), (xs, ms))
+
+
+def shifted(x, y):
+    """A tangent that reaches the first part of the carry only after some steps."""
+    z = snp.zeros_like(x)
+    return scan(lambda c, _: ((c[1], c[2], snp.sin(c[2])), c[0]), (z, y, x), None, length=3)
+
+
+def forgetful(x, xs):
+    """The last carry depends on the last input alone; nothing is stacked."""
+    return scan(lambda c, x: (x * x, None), x, xs)[0]
+
+
+def nested(x, xs):
+    inner = lambda c, x: scan(lambda d, y: (d * 0.5 + y * c, d), c, x)
+    return scan(inner, x, xs)
+
+
+def branching(x, xs):
+    step = lambda c, x: (st.lax.cond(c > 0, lambda: c * x, lambda: c + x), c)
+    return scan(step, x, xs)
+
+
+def still(w, xs):
+    """What the body computes of constants alone."""
+    return scan(lambda c, x: (c + snp.exp(w) * x, snp.exp(w)), 0.0, xs)
+
+
+def mapped(w, h, xs):
+    return st.vmap(backwards, (None, 0, None))(w, h, xs)
+
+
+LAWS = [
+    law(Scan, rnn, f32(2, 2), f32(2), f32(3, 2)),
+    law(Scan, rnn, f64(2, 2), f64(2), f64(3, 2)),
+    law(Scan, backwards, f32(2), f32(2), f32(4, 2)),
+    law(Scan, backwards, f64(), f64(), f64(3)),
+    law(Scan, counted, f32(), i32(), f32(3), i32(3)),
+    law(Scan, shifted, f64(2), f64(2)),
+    law(Scan, forgetful, f64(), f64(3)),
+    law(Scan, nested, f64(), f64(2, 3)),
+    law(Scan, branching, f64(), f64(4)),
+    law(Scan, still, f64(), f64(3)),
+    law(Scan, mapped, f32(2), f32(2, 2), f32(3, 2)),
+    law(Scan, rnn, f32(2, 2), f32(2), f32(0, 2)),
+    law(Scan, backwards, f32(2), f32(2), f32(1, 2)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+def plain(f, init, xs, reverse):
+    """The loop that scan stands for, in Python."""
+    carry, ys = init, [None] * len(xs)
+    for i in reversed(range(len(xs))) if reverse else range(len(xs)):
+        carry, ys[i] = f(carry, xs[i])
+    return carry, ys
+
+
+@settings(max_examples=25)
+@given(
+    hs.lists(hs.integers(-4, 4), max_size=5),
+    hs.booleans(),
+    hs.sampled_from(["eager", "jit", "vmap", "grad", "jvp"]),
+)
+def test_is_the_plain_loop(numbers, reverse, how):
+    xs = np.array(numbers, np.float32)
+    step = lambda c, x: (c * 0.5 + x * x, c * x)
+    f = lambda c, xs: scan(step, c, xs, reverse=reverse)
+    loop = lambda c, xs: plain(step, c, xs, reverse)
+    if how == "eager":
+        (c, ys), (d, zs) = f(1.0, xs), loop(1.0, xs)
+        assert float(c) == d
+        np.testing.assert_array_equal(ys, np.array(zs, np.float32))
+    elif how == "jit":
+        np.testing.assert_allclose(st.jit(f)(1.0, xs)[0], loop(1.0, xs)[0], rtol=1e-6)
+    elif how == "vmap":
+        cs = np.array([1.0, -2.0], np.float32)
+        (c, ys), want = st.vmap(f, (0, None))(cs, xs), [loop(c, xs) for c in cs]
+        np.testing.assert_allclose(c, [w[0] for w in want])
+        np.testing.assert_allclose(ys, np.array([w[1] for w in want]).reshape(2, -1))
+    else:
+        total = lambda g: lambda c, xs: g(c, xs)[0] + sum(list(g(c, xs)[1]), 0.0)
+        if how == "grad":
+            d = st.grad(total(f), (0, 1))(1.0, xs)
+            want = st.grad(total(loop), (0, 1))(1.0, snp.array(xs))
+            for a, b in zip(d, want, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-5)
+        else:
+            args = ((1.0, snp.array(xs)), (2.0, snp.array(xs) + 1))
+            got, want = (st.jvp(total(g), *args)[1] for g in (f, loop))
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_scalar_slices_are_arrays():
+    last, ys = scan(lambda c, x: (x, c), snp.float32(0), snp.arange(3.0))
+    assert np.asarray(last).shape == () and float(last) == 2
+    np.testing.assert_array_equal(ys, [0, 0, 1])
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, st.jit])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_no_steps_and_one(jit, reverse):
+    f = jit(lambda xs: scan(lambda c, x: (c + x, {"y": c * x}), 3.0, xs, reverse=reverse))
+    last, ys = f(snp.zeros((0,)))
+    assert (float(last), ys["y"].shape, ys["y"].dtype) == (3.0, (0,), snp.float32)
+    last, ys = f(snp.array([2.0]))
+    assert float(last) == 5.0
+    np.testing.assert_array_equal(ys["y"], [6.0])
+    slope = st.grad(lambda xs: f(xs)[0] * 2.0)
+    assert slope(snp.zeros((0,))).shape == (0,)
+    np.testing.assert_array_equal(slope(snp.array([2.0])), [2.0])
+    assert st.vmap(f, in_axes=1)(snp.zeros((0, 4)))[1]["y"].shape == (4, 0)
+
+
+def test_body_is_traced_once_and_kept_once():
+    traces = []
+
+    def step(c, x):
+        traces.append(1)
+        return c * 1.001 + x, None
+
+    program = st.make_graph(lambda c, xs: scan(step, c, xs))(snp.float32(1), snp.ones(1000))
+    assert len(traces) == 1 and len(program.equations) == 1
+    check(program)
+    graph = st.make_graph(st.grad(lambda c: scan(step, c, snp.ones(1000))[0]))(snp.float32(1))
+    check(graph)
+    assert str(graph).count("=") < 60
+
+
+def test_long_loops_are_compiled_and_agree():
+    f = lambda n: scan(lambda c, _: (c + 1, c), 0, None, length=n)
+    last, ys = f(9000)
+    assert int(last) == 9000
+    np.testing.assert_array_equal(ys, np.arange(9000))
+
+
+def test_residuals_that_are_constants_are_not_stacked():
+    w = snp.ones((8, 8))
+    f = lambda h: scan(lambda h, _: (w @ h, None), h, None, length=5)[0].sum()
+    program = st.make_graph(st.grad(f))(snp.ones(8))
+    shapes = {v.type.shape for e in program.equations for v in e.outputs}
+    assert (5, 8, 8) not in shapes
+
+
+def test_unmapped_work_stays_unmapped():
+    f = lambda x, n: scan(lambda c, _: ((c[0] * x, c[1] + 1), c[1]), (x, n), None, length=3)
+    program = st.make_graph(st.vmap(f, (0, None)))(snp.ones(4), 0)
+    (loop,) = [e for e in program.equations if isinstance(e.primitive, Scan)]
+    assert [v.type.shape for v in loop.outputs] == [(4,), (), (3,)]
+
+
+def test_closures_over_tracers():
+    def f(w, x):
+        return scan(lambda c, y: (c * w + y * x, None), x, snp.arange(3.0))[0]
+
+    def loop(w, x):
+        c = x
+        for y in (0.0, 1.0, 2.0):
+            c = c * w + y * x
+        return c
+
+    w, x = np.array([0.5, 2.0], np.float32), np.array([1.0, -3.0], np.float32)
+    for order in (
+        lambda f: st.vmap(st.grad(f)),
+        lambda f: st.jit(st.vmap(st.jit(st.grad(f)))),
+        lambda f: st.grad(lambda w, x: st.vmap(f)(w, x).sum()),
+    ):
+        np.testing.assert_allclose(order(f)(w, x), order(loop)(w, x), rtol=1e-6)
+    third = lambda f: st.grad(st.grad(st.grad(f)))
+    cube = lambda x: scan(lambda c, _: (c * x, None), x, None, length=3)[0]
+    np.testing.assert_allclose(third(cube)(2.0), 48.0)
+    np.testing.assert_allclose(st.vmap(third(cube))(w), 24 * w)
+    np.testing.assert_allclose(st.jit(third(cube))(2.0), 48.0)
+
+
+def test_weak_types_settle():
+    last, _ = scan(lambda c, x: (c + x, None), 0, snp.arange(3.0))
+    assert (last.dtype, last.weak_type, float(last)) == (snp.float32, False, 3.0)
+    last, ys = scan(lambda c, x: (c * 2, c), 1, None, length=3)
+    assert (last.dtype, last.weak_type, ys.dtype) == (snp.int32, True, snp.int32)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (
+            lambda: scan(lambda c, x: (c, x), 0, snp.float32(1)),
+            ValueError,
+            "leading axis; xs is float32",
+        ),
+        (
+            lambda: scan(lambda c, x: (c, x), 0, {"a": snp.ones(2), "b": snp.ones(3)}),
+            ValueError,
+            r"xs\['a'\] has 2, xs\['b'\] has 3",
+        ),
+        (
+            lambda: scan(lambda c, x: (c, x), 0, snp.ones(2), length=3),
+            ValueError,
+            "xs has 2, length has 3",
+        ),
+        (lambda: scan(lambda c, x: (c, x), 0), ValueError, "give xs or length"),
+        (lambda: scan(lambda c, x: (c, x), 0, length=-1), ValueError, "negative"),
+        (lambda: scan(lambda c, x: (c, x), 0, length=2.5), TypeError, "integer"),
+        (
+            lambda: scan(lambda c, x: c, 0, snp.ones(2)),
+            TypeError,
+            r"pair \(carry, y\), got Tracer|Traced",
+        ),
+        (lambda: scan(lambda c, x: ((c, c), x), 0, snp.ones(2)), TypeError, "part at carry"),
+        (
+            lambda: scan(lambda c, x: ({"a": c["a"] + x}, x), {"a": 0.0}, snp.ones((2, 3))),
+            TypeError,
+            r"init\['a'\] is float32\[\], but float32\[3\] is returned",
+        ),
+        (
+            lambda: scan(lambda c, x: (c + 0.5, x), snp.int32(0), snp.ones(2)),
+            TypeError,
+            "init is int32",
+        ),
+        (
+            lambda: scan(lambda c, x: (c, x), 0, snp.ones(2), unroll=-1),
+            ValueError,
+            "unroll must not",
+        ),
+        (
+            lambda: st.jit(lambda n: scan(lambda c, x: (c, x), 0, length=n))(3),
+            TypeError,
+            "the argument n.*static_argnums",
+        ),
+    ],
+)
+def test_mistakes_are_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_unrolled_loops_are_written_out():
+    f = lambda by: lambda xs: scan(lambda c, x: (c * x, c), 1.0, xs, unroll=by)
+    text = lambda by, n: st.jit(f(by)).lower(snp.ones(n)).as_text()
+    assert [text(by, 6).count("stablehlo.multiply") for by in (1, 2, 3, 4, 6, 9, True)] == [
+        1,
+        2,
+        3,
+        6,
+        6,
+        6,
+        6,
+    ]
+    assert [text(by, 6).count("stablehlo.while") for by in (1, 2, 3, 4, 6, 9, True)] == [
+        1,
+        1,
+        1,
+        0,
+        0,
+        0,
+        0,
+    ]
+    assert "while" not in text(1, 1)
+    xs = np.arange(1.0, 8.0)
+    for by in (1, 2, 3, 7, 100, True):
+        last, ys = st.jit(f(by))(xs)
+        assert float(last) == 5040
+        np.testing.assert_array_equal(ys, [1, 1, 2, 6, 24, 120, 720])
+    for by in (2, True):
+        slope = st.jit(st.grad(lambda xs, by=by: f(by)(xs)[0]))
+        np.testing.assert_allclose(slope(xs), 5040 / xs, rtol=1e-6)
+
+
+def test_every_leaf_of_the_carry_that_changes_is_named():
+    def body(c, _):
+        return {"a": c["a"] * 1.5, "b": c["b"][None], "c": c["c"]}, None
+
+    init = {"a": snp.arange(2), "b": snp.ones(3), "c": 1.0}
+    words = (
+        r"scan: the carry must keep its type; init\['a'\] is int32\[2\], but float32\[2\] is "
+        r"returned for it; init\['b'\] is float32\[3\], but float32\[1,3\] is returned for it\."
+    )
+    with pytest.raises(TypeError, match=words):
+        scan(body, init, length=2)
+
+
+def test_the_setting_of_jax_for_transposes_changes_nothing():
+    def loss(x, split):
+        return st.lax.scan(lambda c, x: (c * x, c), 1.0, x, _split_transpose=split)[0]
+
+    x = snp.array([2.0, 3.0])
+    assert st.grad(loss)(x, True).tolist() == st.grad(loss)(x, False).tolist() == [3, 2]
+
+
+def test_a_body_is_traced_again_only_for_another_dtype():
+    traces = []
+
+    def body(c, x):
+        traces.append(c.dtype)
+        return c + x, c
+
+    last, ys = st.lax.scan(body, 1.0, snp.ones(3))
+    assert (float(last), last.weak_type, ys.tolist(), len(traces)) == (4, False, [1, 2, 3], 1)
+    last, _ = st.lax.scan(body, 1, snp.ones(3))
+    assert (float(last), last.dtype, len(traces)) == (4, snp.float32, 3)
+    st.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, body(c[1], 1)[0]), (0, snp.ones(2)))
+    assert len(traces) == 4
+
+
+def test_operations_stand_for_a_carry_that_is_no_longer_weak():
+    half = snp.ones(3, snp.bfloat16)
+
+    def body(c, x):
+        c, weak = c
+        doubled = st.lax.fori_loop(0, 2, lambda _, s: s + weak, weak)
+        return (c + snp.float32(1), c), (c * x, doubled)
+
+    f = lambda c: st.lax.scan(body, (c, c), half)
+    graph = str(st.make_graph(f)(1.0))
+    (last, before), (ys, doubled) = st.jit(f)(1.0)
+    assert (float(last), float(before), doubled.tolist()) == (4, 3, [3, 3, 6])
+    assert not last.weak_type and not before.weak_type
+    # What was computed with a weak number keeps the dtype that the number gave way to.
+    assert ys.dtype == snp.bfloat16 and ys.tolist() == [1, 2, 3]
+    assert graph.count("convert_element_type") == 3  # the carry's two, and that of ``c`` to ``x``
+    check(st.make_graph(f)(1.0))

@@ -1,0 +1,230 @@
+"""Maps over devices beside what they mean, nested ``vmap``: values, and all derivatives."""
+
+import re
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import P, lax
+from stretto._engine.higher_order.shard_map import ShardMap
+from stretto.laws import c64, f32, f64, i32, law
+
+ONE = st.make_mesh((1,), ("x",))
+
+
+def on_one(f):
+    return st.shard_map(f, mesh=ONE, in_specs=P("x"), out_specs=P("x"))
+
+
+LAWS = [
+    law(ShardMap, on_one(lambda x: snp.sin(x) * lax.psum(x, "x")), f32(4, 2)),
+    law(ShardMap, on_one(lambda x: lax.all_gather(x, "x", tiled=True) * x), f64(3)),
+    law(ShardMap, on_one(lambda x: x * x - lax.axis_index("x")), c64(3)),
+    law(ShardMap, on_one(lambda x: lax.ppermute(x, "x", [(0, 0)]) + 1), i32(3)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+B = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32)
+W = np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32)
+X, Y, XY = P("x"), P(None, "y"), P("x", "y")
+
+PROGRAMS = {
+    "elementwise": (lambda a: snp.sin(a) * 2, XY, XY),
+    "sum": (lambda a: lax.psum(a, "x"), XY, Y),
+    "sum of both": (lambda a: lax.psum(a, ("x", "y")), XY, P()),
+    "mean": (lambda a: a - lax.pmean(a.mean(), ("y", "x")), XY, XY),
+    "maximum": (lambda a: lax.pmax(a, "x"), XY, Y),
+    "minimum": (lambda a: a - lax.pmin(a.min(), "y"), XY, XY),
+    "gather": (lambda a: lax.all_gather(a, "x"), XY, P(None, None, "y")),
+    "gather along": (lambda a: lax.all_gather(a, ("x", "y"), axis=1, tiled=True), XY, P()),
+    "scatter": (lambda a: lax.psum_scatter(a, "x", tiled=True), XY, XY),
+    "exchange": (lambda a: lax.all_to_all(a, "y", 0, 1, tiled=True), XY, XY),
+    "permute": (lambda a: lax.ppermute(a, "x", [(0, 1), (1, 2), (3, 0)]), XY, XY),
+    "shuffle": (lambda a: lax.pshuffle(a, "x", [3, 1, 0, 2]), XY, XY),
+    "index": (lambda a: a * lax.axis_index(("x", "y")), XY, XY),
+    "repeated argument": (lambda a: a * (1.0 + lax.axis_index("x")), P(None, "y"), XY),
+    "repeated result": (lambda a: a[:1] * 0 + lax.axis_size("x"), P(), P("x")),
+    "groups": (lambda a: lax.psum(a, "x", axis_index_groups=[[0, 3], [1, 2]]), XY, XY),
+    "scan": (
+        lambda a: lax.scan(lambda c, r: (c + lax.psum(r, "x"), c * r), a[0] * 0, a)[1],
+        XY,
+        XY,
+    ),
+    "loop": (
+        lambda a: lax.fori_loop(0, 3, lambda i, c: c + lax.pmean(snp.sin(c), "x"), a),
+        XY,
+        XY,
+    ),
+    "cond": (lambda a: lax.cond(lax.psum(a.sum(), ("x", "y")) > 0, snp.sin, snp.cos, a), XY, XY),
+    "own cond": (lambda a: lax.cond(a.sum() > 0, snp.sin, snp.cos, a), XY, XY),
+    "checkpoint": (st.checkpoint(lambda a: lax.psum(snp.sin(a) ** 2, "y")), XY, X),
+    "jitted inside": (st.jit(lambda a: lax.psum(snp.sin(a), "x") * 2), XY, Y),
+    "vmap inside": (st.vmap(lambda r: r / lax.psum(r.sum(), "y")), XY, XY),
+    "grad inside": (st.grad(lambda a: (a**3).sum()), XY, XY),
+    "random": (lambda a: a + st.random.normal(st.random.key(0), a.shape), XY, XY),
+    "captured": (lambda a: a @ snp.array(W[:, :2]), X, P("x")),
+}
+
+
+def mapped(name):
+    fun, ins, outs = PROGRAMS[name]
+    mesh = st.make_mesh((4, 2), ("x", "y"))
+    if name == "captured":
+        ins, outs = P(("x", "y")), P(("x", "y"))
+        fun = lambda a: a @ snp.array(np.tile(W, (2, 1)))
+    return st.shard_map(fun, mesh=mesh, in_specs=ins, out_specs=outs)
+
+
+def beside_its_meaning(f, *args):
+    got = f(*args)
+    with st.disable_jit():
+        expected = f(*args)
+    for a, b in zip(st.tree.leaves(got), st.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+    return got
+
+
+@pytest.mark.devices
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_and_derivatives(name):
+    f = mapped(name)
+    x, dx = snp.array(B), snp.array(B[::-1].copy())
+    out = beside_its_meaning(f, x)
+    np.testing.assert_allclose(st.jit(f)(x), out, rtol=1e-6, atol=1e-6)
+
+    def loss(x):
+        out = f(x)
+        return (out * snp.cos(snp.arange(out.size, dtype=out.dtype).reshape(out.shape))).sum()
+
+    gradient = beside_its_meaning(st.grad(loss), x)
+    np.testing.assert_allclose(st.jit(st.grad(loss))(x), gradient, rtol=2e-5, atol=2e-5)
+    _, slope = st.jvp(loss, (x,), (dx,))
+    np.testing.assert_allclose(slope, (gradient * dx).sum(), rtol=2e-3, atol=2e-3)
+    second = lambda x: (st.grad(loss)(x) * dx).sum()
+    if name not in ("scan", "loop", "random"):
+        beside_its_meaning(st.grad(second), x)
+
+
+@pytest.mark.devices
+@pytest.mark.parametrize(
+    "name", ["sum", "gather", "scatter", "exchange", "permute", "cond", "scan"]
+)
+def test_under_vmap(name):
+    f = mapped(name)
+    stacked = snp.array(np.stack([B, B + 1, B * 2]))
+    got = beside_its_meaning(st.vmap(f), stacked)
+    np.testing.assert_allclose(got[1], f(stacked[1]), rtol=2e-5, atol=2e-5)
+    beside_its_meaning(st.grad(lambda x: (st.vmap(f)(x) ** 2).sum()), stacked)
+
+
+def loss_over(mesh):
+    def loss(w, x, y):
+        predicted = snp.tanh(x @ w["first"]) @ w["second"]
+        return lax.pmean(((predicted - y) ** 2).mean(), "data")
+
+    return st.shard_map(loss, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())
+
+
+@pytest.mark.devices
+def test_a_data_parallel_step():
+    mesh = st.make_mesh((8,), ("data",))
+    w = {"first": snp.array(W), "second": snp.array(W[:3, :1])}
+    x, y = snp.array(B.reshape(32, 4)), snp.array(B.reshape(32, 4)[:, :1])
+
+    def alone(w):
+        return ((snp.tanh(x @ w["first"]) @ w["second"] - y) ** 2).mean()
+
+    step = st.jit(st.value_and_grad(loss_over(mesh)))
+    value, gradient = step(w, x, y)
+    expected, slopes = st.value_and_grad(alone)(w)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    for name in w:
+        np.testing.assert_allclose(gradient[name], slopes[name], rtol=1e-5, atol=1e-6)
+        assert gradient[name].sharding.is_fully_replicated
+    text = step.lower(w, x, y).compile().as_text()
+    assert not re.search(r"all-gather|all-to-all|collective-permute", text)
+
+
+@pytest.mark.devices
+def test_members_on_devices_need_no_collective():
+    mesh = st.make_mesh((8,), ("members",))
+    w = snp.array(np.random.default_rng(2).standard_normal((16, 4, 4)).astype(np.float32))
+
+    def step(w, x):
+        one = lambda w: w - 0.1 * st.grad(lambda w: (snp.tanh(x @ w) ** 2).sum())(w)
+        return st.vmap(one)(w)
+
+    whole = st.jit(
+        st.shard_map(step, mesh=mesh, in_specs=(P("members"), P()), out_specs=P("members"))
+    )
+    x = snp.array(B[:, :4])
+    np.testing.assert_allclose(whole(w, x), st.jit(step)(w, x), rtol=1e-5, atol=1e-6)
+    text = whole.lower(w, x).compile().as_text()
+    assert not re.search(r"all-|collective-permute|reduce-scatter", text)
+
+
+@pytest.mark.devices
+def test_large_constants():
+    mesh = st.make_mesh((8,), ("x",))
+    table = np.arange(4000.0, dtype=np.float32)
+    f = st.shard_map(lambda a: a + snp.array(table)[10:14], mesh=mesh, in_specs=X, out_specs=X)
+    np.testing.assert_array_equal(st.jit(f)(snp.zeros((8, 4))), np.tile(table[10:14], (8, 1)))
+
+
+@pytest.mark.devices
+def test_some_axes_alone():
+    mesh = st.make_mesh((4, 2), ("x", "y"))
+    f = st.shard_map(
+        lambda a: a / lax.psum(a.sum(), "x"),
+        mesh=mesh,
+        in_specs=P("x"),
+        out_specs=P("x"),
+        axis_names={"x"},
+    )
+    a = st.device_put(np.abs(B), st.NamedSharding(mesh, P("x", "y")))
+    np.testing.assert_allclose(st.jit(f)(a), np.abs(B) / np.abs(B).sum(), rtol=1e-5)
+
+
+@pytest.mark.devices
+def test_what_is_refused():
+    mesh = st.make_mesh((4, 2), ("x", "y"))
+
+    def over(f, ins=XY, outs=XY, **options):
+        return st.shard_map(f, mesh=mesh, in_specs=ins, out_specs=outs, **options)(snp.array(B))
+
+    with pytest.raises(ValueError, match=r"may differ .* along the axis 'y'.*lax.pmean\(x, 'y'\)"):
+        over(lambda a: a, outs=X)
+    np.testing.assert_array_equal(
+        over(lambda a: a * 0, outs=P(), check_vma=False), np.zeros((4, 4))
+    )
+    with pytest.raises(ValueError, match=r"a cond, whose branch differs .* 'x'"):
+        over(lambda a: lax.cond(a.sum() > 0, lambda a: lax.psum(a, "x"), lambda a: a, a))
+    with pytest.raises(ValueError, match=r"a while_loop, whose condition differs .* 'x'"):
+        over(lambda a: lax.while_loop(lambda a: a.sum() > 0, lambda a: a - lax.pmax(a, "x"), a))
+    three = st.make_mesh((3,), ("x",))
+    with pytest.raises(ValueError, match=r"a, float32\[16,8\], cannot be split evenly"):
+        st.shard_map(lambda a: a, mesh=three, in_specs=X, out_specs=X)(snp.array(B))
+    with pytest.raises(ValueError, match=r"in_specs .* names the axis 'z'"):
+        over(lambda a: a, ins=P("z"))
+    with pytest.raises(ValueError, match=r"which is not among the axis_names 'x'"):
+        over(lambda a: a, axis_names={"x"})
+    with pytest.raises(ValueError, match=r"out_specs .* has entries for 2 axes"):
+        over(lambda a: a.sum())
+    with pytest.raises(TypeError, match="in_specs must be a PartitionSpec"):
+        over(lambda a: a, ins="x")
+    with pytest.raises(st.errors.UnboundAxisError):
+        over(lambda a: lax.psum(a, "z"))
+
+
+def test_a_mesh_is_needed():
+    with pytest.raises(ValueError, match="mesh must be given, or one must be in use"):
+        st.shard_map(lambda x: x, in_specs=P(), out_specs=P())(1.0)
+    with pytest.raises(TypeError, match="axis_names must be a set"):
+        st.shard_map(lambda x: x, mesh=ONE, in_specs=P(), out_specs=P(), axis_names="x")(1.0)
