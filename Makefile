@@ -93,7 +93,7 @@ sweep: $(INSTALLED)
 	$(BIN)/python -m tests.property.sweep $(ARGS)
 
 device-storm: $(INSTALLED)
-	$(BIN)/python -m tests._engine.runtime.device_storm $(ARGS)
+	$(BIN)/python -m tests._engine.xla.device_storm $(ARGS)
 
 program-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.program_storm $(ARGS)
@@ -105,7 +105,7 @@ plan-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.plan_storm $(ARGS)
 
 cache-storm: $(INSTALLED)
-	$(BIN)/python -m tests._engine.runtime.storm $(ARGS)
+	$(BIN)/python -m tests._engine.xla.storm $(ARGS)
 
 sanitize: $(INSTALLED)
 	$(BIN)/python -m tests.native.sanitize $(ARGS)

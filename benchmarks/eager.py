@@ -46,9 +46,9 @@ from stretto._engine.ops.special import (
     incomplete_beta,
     zeta,
 )
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.cache import run_primitive
-from stretto._engine.runtime.eager import quiet
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.cache import run_primitive
+from stretto._engine.xla.eager import quiet
 
 __all__ = ["main", "measured"]
 

@@ -1,6 +1,6 @@
 """What is compiled while a test runs."""
 
-from stretto._engine.runtime import pjrt
+from stretto._engine.xla import pjrt
 
 __all__ = ["texts_compiled"]
 

@@ -10,7 +10,7 @@ import os
 import pytest
 
 import stretto as st
-from stretto._engine.runtime import clients, device, plugins
+from stretto._engine.xla import clients, device, plugins
 
 REAL = os.environ.get("STRETTO_TEST_GPU") == "1"
 only_on_gpus = pytest.mark.skipif(not REAL, reason="needs a GPU: set STRETTO_TEST_GPU=1")

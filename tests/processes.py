@@ -11,7 +11,7 @@ import threading
 import time
 from types import SimpleNamespace
 
-from stretto._engine.runtime import coordinator
+from stretto._engine.xla import coordinator
 
 __all__ = ["SECRET", "START", "coordinated", "read", "started", "together", "wait_for"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from stretto import cli
 from stretto._engine.core.machine import cache_directory
-from stretto._engine.runtime import disk, store
+from stretto._engine.xla import disk, store
 
 
 @pytest.fixture

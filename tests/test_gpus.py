@@ -12,7 +12,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn, optim, random
-from stretto._engine.runtime import clients
+from stretto._engine.xla import clients
 from tests import gpus
 from tests.functions import checks, table
 from tests.functions import test_functions as every_entry  # noqa: F401 (fills the table)

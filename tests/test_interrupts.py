@@ -11,8 +11,8 @@ from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.program import Program
 from stretto._engine.core.scope import scope
-from stretto._engine.runtime import callbacks
-from stretto._engine.runtime.eager import EAGER
+from stretto._engine.xla import callbacks
+from stretto._engine.xla.eager import EAGER
 from stretto.nn import updating
 from stretto.random import streams
 from tests.interrupts import interrupted, sites

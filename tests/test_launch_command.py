@@ -112,7 +112,7 @@ def test_no_coordinator_is_left_that_was_stopped(script, first):
     """Whether its parent still lives when it is stopped, or not."""
     path = script(
         "import stretto as st, signal\n"
-        "from stretto._engine.runtime import processes\n"
+        "from stretto._engine.xla import processes\n"
         "st.distributed.initialize(heartbeat_timeout=2)\n"
         "if here == '0':\n"
         "    pid = processes._coordinators[0].pid\n"

@@ -25,7 +25,7 @@ try:
     from stretto._engine.core.scope import named_call as named_call, named_scope as named_scope
     from stretto._engine.core.types import float0 as float0
     from stretto._engine.core.version import VERSION as __version__  # noqa: F401
-    from stretto._engine.runtime.array import Array as Array
+    from stretto._engine.xla.array import Array as Array
 finally:
     if _collects:
         if not gc.get_freeze_count():
@@ -151,8 +151,8 @@ with imports_on_demand(
     from stretto._engine.core.mesh_in_use import set_mesh as set_mesh
     from stretto._engine.core.shardings import NamedSharding as NamedSharding
     from stretto._engine.ops.name import checkpoint_name as checkpoint_name
-    from stretto._engine.runtime.callbacks import effects_barrier as effects_barrier
-    from stretto._engine.runtime.device import (
+    from stretto._engine.xla.callbacks import effects_barrier as effects_barrier
+    from stretto._engine.xla.device import (
         Device as Device,
         default_backend as default_backend,
         device_count as device_count,
@@ -163,7 +163,7 @@ with imports_on_demand(
         process_index as process_index,
         process_indices as process_indices,
     )
-    from stretto._engine.runtime.environment import print_environment_info as print_environment_info
+    from stretto._engine.xla.environment import print_environment_info as print_environment_info
     from stretto.ensemble.ensemble import Ensemble as Ensemble
     from stretto.files import load as load, load_header as load_header, save as save
     from stretto.torch.exporting import to_torch as to_torch

@@ -10,7 +10,7 @@ import sys
 import time
 
 from stretto._engine.core.config import config
-from stretto._engine.runtime import disk, store
+from stretto._engine.xla import disk, store
 
 __all__ = ["run"]
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.integers import integer
-from stretto._engine.runtime import clients, processes
+from stretto._engine.xla import clients, processes
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from stretto._engine.runtime.environment import print_environment_info
+from stretto._engine.xla.environment import print_environment_info
 
 __all__ = ["run"]
 

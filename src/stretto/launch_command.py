@@ -19,8 +19,8 @@ import time
 from collections import deque
 from typing import IO
 
-from stretto._engine.runtime.coordinator import MARK, free_port
-from stretto._engine.runtime.handshake import SECRET
+from stretto._engine.xla.coordinator import MARK, free_port
+from stretto._engine.xla.handshake import SECRET
 
 __all__ = ["run"]
 

@@ -18,8 +18,8 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.core.typing import Tree
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import devices, process_count, process_index
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.device import devices, process_count, process_index
 
 __all__ = ["broadcast_one_to_all", "process_allgather", "sync_global_devices"]
 

@@ -21,7 +21,7 @@ from stretto._engine.core.typing import (
     ShapeLike,
     SupportsDType,
 )
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 
 __all__ = [
     "Array",

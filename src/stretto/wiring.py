@@ -12,10 +12,10 @@ from stretto._engine.core.guarded import guard
 from stretto._engine.core.interpreter import Value, install_eager
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.passes.formulations import measured
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import check_device_count
-from stretto._engine.runtime.eager import EAGER
-from stretto._engine.runtime.timing import seconds_of
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.device import check_device_count
+from stretto._engine.xla.eager import EAGER
+from stretto._engine.xla.timing import seconds_of
 from stretto.numpy import methods, stable_forms
 
 install_eager(EAGER)
@@ -25,7 +25,7 @@ guard(Value)
 guard(Array)
 measured.clock.seconds_of = seconds_of
 
-_CHECKED = "stretto._engine.runtime.checked"  # nor for this
+_CHECKED = "stretto._engine.xla.checked"  # nor for this
 _checked = LazyModule(_CHECKED)
 
 
@@ -39,7 +39,7 @@ watch.follow = _follow
 _follow(True)
 
 of_process("num_cpu_devices", check_device_count)
-_malloc = LazyModule("stretto._engine.runtime.malloc")  # few programs ask for it
+_malloc = LazyModule("stretto._engine.xla.malloc")  # few programs ask for it
 of_process("keep_memory", lambda value: _malloc.keep_memory(value))  # noqa: PLW0108 (it would load)
 _default = LazyModule("stretto._engine.api.default_device")
 of_process("default_device", lambda name: _default.follow_setting(name))  # noqa: PLW0108 (as above)

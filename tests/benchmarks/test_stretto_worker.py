@@ -9,7 +9,7 @@ from benchmarks import workloads
 from benchmarks.stretto_worker import cases
 from benchmarks.worker import run_once, time_batch
 from benchmarks.workloads import OVERHEAD_ROWS
-from stretto._engine.runtime import cache
+from stretto._engine.xla import cache
 from tests.compilations import texts_compiled
 
 

@@ -11,7 +11,7 @@ from benchmarks.catalogue import WORKLOADS
 from benchmarks.measure import disagreement
 from benchmarks.stretto_worker import cases
 from benchmarks.worker import run_once
-from stretto._engine.runtime import cache
+from stretto._engine.xla import cache
 from tests.compilations import texts_compiled
 
 SMALL = workloads_shapes.Batch("skewed", "log-normal", examples=3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 import stretto as st
 import stretto.numpy as snp
 from stretto import NamedSharding, P
-from stretto._engine.runtime.device import Device
+from stretto._engine.xla.device import Device
 from stretto.files import opening, placing
 from stretto.sharding import SingleDeviceSharding
 

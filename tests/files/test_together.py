@@ -19,7 +19,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import NamedSharding, P
 from stretto._engine.core import files as core_files
-from stretto._engine.runtime.device import Device
+from stretto._engine.xla.device import Device
 from stretto.files import grids, opening, together, writing
 from stretto.files.parts import folder_of, remove
 from stretto.files.together import Group, write_together

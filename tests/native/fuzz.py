@@ -29,8 +29,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.native import native
-from stretto._engine.runtime import eager
-from stretto._engine.runtime.array import Array, Donated
+from stretto._engine.xla import eager
+from stretto._engine.xla.array import Array, Donated
 from stretto.numpy.quick import SHORT
 
 Pair = namedtuple("Pair", "first second")

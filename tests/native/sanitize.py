@@ -24,14 +24,14 @@ TESTS = (
     "tests/native/test_faults.py",
     "tests/_engine/api/test_dispatch.py",
     "tests/_engine/api/test_donation.py",
-    "tests/_engine/runtime/test_interpreted.py",
+    "tests/_engine/xla/test_interpreted.py",
     "tests/_engine/api/test_jit.py",
     "tests/_engine/api/test_jit_threads.py",
     "tests/_engine/api/test_waiting.py",
     "tests/numpy/test_quick.py",
-    "tests/_engine/runtime/test_array.py",
-    "tests/_engine/runtime/test_callbacks.py",
-    "tests/_engine/runtime/test_eager.py",
+    "tests/_engine/xla/test_array.py",
+    "tests/_engine/xla/test_callbacks.py",
+    "tests/_engine/xla/test_eager.py",
 )
 
 

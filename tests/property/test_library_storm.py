@@ -1,6 +1,6 @@
 """Random sums and products by YNNPACK, a few of those of ``make library-storm``."""
 
-from stretto._engine.runtime import pjrt
+from stretto._engine.xla import pjrt
 from tests.property.library_storm import disagreements, draw_case
 
 WRONG = 84

@@ -9,7 +9,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.runtime import pjrt
+from stretto._engine.xla import pjrt
 
 torch = pytest.importorskip("torch")
 

@@ -17,7 +17,7 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.random.rng_bit_generator import RngBitGenerator
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.as_jax import tracing
 from stretto.as_jax.avals import ShapedArray, get_aval
 from stretto.as_jax.keys import take

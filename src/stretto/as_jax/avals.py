@@ -17,8 +17,8 @@ from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.core.types import ArrayType, canonical_dtype, float0, is_inexact, short_name
 from stretto._engine.higher_order.refs import Ref
-from stretto._engine.runtime.array import SHARDED
-from stretto._engine.runtime.device import default_device
+from stretto._engine.xla.array import SHARDED
+from stretto._engine.xla.device import default_device
 from stretto.as_jax.types import is_key
 from stretto.dtypes import extended, issubdtype
 

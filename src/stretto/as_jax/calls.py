@@ -14,8 +14,8 @@ import numpy as np
 import stretto
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.shardings import SingleDeviceSharding
-from stretto._engine.runtime.device import default_device
-from stretto._engine.runtime.sharded import sharding_if_any
+from stretto._engine.xla.device import default_device
+from stretto._engine.xla.sharded import sharding_if_any
 from stretto.as_jax import trees
 from stretto.as_jax.host_devices import follow_flags
 from stretto.as_jax.shared_jit import shared_jit

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stretto._engine.core.config import config
-from stretto._engine.runtime.clients import started
+from stretto._engine.xla.clients import started
 
 __all__ = ["STARTED", "Backend", "follow_flags", "read_flags"]
 

@@ -17,7 +17,7 @@ import optree
 
 from stretto._engine.core import nodes
 from stretto._engine.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, Keyed, SequenceKey
-from stretto._engine.runtime.clients import load_jaxlib
+from stretto._engine.xla.clients import load_jaxlib
 from stretto.random.key_arrays import KeyArray
 
 __all__ = [

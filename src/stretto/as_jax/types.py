@@ -15,7 +15,7 @@ from stretto._engine.core import interpreter
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.recorder import Traced
 from stretto._engine.core.types import array_type
-from stretto._engine.runtime.array import Array as Concrete
+from stretto._engine.xla.array import Array as Concrete
 from stretto.random.key_arrays import KeyArray
 
 __all__ = ["Array", "Tracer", "is_key"]

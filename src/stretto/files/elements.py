@@ -24,7 +24,7 @@ from stretto._engine.core.interpreter import (
 )
 from stretto._engine.core.types import canonical_dtype, kind_of
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.runtime.array import SHARDED
+from stretto._engine.xla.array import SHARDED
 from stretto.files.names import Damaged
 from stretto.files.slabs import Slabs
 

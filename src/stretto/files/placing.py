@@ -20,17 +20,17 @@ from stretto._engine.core.shardings import Sharding, SingleDeviceSharding
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.core.typing import Tree
 from stretto._engine.ops.sharding_constraint import named_here
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import Device, as_device
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.device import Device, as_device
 from stretto.files.elements import Type, is_number, restored
 from stretto.files.names import Damaged
 from stretto.files.opening import Entry, File
 
 if TYPE_CHECKING:  # loaded when arrays are put on devices
-    from stretto._engine.runtime import partitions, sharded
+    from stretto._engine.xla import partitions, sharded
 else:
-    partitions = LazyModule("stretto._engine.runtime.partitions")
-    sharded = LazyModule("stretto._engine.runtime.sharded")
+    partitions = LazyModule("stretto._engine.xla.partitions")
+    sharded = LazyModule("stretto._engine.xla.sharded")
 
 __all__ = ["Places", "of_like", "places_of", "put", "read_leaf"]
 

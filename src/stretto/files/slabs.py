@@ -14,12 +14,12 @@ import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.shardings import Index
-from stretto._engine.runtime.device import Device
+from stretto._engine.xla.device import Device
 
 if TYPE_CHECKING:  # loaded where arrays are split
-    from stretto._engine.runtime import sharded
+    from stretto._engine.xla import sharded
 else:
-    sharded = LazyModule("stretto._engine.runtime.sharded")
+    sharded = LazyModule("stretto._engine.xla.sharded")
 
 __all__ = ["Elements", "Part", "Slabs", "owner", "pieces_of"]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from stretto._engine.core.files import opened, write_whole
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.runtime.device import Device, process_count, process_index
+from stretto._engine.xla.device import Device, process_count, process_index
 from stretto.files import slabs
 from stretto.files.checksums import CHECKSUM, block_checksums, checksum
 from stretto.files.elements import code_of

@@ -11,7 +11,7 @@ Array(5., dtype=float32)
 # ruff: noqa: F401, F403 (each file's __all__ says what it gives)
 
 from stretto._engine.core.lazy import imports_on_demand
-from stretto._engine.runtime.array import Array as Array
+from stretto._engine.xla.array import Array as Array
 from stretto.numpy import dtypes as _dtypes
 from stretto.numpy.arithmetic import *
 from stretto.numpy.axis_order import *

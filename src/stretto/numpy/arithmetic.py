@@ -15,7 +15,7 @@ from stretto._engine.ops import powers
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT, promote_values
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values, refuse_complex
 from stretto.numpy.classifying import isinf
 from stretto.numpy.eager import FLOAT, eager

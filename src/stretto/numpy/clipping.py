@@ -19,7 +19,7 @@ from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.extrema import MAX, MIN, complex_extremum, complex_greater
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.numpy.eager import FLOAT, REAL, eager
 from stretto.numpy.quick import quick
 

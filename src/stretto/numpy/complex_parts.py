@@ -11,7 +11,7 @@ from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import complex_parts as ops
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.inverse_trigonometric import atan2
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 
 __all__ = ["angle", "conj", "conjugate", "imag", "real"]
 

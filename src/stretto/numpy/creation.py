@@ -26,15 +26,15 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert, value_in
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.dlpack import take
-from stretto._engine.runtime.eager import EAGER
-from stretto._engine.runtime.on_device import at_home
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.dlpack import take
+from stretto._engine.xla.eager import EAGER
+from stretto._engine.xla.on_device import at_home
 from stretto.numpy.arguments import put_result
 from stretto.numpy.dtypes import as_dtype
 
 if TYPE_CHECKING:
-    from stretto._engine.runtime.device import Device
+    from stretto._engine.xla.device import Device
 
 __all__ = ["array", "asanyarray", "asarray", "ascontiguousarray", "copy"]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.runtime.array import SHARDED, Array
-from stretto._engine.runtime.device import default_device
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.device import default_device
 from stretto.numpy.inspection import VERSIONS
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from stretto._engine.api import placement
     from stretto._engine.core import shardings
     from stretto._engine.core.shardings import Sharding
-    from stretto._engine.runtime import sharded
-    from stretto._engine.runtime.device import Device
-    from stretto._engine.runtime.sharded import Shard
+    from stretto._engine.xla import sharded
+    from stretto._engine.xla.device import Device
+    from stretto._engine.xla.sharded import Shard
 else:  # loaded when somebody asks where arrays are
     placement = LazyModule("stretto._engine.api.placement")
-    sharded = LazyModule("stretto._engine.runtime.sharded")
+    sharded = LazyModule("stretto._engine.xla.sharded")
     shardings = LazyModule("stretto._engine.core.shardings")
 
 __all__ = [

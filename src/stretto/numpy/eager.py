@@ -21,8 +21,8 @@ from stretto._engine.core.interpreter import state
 from stretto._engine.core.ranks import differ
 from stretto._engine.core.types import ArrayType, array_type, default_dtype
 from stretto._engine.core.typing import DType, Tree
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import EAGER, quiet
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.eager import EAGER, quiet
 from stretto.numpy.quick import element_of
 
 __all__ = [

@@ -14,7 +14,7 @@ from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.typing import ArrayLike, ShardingLike
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index.geometry import reading_mode
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.numpy.indexing import getitem
 from stretto.numpy.indices import (
     show,

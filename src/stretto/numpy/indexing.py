@@ -27,8 +27,8 @@ from stretto._engine.ops.index.primitives import fill_bytes, fill_element
 from stretto._engine.ops.layout import Reshape, reshape
 from stretto._engine.ops.shape import Rev, Slice
 from stretto._engine.ops.sharding import laid_out
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import EAGER
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.eager import EAGER
 from stretto.numpy.indices import Index, Integer, Integers, Span, for_numpy, parse, show, stack
 from stretto.numpy.out_of_bounds import canonical_mode, settle
 

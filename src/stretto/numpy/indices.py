@@ -27,7 +27,7 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.extrema import minimum
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.numpy.creation import listed
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of
 from stretto._engine.core.typing import ShardingLike
 from stretto._engine.ops.convert import convert
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.dlpack import take
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.dlpack import take
 from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import copy as copy_of
 
 if TYPE_CHECKING:
-    from stretto._engine.runtime.device import Device
+    from stretto._engine.xla.device import Device
 
 __all__ = ["from_dlpack"]
 

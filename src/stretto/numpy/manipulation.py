@@ -33,7 +33,7 @@ from stretto.numpy.eager import COMPLEX, FLOAT, eager
 from stretto.numpy.reductions import sum as sum_
 
 if TYPE_CHECKING:
-    from stretto._engine.runtime.device import Device
+    from stretto._engine.xla.device import Device
 
 __all__ = [
     "astype",

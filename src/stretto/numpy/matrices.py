@@ -22,7 +22,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
     upper_part,
 )
 from stretto._engine.ops.shape import pad
-from stretto._engine.runtime.eager import EAGER
+from stretto._engine.xla.eager import EAGER
 from stretto.numpy.arguments import integer_or_traced, put_result
 from stretto.numpy.creation import shape_of
 from stretto.numpy.dtypes import as_dtype
@@ -31,7 +31,7 @@ from stretto.numpy.filled import zeros
 from stretto.numpy.quick import array_of
 
 if TYPE_CHECKING:
-    from stretto._engine.runtime.device import Device
+    from stretto._engine.xla.device import Device
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
 

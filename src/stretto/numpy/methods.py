@@ -16,8 +16,8 @@ from stretto._engine.core.native import native
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike, ShardingLike, Tree
 from stretto._engine.ops.contract import dot, matmul
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import EAGER, quiet
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.eager import EAGER, quiet
 from stretto.numpy import (
     arithmetic,
     axis_order,
@@ -47,7 +47,7 @@ from stretto.numpy.indexing import getitem, setitem
 from stretto.numpy.quick import SHORT, product
 
 if TYPE_CHECKING:
-    from stretto._engine.runtime.device import Device
+    from stretto._engine.xla.device import Device
     from stretto.lax.products import PrecisionLike
 
 __all__ = ["attach"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.runtime.printing import text_of
+from stretto._engine.xla.printing import text_of
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
 

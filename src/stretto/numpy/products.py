@@ -23,7 +23,7 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape, squeeze
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.ops.sharding import laid_out
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.eager import COMPLEX, FLOAT, NUMERIC, eager

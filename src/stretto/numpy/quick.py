@@ -26,8 +26,8 @@ from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise, broadcast_shapes
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import EAGER, quiet, wide
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.eager import EAGER, quiet, wide
 
 __all__ = [
     "SHORT",

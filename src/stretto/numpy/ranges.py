@@ -24,15 +24,15 @@ from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import EAGER
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.eager import EAGER
 from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import PYTHON, cast, made, shape_of, stacked
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.quick import at_rest
 
 if TYPE_CHECKING:
-    from stretto._engine.runtime.device import Device
+    from stretto._engine.xla.device import Device
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 

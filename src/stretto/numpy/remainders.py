@@ -14,7 +14,7 @@ from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import division, rounding
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values
 from stretto.numpy.classifying import copysign
 from stretto.numpy.quick import quick

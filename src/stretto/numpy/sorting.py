@@ -18,7 +18,7 @@ from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.eager import AS_GIVEN, REAL, eager
 from stretto.numpy.searching import one_axis

@@ -23,7 +23,7 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.index_updates import At

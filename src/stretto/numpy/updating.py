@@ -35,8 +35,8 @@ from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import rev
 from stretto._engine.ops.sharding import laid_out
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import EAGER, quiet
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.eager import EAGER, quiet
 from stretto.numpy.indices import (
     Index,
     Integer,

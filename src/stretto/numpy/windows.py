@@ -14,7 +14,7 @@ from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.exponential import exp
 from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.eager import FLOAT, eager

@@ -18,8 +18,8 @@ from stretto._engine.core.files import opened
 from stretto._engine.core.narrowing import narrowed
 from stretto._engine.core.types import array_type, canonical_dtype, is_inexact
 from stretto._engine.core.typing import Array
-from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import Array as _Array
+from stretto._engine.xla import pjrt
+from stretto._engine.xla.array import Array as _Array
 
 __all__ = ["borrowed", "dense", "given", "read", "to_numpy", "to_torch"]
 

@@ -19,7 +19,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import Tree
-from stretto._engine.runtime.array import Array, wait_for_all
+from stretto._engine.xla.array import Array, wait_for_all
 from stretto.torch.crossing import borrowed, given, to_torch
 from stretto.torch.halves import Call, Cotangents, Half, Halves, Kept
 

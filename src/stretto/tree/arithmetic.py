@@ -19,7 +19,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.inverse_trigonometric import acos
 from stretto._engine.ops.powers import root_of_squares, sqrt
 from stretto._engine.ops.trigonometric import sin
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.tree.members import Alike
 from stretto.tree.sums import of_column, widened, without_overflow
 

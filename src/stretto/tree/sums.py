@@ -30,7 +30,7 @@ from stretto._engine.ops.comparison import eq, full_like, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.products import tensordot
 from stretto._engine.ops.reducing.reduce import reduce_or
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.tree.integers import IntegerSum, are_integers, of_stacked_integers
 from stretto.tree.members import Alike, member_at, of_members, size_of, stack
 

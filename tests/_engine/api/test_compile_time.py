@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Tracer
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 
 TABLE = snp.array([3.0, 1.0, 2.0])
 

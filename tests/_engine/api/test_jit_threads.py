@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.runtime import cache, pjrt
+from stretto._engine.xla import cache, pjrt
 
 
 class Counted:

@@ -9,7 +9,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.runtime import cache, pjrt
+from stretto._engine.xla import cache, pjrt
 
 X = snp.linspace(0.0, 1.0, 64).reshape(8, 8)
 

@@ -8,9 +8,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.waiting import unfinished
-from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import SHARDED, Array
-from stretto._engine.runtime.holder import Absent
+from stretto._engine.xla import pjrt
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.holder import Absent
 
 
 def test_gives_the_tree_back():

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[3]
 BOTH = (
     "tests/_engine/api/test_dispatch.py",
     "tests/_engine/api/test_waiting.py",
-    "tests/_engine/runtime/test_interpreted.py",
-    "tests/_engine/runtime/test_array.py",
+    "tests/_engine/xla/test_interpreted.py",
+    "tests/_engine/xla/test_array.py",
     "tests/numpy/test_quick.py",
 )
 

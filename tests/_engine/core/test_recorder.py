@@ -16,7 +16,7 @@ from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.program import Literal, check
 from stretto._engine.core.recorder import record, record_shared, standing
 from stretto._engine.core.types import array_type
-from stretto._engine.lower.stablehlo import lower
+from stretto._engine.lowering.stablehlo import lower
 
 F32 = array_type((2,), np.dtype(np.float32))
 SCALAR = array_type((), np.dtype(np.float32))

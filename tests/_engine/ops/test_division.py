@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stretto._engine.ops import division
-from stretto._engine.runtime.eager import quiet
+from stretto._engine.xla.eager import quiet
 
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 

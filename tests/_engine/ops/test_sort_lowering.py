@@ -7,9 +7,9 @@ import pytest
 import stretto as st
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.types import array_type
-from stretto._engine.lower.stablehlo import lower
+from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.ops.sort_lowering import canonical_key, lower_sort, order_by_value
-from stretto._engine.runtime.pjrt import compile_text, to_device, to_host
+from stretto._engine.xla.pjrt import compile_text, to_device, to_host
 
 NUMBERS = [2.0, -0.0, np.nan, 0.0, -np.inf, 1e-30, -3.5, np.inf, -np.nan, 2.0]
 

@@ -24,7 +24,7 @@ from stretto._engine.ops.linalg import tridiagonal as linalg_tridiagonal
 from stretto._engine.ops.reducing import window_select
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
 from stretto._engine.ops.special import bessel, error_functions
-from stretto._engine.runtime import eager
+from stretto._engine.xla import eager
 
 LOADED = (bessel, error_functions)
 F32, F64, C64 = (np.dtype(d) for d in (np.float32, np.float64, np.complex64))

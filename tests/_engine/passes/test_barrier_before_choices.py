@@ -10,7 +10,7 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.core.shardings import Placement, SingleDeviceSharding
 from stretto._engine.passes.barrier_before_choices import barrier_before_choices
 from stretto._engine.passes.prepare import for_platform, prepare
-from stretto._engine.runtime.device import Device
+from stretto._engine.xla.device import Device
 from stretto.laws import FULLY
 
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)

@@ -14,7 +14,7 @@ from stretto._engine.core.program import check
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.ops.sort import Sort
 from stretto._engine.passes.prepare import prepare
-from stretto._engine.runtime import cache
+from stretto._engine.xla import cache
 from tests.compilations import texts_compiled
 
 SHAPING = ("simplify", "roll_loops", "interpret_small")

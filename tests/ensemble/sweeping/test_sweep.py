@@ -6,7 +6,7 @@ from scipy import stats
 
 import stretto as st
 from stretto import nn, optim
-from stretto._engine.runtime import cache
+from stretto._engine.xla import cache
 from stretto.ensemble import sweep
 from tests.compilations import texts_compiled
 

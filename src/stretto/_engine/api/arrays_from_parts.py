@@ -22,14 +22,14 @@ from stretto._engine.core.shardings import Index, Sharding, SingleDeviceSharding
 from stretto._engine.core.types import array_type, as_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops.sharding_constraint import named_here
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import default_device
-from stretto._engine.runtime.eager import EAGER
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.device import default_device
+from stretto._engine.xla.eager import EAGER
 
 if TYPE_CHECKING:  # loaded when arrays are put on devices
-    from stretto._engine.runtime import sharded
+    from stretto._engine.xla import sharded
 else:
-    sharded = LazyModule("stretto._engine.runtime.sharded")
+    sharded = LazyModule("stretto._engine.xla.sharded")
 
 __all__ = [
     "make_array_from_callback",

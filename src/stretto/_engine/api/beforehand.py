@@ -23,7 +23,7 @@ from stretto._engine.ops.constant import Constant
 from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Slice
-from stretto._engine.runtime.eager import EAGER
+from stretto._engine.xla.eager import EAGER
 
 __all__ = ["beforehand", "with_equal_ones_merged"]
 

@@ -13,10 +13,10 @@ from stretto._engine.core.config import watch
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.interpreter import _State, state
 from stretto._engine.core.shardings import SingleDeviceSharding
-from stretto._engine.runtime.device import Device, as_device
-from stretto._engine.runtime.device import default_device as first_device
-from stretto._engine.runtime.eager import EAGER
-from stretto._engine.runtime.on_device import OnDevice
+from stretto._engine.xla.device import Device, as_device
+from stretto._engine.xla.device import default_device as first_device
+from stretto._engine.xla.eager import EAGER
+from stretto._engine.xla.on_device import OnDevice
 
 __all__ = ["default_device", "follow_setting"]
 

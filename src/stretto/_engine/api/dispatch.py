@@ -27,16 +27,16 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.native import native
 from stretto._engine.core.nodes import APART
 from stretto._engine.core.types import array_type, canonical_dtype
-from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import SHARDED, Array
-from stretto._engine.runtime.eager import EAGER
-from stretto._engine.runtime.holder import Absent
-from stretto._engine.runtime.patience import unusual
+from stretto._engine.xla import pjrt
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.eager import EAGER
+from stretto._engine.xla.holder import Absent
+from stretto._engine.xla.patience import unusual
 
 if TYPE_CHECKING:  # loaded when a program is run on several devices
-    from stretto._engine.runtime import sharded
+    from stretto._engine.xla import sharded
 else:
-    sharded = LazyModule("stretto._engine.runtime.sharded")
+    sharded = LazyModule("stretto._engine.xla.sharded")
 
 __all__ = ["Dispatcher", "as_array", "leaf_of", "record_by", "record_of", "recordable"]
 

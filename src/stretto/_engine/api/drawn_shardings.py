@@ -19,8 +19,8 @@ from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.shardings import Sharding, SingleDeviceSharding
 from stretto._engine.core.types import array_type, as_dtype
 from stretto._engine.ops.sharding_constraint import named_here
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import default_device
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.device import default_device
 
 __all__ = ["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]
 

@@ -28,27 +28,27 @@ from stretto._engine.core.position import user_position, user_stack_level
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.rewriting import live, used_inputs
 from stretto._engine.core.types import ArrayType
-from stretto._engine.lower.stablehlo import lower
-from stretto._engine.lower.text import Text
+from stretto._engine.lowering.stablehlo import lower
+from stretto._engine.lowering.text import Text
 from stretto._engine.passes.interpret_small import interpretable
 from stretto._engine.passes.prepare import for_platform, prepare
-from stretto._engine.runtime import cache
-from stretto._engine.runtime.array import SHARDED, Array
-from stretto._engine.runtime.holder import Donated
-from stretto._engine.runtime.interpreted import Interpreted
-from stretto._engine.runtime.options import Options
-from stretto._engine.runtime.pjrt import Executable
+from stretto._engine.xla import cache
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.holder import Donated
+from stretto._engine.xla.interpreted import Interpreted
+from stretto._engine.xla.options import Options
+from stretto._engine.xla.pjrt import Executable
 
 if TYPE_CHECKING:  # loaded when first used
     from stretto._engine.api.lending import Uses
     from stretto._engine.core.shardings import Placement, Sharding
-    from stretto._engine.runtime import background, pending, sharded
-    from stretto._engine.runtime.on_device import OnDevice
-    from stretto._engine.runtime.partitions import PlacedExecutable
+    from stretto._engine.xla import background, pending, sharded
+    from stretto._engine.xla.on_device import OnDevice
+    from stretto._engine.xla.partitions import PlacedExecutable
 else:
-    background = LazyModule("stretto._engine.runtime.background")
-    pending = LazyModule("stretto._engine.runtime.pending")
-    sharded = LazyModule("stretto._engine.runtime.sharded")
+    background = LazyModule("stretto._engine.xla.background")
+    pending = LazyModule("stretto._engine.xla.pending")
+    sharded = LazyModule("stretto._engine.xla.sharded")
 
 __all__ = ["Entry", "aliases_of"]
 

@@ -46,19 +46,19 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.weak import WeakTable
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.refs import at_once, lent
-from stretto._engine.runtime import cache
-from stretto._engine.runtime.array import SHARDED, Array
-from stretto._engine.runtime.eager import EAGER
-from stretto._engine.runtime.holder import Absent
-from stretto._engine.runtime.on_device import OnDevice
-from stretto._engine.runtime.options import Options
-from stretto._engine.runtime.patience import watch
+from stretto._engine.xla import cache
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.eager import EAGER
+from stretto._engine.xla.holder import Absent
+from stretto._engine.xla.on_device import OnDevice
+from stretto._engine.xla.options import Options
+from stretto._engine.xla.patience import watch
 
 if TYPE_CHECKING:  # loaded when sizes vary
     from stretto._engine.api import resized
-    from stretto._engine.runtime import checked
+    from stretto._engine.xla import checked
 else:
-    checked = LazyModule("stretto._engine.runtime.checked")
+    checked = LazyModule("stretto._engine.xla.checked")
     resized = LazyModule("stretto._engine.api.resized")
 
 __all__ = ["Jitted", "clear_caches"]

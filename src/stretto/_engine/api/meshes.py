@@ -14,8 +14,8 @@ import numpy as np
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.integers import integers
 from stretto._engine.core.mesh import Mesh
-from stretto._engine.runtime.device import Device
-from stretto._engine.runtime.device import devices as all_devices
+from stretto._engine.xla.device import Device
+from stretto._engine.xla.device import devices as all_devices
 
 __all__ = ["make_mesh"]
 

@@ -25,15 +25,15 @@ from stretto._engine.core.shardings import (
     can_split,
 )
 from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
-from stretto._engine.runtime.array import SHARDED, Array
-from stretto._engine.runtime.device import as_device, default_device, devices
-from stretto._engine.runtime.eager import EAGER
-from stretto._engine.runtime.on_device import at_home
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.device import as_device, default_device, devices
+from stretto._engine.xla.eager import EAGER
+from stretto._engine.xla.on_device import at_home
 
 if TYPE_CHECKING:  # loaded when arrays are put on devices
-    from stretto._engine.runtime import sharded
+    from stretto._engine.xla import sharded
 else:
-    sharded = LazyModule("stretto._engine.runtime.sharded")
+    sharded = LazyModule("stretto._engine.xla.sharded")
 
 __all__ = ["copy_to_host_async", "device_get", "device_put", "live_arrays", "put_on"]
 

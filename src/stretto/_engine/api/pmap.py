@@ -19,8 +19,8 @@ from stretto._engine.core.errors import RefError
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.higher_order.refs import Ref
-from stretto._engine.lower.text import identifier
-from stretto._engine.runtime.device import Device, local_devices, process_count
+from stretto._engine.lowering.text import identifier
+from stretto._engine.xla.device import Device, local_devices, process_count
 
 __all__ = ["pmap"]
 

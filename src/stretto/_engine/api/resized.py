@@ -38,8 +38,8 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.sized import SizedCall
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import EAGER
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.eager import EAGER
 
 __all__ = ["Resized"]
 

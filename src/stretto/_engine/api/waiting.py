@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from stretto._engine.core import tree
 from stretto._engine.core.native import native
-from stretto._engine.runtime import pjrt
-from stretto._engine.runtime.array import SHARDED, Array, wait_for_all
-from stretto._engine.runtime.holder import Absent
+from stretto._engine.xla import pjrt
+from stretto._engine.xla.array import SHARDED, Array, wait_for_all
+from stretto._engine.xla.holder import Absent
 
 __all__ = ["block_until_ready", "unfinished"]
 

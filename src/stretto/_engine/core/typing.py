@@ -16,7 +16,7 @@ from stretto._engine.core.interpreter import Value
 if TYPE_CHECKING:
     from stretto._engine.core.mesh import PartitionSpec
     from stretto._engine.core.shardings import Sharding
-    from stretto._engine.runtime.array import Array
+    from stretto._engine.xla.array import Array
 
     ShardingLike: TypeAlias = Sharding | PartitionSpec
     """What functions take as a sharding; a ``PartitionSpec`` is over the mesh in use."""

@@ -18,7 +18,7 @@ from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.spelling import meant
 from stretto._engine.core.typing import Tree
-from stretto._engine.runtime.device import process_index
+from stretto._engine.xla.device import process_index
 from stretto.ensemble.training.state import TrainState
 
 if TYPE_CHECKING:  # multihost is loaded when several processes train together

@@ -23,7 +23,7 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.integers import count
 from stretto._engine.core.position import user_stack_level
-from stretto._engine.runtime.device import process_index
+from stretto._engine.xla.device import process_index
 from stretto.ensemble.training.state import TrainState, divided
 from stretto.files.names import Damaged
 from stretto.files.parts import remove

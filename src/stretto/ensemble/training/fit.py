@@ -16,7 +16,7 @@ from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Key, Tree
-from stretto._engine.runtime.device import process_index
+from stretto._engine.xla.device import process_index
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.arguments import answering, refuse_others_than_mappings
 from stretto.ensemble.training.callbacks import Callback, Calls, Event, copied

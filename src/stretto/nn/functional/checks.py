@@ -16,7 +16,7 @@ import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.types import is_complex, kind_of
 from stretto._engine.core.typing import ArrayLike, Key
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.nn.functional.arguments import as_float
 from stretto.random.streams import next_key
 

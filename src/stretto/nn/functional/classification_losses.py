@@ -26,7 +26,7 @@ from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.shape import rev
-from stretto._engine.runtime.array import Array
+from stretto._engine.xla.array import Array
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, check_range, classes_of, pair, reduced

@@ -21,7 +21,7 @@ from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.flips import roll
 
 if TYPE_CHECKING:
-    from stretto._engine.runtime.device import Device
+    from stretto._engine.xla.device import Device
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 

@@ -5,7 +5,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import config
-from stretto._engine.runtime import malloc
+from stretto._engine.xla import malloc
 
 PARAMS = {"w": snp.ones((64, 64)), "b": snp.ones((4096,))}
 X = snp.ones((32, 64))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stretto._engine.core.types import array_type
-from stretto._engine.lower.text import Operand
-from stretto._engine.lower.writer import Writer
+from stretto._engine.lowering.text import Operand
+from stretto._engine.lowering.writer import Writer
 from stretto._engine.ops.index.geometry import (
     GatherDimensionNumbers,
     GatherScatterMode,

@@ -11,7 +11,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import Program, check
-from stretto._engine.lower.stablehlo import lower
+from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.passes.prepare import prepare
 from stretto._engine.passes.rolling.roll_loops import roll
 

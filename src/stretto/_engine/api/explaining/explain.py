@@ -40,7 +40,7 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.lazy import shown
-from stretto._engine.runtime.options import library_of
+from stretto._engine.xla.options import library_of
 
 __all__ = ["Explanation", "explain", "explained"]
 

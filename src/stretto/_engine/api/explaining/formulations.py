@@ -18,7 +18,7 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.passes.formulations.mapped import Mapped
-from stretto._engine.runtime.libraries import Libraries
+from stretto._engine.xla.libraries import Libraries
 
 __all__ = [
     "Convolution",

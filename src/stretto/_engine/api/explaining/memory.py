@@ -14,9 +14,9 @@ from stretto._engine.api.explaining.words import near, short
 from stretto._engine.core.config import config
 from stretto._engine.core.showing.words import size
 from stretto._engine.core.types import bytes_of
-from stretto._engine.runtime.allocation import temporaries_at_peak
-from stretto._engine.runtime.malloc import LARGE, is_glibc
-from stretto._engine.runtime.pjrt import Executable
+from stretto._engine.xla.allocation import temporaries_at_peak
+from stretto._engine.xla.malloc import LARGE, is_glibc
+from stretto._engine.xla.pjrt import Executable
 
 __all__ = ["Donation", "Memory", "donations_of", "memory_lines", "memory_of"]
 

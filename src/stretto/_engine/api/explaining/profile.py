@@ -31,7 +31,7 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.reducing.reduce import Reduction
-from stretto._engine.runtime.kernels import Kernel, kernels_of, limits_of, memory_over_time
+from stretto._engine.xla.kernels import Kernel, kernels_of, limits_of, memory_over_time
 
 __all__ = ["LineProfile", "Profile", "profile"]
 

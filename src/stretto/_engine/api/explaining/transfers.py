@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from stretto._engine.api.explaining.words import near, short
 from stretto._engine.core.showing.words import size
-from stretto._engine.runtime.pjrt import Executable
-from stretto._engine.runtime.transfers import transfers_of
+from stretto._engine.xla.pjrt import Executable
+from stretto._engine.xla.transfers import transfers_of
 
 __all__ = ["Collective", "collective_lines", "collectives_of"]
 

@@ -1,0 +1,531 @@
+"""What ``lower`` rules write with: operations, constants, loops, branches, calls of Python.
+
+Layer 5 (lower). Each method appends lines of text and returns the operands that stand for results.
+Source: the StableHLO specification. Next, read ``stablehlo``, which writes whole programs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.program import Var
+from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.lowering.text import (
+    TOKEN,
+    HostCall,
+    Operand,
+    element_text,
+    function_type,
+    tensor_type,
+)
+
+__all__ = ["Writer"]
+
+_MOST_WRITTEN = 256
+"""The most elements of a constant array that is written into the text; larger ones are passed."""
+
+_NOT_BETWEEN_SCALARS = re.compile(r"tensor<\d|stablehlo\.(while|case|custom_call)\b")
+"""What XLA's kernels for reductions cannot have inside; some end the process."""
+
+_FLOAT_BITS = {np.dtype(np.float32): (8, 23), np.dtype(np.float64): (11, 52)}
+"""Bits of the exponent and of the mantissa. Narrower floats are divided in float32."""
+
+_EXTREMA = {"maximum": "GT", "minimum": "LT"}
+"""The comparison by which the first of two elements is the extremum."""
+
+
+class Writer:
+    """Writes StableHLO: one ``emit`` an operation, and the forms with regions."""
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the text is for several devices."""
+        return False
+
+    @property
+    def platform(self) -> str:
+        """The platform of the devices that the text is for."""
+        return "cpu"
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        # The constants of this block, by element and type as written, and by literal.
+        self._constants: dict[tuple[Any, Any], Operand] = {}
+        self._count = 0
+        self._in_loop = False
+        self._calls: list[HostCall] = []
+        self._arrays: dict[int, np.ndarray] = {}  # large constants that are passed, by id
+        self._passed: dict[int, Operand] = {}  # those that the current function is passed
+        self._repetitions: set[str] = set()  # names of what the compiler may see as a broadcast
+        self._quotients: set[str] = set()  # names of what was divided
+        # The result of the last ordered call, for the next one; None where no call is ordered.
+        self._token: Operand | None = None
+        self._scalars = False  # whether this is for the region of a reduction, a sort or the like
+        # The outputs of the equation being lowered, and its location as written.
+        self._outputs: Sequence[Var] = ()
+        self._location = ""
+
+    @property
+    def outs(self) -> tuple[ArrayType, ...]:
+        """The output types of the equation being lowered."""
+        return tuple([v.type for v in self._outputs])
+
+    def emit(
+        self,
+        op: str,
+        *operands: Operand,
+        attributes: str = "",
+        out: ArrayType | None = None,
+        dialect: str = "stablehlo",
+    ) -> Operand:
+        """Write an operation with one result, by default of the type inferred for the equation."""
+        return self.operation(f"{dialect}.{op}", operands, attributes, out)
+
+    def operation(
+        self,
+        op: str,
+        operands: Sequence[Operand],
+        attributes: str = "",
+        out: ArrayType | None = None,
+    ) -> Operand:
+        """As ``emit``, for a name that includes the dialect."""
+        type = self._outputs[0].type if out is None else out
+        self._count += 1
+        name = f"%{self._count}"
+        names, types = [], []
+        reads_others = not operands  # than what the compiler may see as a broadcast
+        for x in operands:
+            names.append(x.name)
+            types.append(x.type)
+            if x.name not in self._repetitions:
+                reads_others = True
+        if op == "stablehlo.broadcast_in_dim" or not reads_others:
+            self._repetitions.add(name)
+        attrs = f" {{{attributes}}}" if attributes else ""
+        signature = function_type(tuple(types), type)
+        self._lines.append(
+            f'{name} = "{op}"({", ".join(names)}){attrs} : {signature}{self._location}'
+        )
+        return Operand(name, type)
+
+    def emit_many(
+        self,
+        op: str,
+        operands: Sequence[Operand],
+        outs: Sequence[ArrayType],
+        attributes: str = "",
+        regions: Sequence[str] = (),
+        dialect: str = "stablehlo",
+    ) -> list[Operand]:
+        """Write an operation with any number of results, and regions, in generic form."""
+        self._count += 1
+        name = f"%{self._count}"
+        names = ", ".join(x.name for x in operands)
+        kinds = ", ".join(tensor_type(x.type) for x in operands)
+        results = ", ".join(map(tensor_type, outs))
+        attrs = f" {{{attributes}}}" if attributes else ""
+        inner = f" ({', '.join(regions)})" if regions else ""
+        bind = f"{name}:{len(outs)} = " if outs else ""
+        self._lines.append(
+            f'{bind}"{dialect}.{op}"({names}){inner}{attrs} : ({kinds}) -> ({results})'
+            f"{self._location}"
+        )
+        if len(outs) == 1:
+            return [Operand(f"{name}#0", outs[0])]
+        return [Operand(f"{name}#{i}", t) for i, t in enumerate(outs)]
+
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Operand],
+        outs: Sequence[ArrayType],
+        config: Mapping[str, str],
+        layouts: Sequence[Sequence[Sequence[int]]],
+        aliases: Mapping[int, int] = MappingProxyType({}),
+        side_effect: bool = False,
+        batch_axes: int = 0,
+    ) -> list[Operand]:
+        """Write a call of a registered function, by XLA's typed foreign function interface.
+
+        ``config`` holds its attributes in MLIR syntax, ``layouts`` the axes of each operand and
+        result, the fastest varying first, and ``aliases`` maps results to operands whose memory
+        they may use. With a ``side_effect`` the call stays even if nothing reads its results. Along
+        so many first ``batch_axes`` it does the same for each element, so that parts of its
+        operands have parts of its results.
+        """
+        orders = [
+            ", ".join(f"dense<{list(axes)}> : tensor<{len(axes)}xindex>" for axes in group)
+            for group in layouts
+        ]
+        shared = ", ".join(
+            f"#stablehlo.output_operand_alias<output_tuple_indices = {[i] if len(outs) > 1 else []}"
+            f", operand_index = {j}, operand_tuple_indices = []>"
+            for i, j in aliases.items()
+        )
+        settings = ", ".join(f"{name} = {value}" for name, value in config.items())
+        return self.emit_many(
+            "custom_call",
+            operands,
+            outs,
+            f'call_target_name = "{target}", api_version = 4 : i32, '
+            f"backend_config = {{{settings}}}, operand_layouts = [{orders[0]}], "
+            f"result_layouts = [{orders[1]}], output_operand_aliases = [{shared}]"
+            + (", has_side_effect = true" if side_effect else "")
+            + (self.by_batch(operands, outs, batch_axes) if batch_axes else ""),
+        )
+
+    def by_batch(
+        self, operands: Sequence[Operand], outs: Sequence[ArrayType], batch_axes: int
+    ) -> str:
+        """The attributes by which a call is done part by part, if there are parts."""
+        return ""
+
+    def region(
+        self,
+        types: Sequence[ArrayType],
+        body: Callable[..., Sequence[Operand]],
+        dialect: str = "stablehlo",
+    ) -> str:
+        """A region with block arguments of these types; ``body`` writes it and returns results."""
+        outer_lines, outer_constants = self._lines, self._constants
+        outer_outputs, outer_token = self._outputs, self._token
+        self._lines, self._constants = [], {}
+        arguments = []
+        for t in types:
+            self._count += 1
+            arguments.append(Operand(f"%a{self._count}", t))
+        results = body(*arguments)
+        head = ", ".join(f"{a.name}: {tensor_type(a.type)}" for a in arguments)
+        names = ", ".join(r.name for r in results)
+        kinds = ", ".join(tensor_type(r.type) for r in results)
+        block = f"^bb0({head}):\n" if types else ""
+        end = f"{dialect}.return {names} : {kinds}" if results else f"{dialect}.return"
+        text = "{\n" + block + "\n".join([*self._lines, end]) + "\n}"
+        self._lines, self._constants = outer_lines, outer_constants
+        self._outputs, self._token = outer_outputs, outer_token
+        return text
+
+    def scalar_region(
+        self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]
+    ) -> str:
+        """A region that combines or compares scalars, as that of a reduction or a sort.
+
+        There are no barriers in it, and no calls: XLA takes none there, and ends the process.
+        """
+        outer, self._scalars = self._scalars, True
+        text = self.region(types, body)
+        self._scalars = outer
+        return text
+
+    def scalar_program(
+        self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]
+    ) -> str | None:
+        """Such a region for a body that users wrote; ``None`` if XLA may not take it."""
+        text = self.scalar_region(types, body)
+        return None if _NOT_BETWEEN_SCALARS.search(text) else text
+
+    def barrier(self, operands: Sequence[Operand]) -> list[Operand]:
+        """The operands, behind a barrier where there can be one."""
+        if self._scalars:
+            return [*operands]
+        return self.emit_many("optimization_barrier", operands, [x.type for x in operands])
+
+    def in_memory(self, operand: Operand) -> Operand:
+        """Return the operand so that a kernel that reads it reads an array.
+
+        On CPUs one that is a broadcast, or is computed from broadcasts alone, gets a barrier:
+        YNNPACK multiplies wrongly by a broadcast on the right (decision 22).
+        """
+        if operand.name not in self._repetitions or self.platform != "cpu":
+            return operand
+        key = ("in memory", operand.name)
+        known = self._constants.get(key)
+        if known is None:
+            (known,) = self.barrier([operand])
+            self._constants[key] = known
+        return known
+
+    def quotient(self, x: Operand, y: Operand) -> Operand:
+        """Divide, so that a quotient that is divided again, or by, is one.
+
+        XLA computes ``x / y / z`` as ``x / (y * z)`` and ``x / (y / z)`` as ``x * z / y``, where
+        the product may overflow or vanish. It leaves a rounding to the bits that there are, which
+        costs nothing, in between.
+        """
+        x, y = [self._rounded(v) if v.name in self._quotients else v for v in (x, y)]
+        result = self.emit("divide", x, y)
+        if result.type.dtype in _FLOAT_BITS:
+            self._quotients.add(result.name)
+        return result
+
+    def _rounded(self, x: Operand) -> Operand:
+        exponent, mantissa = _FLOAT_BITS[x.type.dtype]
+        return self.emit(
+            "reduce_precision",
+            x,
+            attributes=f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32",
+            out=x.type,
+        )
+
+    @property
+    def hides(self) -> bool:
+        """Whether numbers can be hidden from the compiler here, and whether it pays.
+
+        One that splits the work over devices has to know them, barriers last on CPUs alone, and a
+        loop with one in it does not become one kernel.
+        """
+        return self.platform == "cpu" and not (self.partitioned or self._scalars or self._in_loop)
+
+    def hidden(self, number: int) -> Operand:
+        """This number, of which the compiler knows nothing but that it is an int32."""
+        key = ("hidden", number)
+        known = self._constants.get(key)
+        if known is None:
+            (known,) = self.barrier([self.scalar(number, np.dtype(np.int32))])
+            self._constants[key] = known
+        return known
+
+    def splat(self, element: Any, type: ArrayType) -> Operand:
+        """A constant of this type, all of whose elements are equal."""
+        key = (element_text(element, type.dtype), tensor_type(type))
+        known = self._constants.get(key)
+        if known is None:
+            self._count += 1
+            name = f"%{self._count}"
+            self._lines.append(f"{name} = stablehlo.constant dense<{key[0]}> : {key[1]}")
+            if type.shape:
+                self._repetitions.add(name)
+            known = self._constants[key] = Operand(name, type)
+        return Operand(known.name, type)
+
+    def infinite(self, sign: int, type: ArrayType) -> Operand:
+        """Infinities of this type, with the sign: ``splat``, without writing the number again."""
+        key = sign, id(type)  # the operand keeps the type
+        known = self._constants.get(key)
+        if known is None:
+            known = self._constants[key] = self.splat(sign * np.inf, type)
+        return known
+
+    def scalar(self, element: Any, dtype: np.dtype) -> Operand:
+        """A constant of rank 0."""
+        return self.splat(element, array_type((), dtype))
+
+    def array(self, values: np.ndarray) -> Operand:
+        """A constant written element by element; a large one becomes an argument of the program."""
+        if values.size > _MOST_WRITTEN:
+            self._arrays[id(values)] = values
+            return self._pass(id(values))
+        self._count += 1
+        type = array_type(values.shape, values.dtype)
+
+        def nested(x: np.ndarray) -> str:
+            return (
+                f"[{', '.join([nested(row) for row in x])}]"
+                if x.ndim
+                else element_text(x, values.dtype)
+            )
+
+        name, elements = f"%{self._count}", nested(values) if values.size else ""
+        self._lines.append(f"{name} = stablehlo.constant dense<{elements}> : {tensor_type(type)}")
+        return Operand(name, type)
+
+    def _pass(self, number: int) -> Operand:
+        """The large constant as an argument of the current function, after its own."""
+        operand = self._passed.get(number)
+        if operand is None:
+            values = self._arrays[number]
+            type = array_type(values.shape, values.dtype)
+            operand = self._passed[number] = Operand(f"%c{len(self._passed)}", type)
+        return operand
+
+    def ints(self, values: Sequence[int]) -> str:
+        """An array of 64-bit integers, as an attribute."""
+        return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
+
+    def compare(self, direction: str, x: Operand, y: Operand) -> Operand:
+        """An element-wise comparison: ``EQ NE LT LE GT GE``."""
+        return self.emit(
+            "compare",
+            x,
+            y,
+            attributes=f"comparison_direction = #stablehlo<comparison_direction {direction}>",
+            out=array_type(x.type.shape, np.dtype(bool)),
+        )
+
+    def convert(self, x: Operand, dtype: np.dtype) -> Operand:
+        """The operand in another element type."""
+        if x.type.dtype == dtype:
+            return x
+        return self.emit("convert", x, out=array_type(x.type.shape, dtype))
+
+    def reduce(self, op: str, x: Operand, axes: Sequence[int], start: Any) -> Operand:
+        """A reduction by one operation; narrow floats accumulate in float32; NaN is kept."""
+        narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
+        if self.partitioned and op in _EXTREMA and kind_of(x.type.dtype) == "float":
+            return self._extremum_over_devices(op, x, axes, start)
+        wide = self.convert(x, np.dtype(np.float32)) if narrow and op in ("add", "multiply") else x
+        dtype = wide.type.dtype
+        element = array_type((), dtype)
+        init = self.scalar(start, dtype)
+        region = self.combiner(op, element)
+        shape = tuple(n for d, n in enumerate(x.type.shape) if d not in axes)
+        (out,) = self.emit_many(
+            "reduce",
+            (wide, init),
+            (array_type(shape, dtype),),
+            f"dimensions = {self.ints(axes)}",
+            (region,),
+        )
+        return self.convert(out, x.type.dtype)
+
+    def _extremum_over_devices(
+        self, op: str, x: Operand, axes: Sequence[int], start: Any
+    ) -> Operand:
+        """An extremum of floats as one of integers in the same order.
+
+        Partial results of several devices are combined by one operation, so a choice by comparison
+        cannot be between them, and the maximum of floats loses NaN. Of integers, NaN is made the
+        greatest, or for a minimum the least.
+        """
+        shape = tuple(n for d, n in enumerate(x.type.shape) if d not in axes)
+        nan = np.copysign(np.array(np.nan, x.type.dtype), 1 if op == "maximum" else -1)
+        same = self.splat(nan[()], x.type)
+        known = self.emit("select", self.compare("NE", x, x), same, x, out=x.type)
+        ordered = self._ordered(known)
+        init = self._ordered(self.scalar(start, x.type.dtype))
+        element = init.type
+        (out,) = self.emit_many(
+            "reduce",
+            (ordered, init),
+            (array_type(shape, element.dtype),),
+            f"dimensions = {self.ints(axes)}",
+            (self.combiner(op, element),),
+        )
+        turned = self._turned(out)
+        return self.emit("bitcast_convert", turned, out=array_type(shape, x.type.dtype))
+
+    def _ordered(self, x: Operand) -> Operand:
+        """Integers in the order of these floats: their bits, those of the negative ones turned."""
+        integers = array_type(x.type.shape, np.dtype(f"int{8 * x.type.dtype.itemsize}"))
+        return self._turned(self.emit("bitcast_convert", x, out=integers))
+
+    def _turned(self, bits: Operand) -> Operand:
+        """The same integers, with all bits but the sign turned in the negative ones."""
+        most = self.splat(int(np.iinfo(bits.type.dtype).max), bits.type)
+        other = self.emit("xor", bits, most, out=bits.type)
+        negative = self.compare("LT", bits, self.splat(0, bits.type))
+        return self.emit("select", negative, other, bits, out=bits.type)
+
+    def combiner(self, op: str, element: ArrayType) -> str:
+        """The region of a reduction by one operation of two elements."""
+        direction = _EXTREMA.get(op) if kind_of(element.dtype) == "float" else None
+
+        def combine(u: Operand, v: Operand) -> list[Operand]:
+            if direction is None:
+                return [self.emit(op, u, v, out=element)]
+            # By comparison, since the library that XLA hands extrema to loses NaN (decision 22).
+            first = self.compare(direction, u, v)
+            first = self.emit("or", first, self.compare("NE", u, u), out=first.type)
+            return [self.emit("select", first, u, v, out=element)]
+
+        return self.scalar_region((element, element), combine)
+
+    def while_loop(
+        self,
+        cond: Callable[..., Sequence[Operand]],
+        body: Callable[..., Sequence[Operand]],
+        operands: Sequence[Operand],
+    ) -> list[Operand]:
+        """StableHLO ``while``: ``cond`` and ``body`` write their regions from the state."""
+
+        def begin(state: Sequence[Operand]) -> Sequence[Operand]:
+            if self._token is None:
+                return state
+            self._token = state[-1]
+            return state[:-1]
+
+        state = self._with_token(operands)
+        types = [x.type for x in state]
+        outer, self._in_loop = self._in_loop, True
+        regions = (
+            self.region(types, lambda *state: cond(*begin(state))),
+            self.region(types, lambda *state: self._with_token(body(*begin(state)))),
+        )
+        self._in_loop = outer
+        return self._without_token(self.emit_many("while", state, types, regions=regions))
+
+    def case(
+        self, index: Operand, branches: Sequence[Callable[[], Sequence[Operand]]]
+    ) -> list[Operand]:
+        """StableHLO ``case``: each of the ``branches`` writes its region, from what is in scope."""
+        regions = [self.region((), lambda f=f: self._with_token(f())) for f in branches]
+        token = () if self._token is None else (TOKEN,)
+        outs = self.emit_many("case", (index,), (*self.outs, *token), regions=regions)
+        return self._without_token(outs)
+
+    def _with_token(self, operands: Sequence[Operand]) -> list[Operand]:
+        return [*operands] if self._token is None else [*operands, self._token]
+
+    def _without_token(self, results: Sequence[Operand]) -> list[Operand]:
+        if self._token is None:
+            return [*results]
+        self._token = results[-1]
+        return [*results[:-1]]
+
+    def host_call(
+        self,
+        function: Callable[[Sequence[Any]], Sequence[Any]],
+        operands: Sequence[Operand],
+        observable: bool,
+        ordered: bool,
+    ) -> list[Operand]:
+        """Write a call of a Python function from values to values; return its results.
+
+        The compiler drops it if nothing reads the results, unless it is ``observable``. ``ordered``
+        calls happen in the order in which they are written.
+        """
+        call = HostCall(function, tuple([x.type for x in operands]), ordered)
+        self._calls.append(call)
+        token = (TOKEN,) if ordered else ()
+        outs = (*self.outs, *token)
+        inputs = self._with_token(operands) if ordered else operands
+        results = self.custom_call(
+            f"xla_ffi_python_{self.platform}_callback",
+            inputs,
+            outs,
+            {"index": f"{len(self._calls) - 1} : ui64"},
+            [_row_major([x.type for x in inputs]), _row_major(outs)],
+            side_effect=observable,
+        )
+        return self._without_token(results) if ordered else results
+
+    def _starts(self, i: Operand, ndim: int) -> list[Operand]:
+        return [i, *[self.scalar(0, i.type.dtype)] * (ndim - 1)]
+
+    def slice_at(self, x: Operand, i: Operand) -> Operand:
+        """``x[i]`` for a scalar ``i`` in range."""
+        shape = x.type.shape
+        sizes = (1, *shape[1:])
+        part = self.emit(
+            "dynamic_slice",
+            x,
+            *self._starts(i, len(shape)),
+            attributes=f"slice_sizes = {self.ints(sizes)}",
+            out=array_type(sizes, x.type.dtype),
+        )
+        return self.emit("reshape", part, out=array_type(shape[1:], x.type.dtype))
+
+    def update_at(self, x: Operand, y: Operand, i: Operand) -> Operand:
+        """``x`` with ``y`` at ``x[i]``, for a scalar ``i`` in range."""
+        part = self.emit("reshape", y, out=array_type((1, *y.type.shape), y.type.dtype))
+        starts = self._starts(i, x.type.ndim)
+        return self.emit("dynamic_update_slice", x, part, *starts, out=x.type)
+
+
+def _row_major(types: Sequence[ArrayType]) -> list[Sequence[int]]:
+    return [range(t.ndim)[::-1] for t in types]

@@ -1,0 +1,346 @@
+"""``Array``: a concrete, immutable value, held as a NumPy array, a device buffer, or both.
+
+Layer 6 (runtime). Eager operations read the NumPy array and compiled programs the buffer; whichever
+is missing is made when it is first needed. ``wiring`` attaches operators and methods. Next, read
+``eager``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.lazy import LazyModule, shown
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.xla import dlpack, pjrt
+from stretto._engine.xla.holder import Absent, Donated, Holder
+
+if TYPE_CHECKING:
+    from stretto._engine.xla import printing
+    from stretto._engine.xla.device import Device
+else:
+    printing = LazyModule("stretto._engine.xla.printing")
+
+__all__ = ["SHARDED", "Array", "wait_for_all"]
+
+SHARDED: list[type] = []
+"""The class of arrays with a sharding, once there may be any; see ``sharded``."""
+
+
+class _StoodFor(type):
+    """The metaclass of ``Array``: makes ``isinstance`` true for tracers, which stand for arrays."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Value)
+
+
+@shown("stretto._engine.xla.showing", "card_of")
+class Array(Holder, Value, metaclass=_StoodFor):
+    """An immutable array of numbers; make one with ``stretto.numpy.array``.
+
+    ``isinstance(x, Array)`` holds for traced values as well, so that functions that check it behave
+    the same while they are transformed; ``x.__class__ is Array`` holds only for concrete ones.
+
+    Raises ``DonatedArrayError`` if the elements are read after the array was donated to a jitted
+    call, or deleted.
+
+    >>> import stretto.numpy as snp
+    >>> snp.array([[1, 2], [3, 4]]) @ snp.array([1, 1])
+    Array([3, 7], dtype=int32)
+    """
+
+    __slots__ = ("__weakref__",)
+
+    __array_priority__ = 1000
+
+    def host(self) -> np.ndarray | None:
+        """Give the NumPy face where it is at hand: not to be written, nor handed to users.
+
+        Returns:
+            The NumPy array, or None where the elements lie on the device alone.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+        """
+        host = self._host
+        if host is None and self._buffer.__class__ is Donated:
+            self._buffer.arrived(self.type)
+        return host
+
+    def to_host(self) -> np.ndarray:
+        """Give the NumPy face, fetched if need be: not to be written, nor handed to users.
+
+        Returns:
+            The NumPy array.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+        """
+        host = self._host
+        if host is None:
+            host = self._host = pjrt.to_host(self.to_buffer())
+        return host
+
+    def to_buffer(self) -> Any:
+        """Give the device buffer, made if need be.
+
+        Returns:
+            The buffer.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+        """
+        buffer = self._buffer
+        if buffer is None:
+            assert self._host is not None
+            buffer = self._buffer = pjrt.to_device(self._host, self.type, own=True)
+        elif isinstance(buffer, Absent):
+            buffer = self._buffer = buffer.arrived(self.type)
+        return buffer
+
+    def to_give(self) -> Any:
+        """Give the buffer, to be handed over; see ``donate``.
+
+        Memory that a NumPy face shares is not overwritten while that face, or a view of it, lives:
+        the runtime then copies.
+
+        Returns:
+            The buffer.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+        """
+        buffer = self._buffer
+        if buffer is None:
+            assert self._host is not None
+            buffer = pjrt.to_device(self._host, self.type, own=False)
+        elif isinstance(buffer, Absent):
+            buffer = self._buffer = buffer.arrived(self.type)
+        return buffer
+
+    def donate(self, to: Donated) -> None:
+        """Forget the elements, and remember what took them.
+
+        Args:
+            to: what took the buffer.
+        """
+        self._buffer, self._host = to, None
+
+    def kept(self) -> Any:
+        """Give what to keep of the array while it is donated, for ``take_back``: one face.
+
+        The device face where there is one, since the NumPy face would keep its memory from use.
+
+        Returns:
+            The device buffer, or the NumPy array where there is none.
+        """
+        return self._host if self._buffer is None else self._buffer
+
+    def take_back(self, kept: Any) -> None:
+        """Undo ``donate``, where the call did not come to take the buffer.
+
+        Args:
+            kept: what ``kept`` gave before.
+        """
+        if isinstance(kept, np.ndarray):
+            self._host, self._buffer = kept, None
+        elif kept.__class__ is not Donated and not kept.is_deleted():
+            self._buffer = kept
+
+    def delete(self) -> None:
+        """Free the elements, which cannot be used any more; views and copies of them can.
+
+        >>> import stretto.numpy as snp
+        >>> x = snp.ones(2)
+        >>> x.delete()
+        >>> x.is_deleted()
+        True
+        """
+        if not self.is_deleted():
+            self._buffer, self._host = Donated(None), None
+
+    def is_deleted(self) -> bool:
+        """Say whether the array was deleted, or donated to a call, and cannot be used any more.
+
+        Returns:
+            A Python boolean.
+        """
+        return self._buffer.__class__ is Donated
+
+    def is_ready(self) -> bool:
+        """Say whether it is computed, so that its elements can be had without waiting.
+
+        Returns:
+            A Python boolean.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+
+        >>> import stretto.numpy as snp
+        >>> snp.ones(2).block_until_ready().is_ready()
+        True
+        """
+        return self.host() is not None or pjrt.ready(self._buffer)
+
+    def block_until_ready(self) -> Array:
+        """Wait until it is computed; errors of the computation are raised here.
+
+        Returns:
+            The array itself.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted call, or deleted.
+        """
+        if self._host is None:
+            pjrt.wait(self.to_buffer())
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        host = self.to_host()
+        if dtype is not None and np.dtype(dtype) != host.dtype:
+            if copy is False:
+                raise ValueError(f"converting {self.type} to {dtype} needs a copy")
+            return host.astype(dtype)
+        if copy:
+            return host.copy()
+        return dlpack.read_only(host)
+
+    def __bool__(self) -> bool:
+        if self.type.size != 1:
+            raise ValueError(f"the truth value of {self.type} is ambiguous: use .any() or .all()")
+        return bool(self.to_host().reshape(())[()])
+
+    def __int__(self) -> int:
+        return int(self._real("int"))
+
+    def __float__(self) -> float:
+        return float(self._real("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.type.ndim or self.type.kind not in ("int", "uint"):
+            raise TypeError(f"only integer arrays of rank 0 are indices; got {self.type}")
+        return int(self.to_host()[()])
+
+    def _scalar(self, what: str) -> Any:
+        if self.type.size != 1:
+            raise TypeError(f"{what}() needs an array of one element; got {self.type}")
+        return self.to_host().reshape(())[()]
+
+    def _real(self, what: str) -> Any:
+        if self.type.kind == "complex":
+            raise TypeError(f"{what}() of a complex array, {self.type}: take .real first")
+        return self._scalar(what)
+
+    def item(self, *index: int) -> Any:
+        """Give one element as a Python number.
+
+        Args:
+            *index: its place, as one integer for each axis, or one in all; none for the
+                only element.
+
+        Returns:
+            The number.
+
+        Raises:
+            IndexError: the index is out of bounds.
+            ValueError: there is no index, and not just one element.
+        """
+        return self.to_host().item(*index)
+
+    def tolist(self) -> Any:
+        """List the elements as Python numbers, nested as the axes are.
+
+        Returns:
+            A list of lists; a number where there are no axes.
+        """
+        return self.to_host().tolist()
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise TypeError("len() of an array of rank 0")
+        return self.type.shape[0]
+
+    def __hash__(self) -> int:
+        raise TypeError("arrays are not hashable; a value that must be hashed has to be static")
+
+    def __repr__(self) -> str:
+        return printing.gone(self) if self.is_deleted() else printing.brief_text(self)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        if self.type.size == 1:
+            number = self.to_host().reshape(())[()]
+            return format(number if self.type.dtype.isbuiltin == 1 else number.item(), spec)
+        try:
+            return format(str(self), spec)  # alignment and width are those of any text
+        except ValueError:
+            raise TypeError(
+                f"the format {spec!r} is for one number, but this is an array of shape "
+                f"{self.type.shape}: use snp.array_str(x, precision=2) for its text, format "
+                f"x[i].item() for one element, or set precision for all arrays with "
+                f"snp.printoptions(precision=2)"
+            ) from None
+
+    def __str__(self) -> str:
+        return str(self.to_host())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (np.array(self.to_host()), self.type)
+
+    def __copy__(self) -> Array:
+        # A new array that shares memory with this one, and stays usable if this one is donated.
+        return Array(self.to_host(), self.type)
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self.__copy__()
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = dlpack.UNSAID,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = dlpack.UNSAID,
+        copy: bool | None = dlpack.UNSAID,
+    ) -> Any:
+        caller = sys._getframe(1).f_code
+        host = self.to_host()
+        return dlpack.export(host, self.type, stream, max_version, dl_device, copy, caller)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CPU_PAIR
+
+    if TYPE_CHECKING:  # attached in wiring, with the rest of ``core/array_methods``
+
+        @property
+        def device(self) -> Device: ...
+        def devices(self) -> set[Device]: ...
+        def to_device(self, device: Device | str, /, *, stream: None = None) -> Array: ...
+
+
+def _restore(host: np.ndarray, type: ArrayType) -> Array:
+    if not host.flags.owndata:  # memory of an out-of-band buffer, which others may write to
+        host = np.array(host)
+    return Array(host, array_type(type.shape, host.dtype, type.weak_type))
+
+
+def wait_for_all(values: Iterable[Any]) -> None:
+    """Wait until those values that are arrays are computed; raise the errors of computations."""
+    buffers, placed = [], []
+    for x in values:
+        if (x.__class__ is Array or x.__class__ in SHARDED) and x._host is None:
+            if x.__class__ is Array:
+                buffers.append(x.to_buffer())
+            else:
+                placed.append(x)
+    if buffers:
+        pjrt.wait_for_all(buffers)
+    for x in placed:
+        x.block_until_ready()

@@ -1,0 +1,205 @@
+"""Compiled programs kept in memory: by program, by text, and by operation and types.
+
+Layer 6 (runtime). A function that is traced again, such as the body of an eager loop at each call,
+gives the same text, and is not compiled again. Next, read ``disk``, which keeps programs for other
+processes.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto._engine.core.config import config
+from stretto._engine.core.effects import meshes
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.once import Turn, once
+from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.lowering.stablehlo import lower
+from stretto._engine.lowering.text import Text
+from stretto._engine.passes.prepare import for_platform, prepare
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.callbacks import CallingExecutable
+from stretto._engine.xla.options import Options
+from stretto._engine.xla.pjrt import Executable, compile_text, quick
+from stretto._engine.xla.recent import Recent, digest
+
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    from stretto._engine.xla import disk, sharded
+else:
+    disk = LazyModule("stretto._engine.xla.disk")
+    sharded = LazyModule("stretto._engine.xla.sharded")
+
+__all__ = [
+    "clear",
+    "compiled",
+    "compiled_quickly",
+    "executable",
+    "log",
+    "run_primitive",
+    "run_program",
+]
+
+_logging = LazyModule("logging")
+_by_text: Recent[Executable] = Recent()
+
+_compiling: dict[Any, Turn] = {}
+
+
+def executable(program: Program) -> Executable:
+    """The compiled form of a program, compiled once and kept with the program."""
+    result = program.cache.get("executable")
+    if result is None:
+        start = time.perf_counter()
+        text = lower(for_platform(prepare(program), None))
+        lowered = time.perf_counter()
+        result = program.cache["executable"] = compiled(text, program.out_types)
+        log(
+            program.name,
+            lambda: ", ".join(map(repr, program.in_types)),
+            result,
+            lower=lowered - start,
+            compile=time.perf_counter() - lowered,
+        )
+    return result
+
+
+def log(name: str, signature: Callable[[], str], executable: Executable, **seconds: float) -> None:
+    """Log how long a compilation took, if ``config.log_compiles`` is set."""
+    if config.log_compiles:
+        done = "compiled"
+        if executable.from_disk:
+            done, seconds["load"] = "loaded from disk", seconds.pop("compile")
+        elif "quick compile" in seconds:
+            done = "compiled quickly"
+        took = ", ".join(f"{what} {1000 * s:.1f} ms" for what, s in seconds.items())
+        logger = _logging.getLogger("stretto")
+        logger.warning("%s %s for (%s): %s", done, name, signature(), took)
+
+
+def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) -> Executable:
+    """The compiled form of this text. Threads wait for each other only over the same text.
+
+    Programs that call Python functions are kept on disk alone: equal texts may call different ones.
+    """
+    return _supplied(_compiled(text, out_types, options), text)
+
+
+def compiled_quickly(
+    text: Text, out_types: Sequence[ArrayType], options: Options = ()
+) -> tuple[Executable, bool]:
+    """The optimised form of this text if it is at hand, else one that was compiled quickly.
+
+    The second result says whether it is the quick one, which is kept nowhere. Programs that call
+    Python functions are optimised at once, as are those for which ``options`` decide all that the
+    quick ones would.
+    """
+    both = {**dict(quick()), **dict(options)}
+    if text.calls or len(both) == len(options):
+        return compiled(text, out_types, options), False
+    key = _key(text, options)
+    if _by_text.get(key) is None:
+        place = disk.place_of(text, options)
+        loaded = place and place.load(out_types)
+        if not loaded:
+            executable = compile_text(text, out_types, tuple(sorted(both.items())))
+            return _supplied(executable, text), True
+        _by_text.setdefault(key, loaded)
+    return compiled(text, out_types, options), False
+
+
+def _supplied(executable: Executable, text: Text) -> Executable:
+    """The program with the large constants of its text, if any."""
+    return _Supplied(executable, text.arrays) if text.arrays else executable
+
+
+def _key(text: Text, options: Options) -> bytes:
+    return digest(f"{text}{options}" if options else text)
+
+
+class _Supplied(Executable):
+    """A compiled program that passes its large constants after its arguments."""
+
+    __slots__ = ("_compiled", "on_arrays")
+
+    def __init__(self, compiled: Executable, arrays: Sequence[np.ndarray]) -> None:
+        values = [Array(a, array_type(a.shape, a.dtype)) for a in arrays]
+        run, self.loaded, self.text = compiled.run, compiled.loaded, compiled.text
+        self.handlers = compiled.handlers
+        self.run = lambda buffers: run([*buffers, *[v.to_buffer() for v in values]])
+        self._compiled, self.from_disk = compiled, compiled.from_disk
+        on_arrays = compiled.on_arrays
+        self.on_arrays = on_arrays and (lambda own: on_arrays([*own, *values]))
+
+    def as_text(self) -> str:
+        """The optimised HLO."""
+        return self._compiled.as_text()
+
+
+def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
+    if text.calls:
+        return CallingExecutable(text, out_types, options)
+    key = _key(text, options)
+    return once(_by_text, _compiling, key, lambda: _load_or_compile(text, out_types, options))
+
+
+def _load_or_compile(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
+    """The executable from disk; if it is not there, it is compiled and kept there."""
+    place = disk.place_of(text, options)
+    result = place and place.load(out_types)
+    if not result:
+        result = compile_text(text, out_types, options)
+        if place:
+            place.keep(result)
+    return result
+
+
+def run_program(program: Program, args: Sequence[Array]) -> list[Array]:
+    """Compile a program, unless that was done before, and run it on arrays."""
+    if any([a.__class__ in SHARDED for a in args]) or meshes(program.effects):
+        return sharded.run_placed(program, args)
+    buffers = executable(program)([a.to_buffer() for a in args])
+    return [Array(None, v.type, b) for v, b in zip(program.outputs, buffers, strict=True)]
+
+
+_OPERATIONS = 256
+"""The most programs of one operation that are kept, some 340 kB each."""
+
+
+def _one_operation(
+    primitive: Any, types: tuple[ArrayType, ...], out_types: tuple[ArrayType, ...]
+) -> Program:
+    inputs = [Var(t) for t in types]
+    outputs = [Var(t) for t in out_types]
+    return Program(inputs, [Equation(primitive, inputs, outputs)], outputs, primitive.name)
+
+
+_kept_operation = functools.lru_cache(_OPERATIONS)(_one_operation)
+
+
+def run_primitive(
+    primitive: Any,
+    types: tuple[ArrayType, ...],
+    out_types: tuple[ArrayType, ...],
+    args: Sequence[Array],
+) -> list[Array]:
+    """Compile and run the program of one operation."""
+    if not primitive.holds_programs:
+        return run_program(_kept_operation(primitive, types, out_types), args)
+    kept = vars(primitive).setdefault("_alone", {})  # freed with the programs that it holds
+    if types not in kept:
+        kept[types] = _one_operation(primitive, types, out_types)
+    return run_program(kept[types], args)
+
+
+def clear() -> None:
+    """Forget what was compiled; what is on disk stays."""
+    _kept_operation.cache_clear()
+    _by_text.clear()
+    if SHARDED:
+        sharded.clear()

@@ -1,0 +1,142 @@
+"""Eager evaluation: the interpreter that is current outside any transformation.
+
+Layer 6 (runtime). An operation on concrete arrays runs its NumPy reference rule or, where the
+primitive says that XLA is clearly faster, a cached program of that one operation. Next, read
+``cache`` for those programs, and ``ops/thresholds`` for when that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from stretto._engine.core.bounded import room
+from stretto._engine.core.config import config
+from stretto._engine.core.error_state import ErrorState
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Interpreter, Tracer, state
+from stretto._engine.core.native import native
+from stretto._engine.core.types import ArrayType
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.cache import run_primitive, run_program
+
+__all__ = ["EAGER", "Eager", "quiet", "wide"]
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_MANY = 1 << 10
+"""From this many elements on, computing in bfloat16 takes longer than converting to float32."""
+
+
+def wide(type: ArrayType) -> bool:
+    """Whether this is bfloat16, which is slow in NumPy, and so large that float32 is faster."""
+    return type.dtype is _BFLOAT16 and type.size >= _MANY
+
+
+quiet = ErrorState(all="ignore")
+"""Runs functions without NumPy's floating-point warnings: arrays may hold infinities and NaN."""
+
+
+class Eager(Interpreter):
+    """Evaluates operations on arrays."""
+
+    __slots__ = ()
+
+    ended = False
+    at_rest = True
+
+    def constant(self, host: np.ndarray, type: ArrayType) -> Array:
+        """The array that holds this NumPy array, which must not be written to afterwards."""
+        return Array(host, type)
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Run the reference rule on NumPy arrays, or a program of this one operation."""
+        try:
+            types = tuple([a.type for a in args])
+            out_types = primitive.out_types(types)
+            if primitive.holds_programs or primitive.calls_python:
+                return self._control(primitive, types, out_types, args)
+            if SHARDED and _on_devices(args):
+                outs = run_primitive(primitive, types, out_types, args)
+                return tuple(outs) if primitive.multiple else outs[0]
+            if primitive.compiled(types) and (config.eager_compiled or primitive.only_compiled):
+                outs = run_primitive(primitive, types, out_types, args)
+                return tuple(outs) if primitive.multiple else outs[0]
+            hosts = [a.to_host() for a in args]
+            widen = primitive.widens and wide(types[0])
+            rule = primitive.widely if widen else primitive.reference
+        except AttributeError:
+            self._refuse(args)
+            raise
+        result = quiet.run(rule, *hosts)
+        if primitive.multiple:
+            return tuple([_wrap(r, t) for r, t in zip(result, out_types, strict=True)])
+        if native is not None and not primitive.compiled(types):
+            _keep(primitive, types, out_types[0])
+        return _wrap(result, out_types[0])
+
+    def _control(self, primitive: Any, types: Any, out_types: Any, args: Sequence[Any]) -> Any:
+        """Run an operation that holds programs or calls Python: compiled, or step by step."""
+        if SHARDED and primitive.holds_programs and _on_devices(args):
+            return tuple(run_primitive(primitive, types, out_types, args))
+        if primitive.compiled(types) and (config.eager_compiled or primitive.only_compiled):
+            called = primitive.called()
+            if called is not None:
+                return tuple(run_program(called, args))
+            return tuple(run_primitive(primitive, types, out_types, args))
+        return tuple(holding(state, "interpreter", self, primitive.interpret, *args))
+
+    @staticmethod
+    def _refuse(args: Sequence[Any]) -> None:
+        for a in args:
+            if isinstance(a, Tracer):
+                a.escaped()
+
+
+def _on_devices(args: Sequence[Any]) -> bool:
+    """Whether any array has a sharding."""
+    return any([a.__class__ is SHARDED[0] for a in args])
+
+
+def _wrap(result: Any, type: ArrayType) -> Array:
+    if result.__class__ is not np.ndarray:
+        result = np.asarray(result)
+    if result.dtype != type.dtype:
+        result = result.astype(type.dtype)
+    return Array(result, type)
+
+
+_table: dict[Any, Any] = {}
+"""For ``process`` in C: by primitive, then by the type of each argument in turn, the reference rule
+and the type and dtype of the result. For operations with one result that were run before."""
+
+
+def _keep(primitive: Any, types: tuple[ArrayType, ...], out: ArrayType) -> None:
+    """Let operations with these types take the fast path, in C, from now on."""
+    if not primitive.interned or (primitive.widens and wide(types[0])):
+        return
+    record = (primitive.reference, out, out.dtype)
+    if not types:
+        room(_table)[primitive] = record
+        return
+    row = room(_table).setdefault(primitive, {})
+    for type in types[:-1]:
+        row = row.setdefault(type, {})
+        if row.__class__ is not dict:
+            return  # there is a record for fewer operands, and only one number of them is supported
+    room(row).setdefault(types[-1], record)
+
+
+if native is not None:
+    Eager.process = native.Process(  # type: ignore[method-assign]
+        array=Array,
+        quiet=quiet,
+        ndarray=np.ndarray,
+        asarray=np.asarray,
+        table=_table,
+        general=Eager.process,
+    )
+
+EAGER = Eager()

@@ -1,0 +1,466 @@
+"""The boundary to jaxlib: StableHLO text in, executables out, buffers both ways.
+
+Layer 6 (runtime). ``clients`` starts the runtime when the first program is compiled. Nothing global
+is set, so that other users of jaxlib in the process are not disturbed. Next, read ``array``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from stretto._engine.core.errors import ConfigError
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import ArrayType
+from stretto._engine.xla.clients import (
+    Runtime,
+    in_use,
+    left_behind,
+    refuse_fork,
+    runtime,
+)
+from stretto._engine.xla.libraries import misreads
+from stretto._engine.xla.options import (
+    LIBRARY,
+    Options,
+    asks_for_dumps,
+    quick_options,
+    with_option,
+)
+from stretto._engine.xla.patience import LongRun, elsewhere, end_threads, patient, unusual
+from stretto._engine.xla.room import LARGE, RunIfRoom, explained, needed
+from stretto._engine.xla.small_loops import SMALL_LOOPS
+
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    from stretto._engine.xla import slow_compiles
+else:
+    slow_compiles = LazyModule("stretto._engine.xla.slow_compiles")
+
+__all__ = [
+    "Executable",
+    "aval",
+    "compile_text",
+    "conditions",
+    "cost_of_text",
+    "hlo_of_text",
+    "deserialized",
+    "failed",
+    "from_dlpack",
+    "live_executables",
+    "loaded",
+    "profiler",
+    "quick",
+    "ready",
+    "serialized",
+    "start_profile",
+    "tidy",
+    "to_device",
+    "to_dlpack",
+    "to_host",
+    "wait",
+    "wait_for_all",
+    "without_jax",
+]
+
+
+T = TypeVar("T")
+
+
+class _Aval:
+    """What jaxlib needs to know about an abstract value."""
+
+    __slots__ = ("dtype", "ndim", "shape", "weak_type")
+
+    def __init__(self, type: ArrayType) -> None:
+        self.shape, self.dtype, self.ndim, self.weak_type = type.shape, type.dtype, type.ndim, False
+
+
+@functools.lru_cache(4096)
+def aval(type: ArrayType) -> _Aval:
+    """What jaxlib needs to know about values of this type."""
+    return _Aval(type)
+
+
+@functools.lru_cache(4096)
+def _handler(type: ArrayType, at: Runtime) -> Any:
+    return at.jax.array_result_handler(aval(type), at.sharding, True, *at.skip_checks)
+
+
+def to_device(array: np.ndarray, type: ArrayType, own: bool, at: Runtime | None = None) -> Any:
+    """A device buffer with the contents of a NumPy array.
+
+    ``own`` promises that nobody will write to the array any more: then its memory is used without a
+    copy, if it is aligned.
+    """
+    at = at or runtime()
+    if unusual:
+        end_threads()
+    if not array.flags.c_contiguous:
+        array, own = np.ascontiguousarray(array).reshape(array.shape), True
+    if own:
+        return at.put(aval(type), at.sharding, [array], [at.device], True, enable_x64=True)
+    return at.put(
+        aval(type),
+        at.sharding,
+        [array],
+        [at.device],
+        True,
+        host_buffer_semantics=at.copies,
+        enable_x64=True,
+    )
+
+
+def to_host(buffer: Any) -> np.ndarray:
+    """A read-only NumPy view of a buffer, once it is computed.
+
+    It uses Python's buffer protocol; jaxlib's own method tries to import jax at each call.
+    """
+    wait(buffer)  # the protocol ends the process where the computation has failed
+    try:
+        return np.asarray(memoryview(buffer))
+    except BufferError:  # the protocol has no code for bfloat16 and the like, nor for GPUs
+        return _read_without_jax(buffer)
+
+
+def _import_but_jax(name: str, *args: Any) -> Any:
+    """``__import__``, for which there is no ``jax``: reading an array must not load it."""
+    if name.partition(".")[0] == "jax":
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    return builtins.__import__(name, *args)
+
+
+def without_jax(function: Callable[[Any], T]) -> Callable[[Any], T]:
+    """A function of an argument alone, where jaxlib cannot import jax, as it tries in some calls.
+
+    What C code imports goes by the builtins of the function that calls it, so that other threads,
+    which may import jax, see nothing of this.
+    """
+    code: Any = function.__code__
+    return FunctionType(code, {"__builtins__": {"__import__": _import_but_jax}})
+
+
+_read_without_jax = without_jax(
+    lambda buffer: buffer._single_device_array_to_np_array_did_copy()[0]
+)
+"""jaxlib's own way to NumPy."""
+
+
+def buffer_of(host: np.ndarray, at: Runtime) -> Any | None:
+    """The buffer of this runtime that ``to_host`` gave the view of; None if it is no such view."""
+    view = host.base
+    buffer: Any = view.obj if isinstance(view, memoryview) else None
+    if getattr(buffer, "_sharding", None) is not at.sharding:
+        return None
+    whole = buffer.aval.shape == host.shape and buffer.aval.dtype == host.dtype
+    return buffer if whole else None
+
+
+def to_dlpack(buffer: Any) -> Any:
+    """A DLPack capsule of a buffer's memory, to which its consumer may write."""
+    wait(buffer)
+    return runtime().jax.buffer_to_dlpack_managed_tensor(buffer)
+
+
+def from_dlpack(capsule: Any) -> np.ndarray:
+    """A read-only NumPy view of the memory in a DLPack capsule, of any dtype that XLA has."""
+    at = runtime()
+    return to_host(at.jax.dlpack_managed_tensor_to_buffer(capsule, at.device, None))
+
+
+def wait(buffer: Any) -> None:
+    """Wait until the buffer is computed; raise the errors of the computation."""
+    if left_behind and not buffer.is_ready():
+        refuse_fork()
+    if unusual:
+        end_threads()
+    patient((buffer,))
+    try:
+        buffer.block_until_ready()
+    except RuntimeError as error:
+        failure = explained(error)
+    else:
+        return
+    raise failure  # outside the except clause, which would set its __context__
+
+
+def wait_for_all(buffers: Sequence[Any]) -> None:
+    """Wait for several buffers; the first error is raised."""
+    if left_behind:
+        for buffer in buffers:
+            wait(buffer)
+        return
+    if unusual:
+        end_threads()
+    patient(buffers)
+    try:
+        runtime().jax.batched_block_until_ready([*buffers])
+    except RuntimeError as error:
+        failure = explained(error)
+    else:
+        return
+    raise failure
+
+
+def failed(error: RuntimeError) -> bool:
+    """Whether the error is a computation's, or the runtime's, and no signal handler's."""
+    return isinstance(error, runtime().jax.JaxRuntimeError)
+
+
+def tidy() -> None:
+    """Free what the runtime keeps about past calls: it notes where each was made.
+
+    Otherwise every call and every wait would keep some 90 bytes; the ``jax`` package has Python's
+    garbage collector free them.
+    """
+    runtime().jax.collect_garbage()
+
+
+def ready(buffer: Any) -> bool:
+    """Whether the buffer is computed."""
+    return buffer.is_ready()
+
+
+def runner(
+    loaded: Any, out_types: Sequence[ArrayType], text: str, parts: int = 1
+) -> Callable[..., Any]:
+    """What runs the compiled program on buffers: its ``execute_sharded``, or with more about it.
+
+    ``parts`` is how many devices share this machine's memory, each with a part of the program.
+    """
+    run = loaded.execute_sharded
+    if parts * needed(loaded) > LARGE:
+        run = RunIfRoom(run, loaded, text, parts)
+    if out_types and getattr(text, "long", False):
+        sizes = [type.size * type.dtype.itemsize for type in out_types]
+        run = LongRun(run, sizes.index(min(sizes)))
+    return run
+
+
+class Executable:
+    """A compiled program: ``run(buffers).consume_with_handlers(handlers)`` is the call."""
+
+    __slots__ = ("__weakref__", "from_disk", "handlers", "loaded", "run", "text")
+
+    on_arrays: Callable[[Sequence[Any]], list[Any]] | None = None
+    """What runs it on arrays, and gives arrays, where that is better than buffers for buffers."""
+
+    def __init__(
+        self, loaded: Any, out_types: Sequence[ArrayType], text: str, at: Runtime | None = None
+    ) -> None:
+        self.loaded = loaded
+        self.text = text
+        self.from_disk = False
+        self.run = runner(loaded, out_types, text)
+        self.handlers = [_handler(t, at or runtime()) for t in out_types]
+
+    def __call__(self, buffers: Sequence[Any]) -> list[Any]:
+        """Run on these buffers; return the buffers of the outputs."""
+        tidy()
+        if unusual:
+            return elsewhere(self._run, buffers)
+        return self.run(buffers).consume_with_handlers(self.handlers)
+
+    def _run(self, buffers: Sequence[Any]) -> list[Any]:
+        return self.run(buffers).consume_with_handlers(self.handlers)
+
+    def as_text(self) -> str:
+        """The optimised HLO."""
+        return "\n\n".join(m.to_string() for m in self.loaded.hlo_modules())
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate: ``flops``, ``bytes accessed`` and more."""
+        return dict(self.loaded.cost_analysis())
+
+    def memory_analysis(self) -> Any:
+        """Sizes in bytes of arguments, outputs, temporaries and code."""
+        return self.loaded.get_compiled_memory_stats()
+
+
+def run_to_the_end(executable: Executable, buffers: Sequence[Any]) -> list[Any]:
+    """The buffers of the outputs, once the program has ended, also if it has none."""
+    tidy()
+    if unusual:
+        end_threads()
+    results = executable.loaded.execute_sharded(buffers, with_tokens=True)
+    token = results.consume_token()
+    outs = results.consume_with_handlers(executable.handlers)
+    token.block_until_ready()
+    wait_for_all(outs)
+    return outs
+
+
+_PROBLEM = re.compile(r"No such compile option: '.*?'|While setting option .*? value")
+
+
+def compile_text(
+    text: str,
+    out_types: Sequence[ArrayType],
+    options: Options = (),
+    callbacks: Sequence[Callable[..., Any]] = (),
+    at: Runtime | None = None,
+) -> Executable:
+    """Compile StableHLO text, which calls ``callbacks`` by number with NumPy arrays.
+
+    Raises ``ConfigError`` for an option that XLA does not have, or a value that it does not take.
+    """
+    at = at or runtime()
+    return Executable(loaded(at, text, options, callbacks), out_types, text, at)
+
+
+_MIXING = re.compile(r'"stablehlo\.(?:dot_general|reduce)"')
+"""What goes to the library."""
+
+
+def loaded(
+    at: Runtime,
+    text: str,
+    options: Options,
+    callbacks: Sequence[Callable[..., Any]] = (),
+    devices: Sequence[Any] = (),
+) -> Any:
+    """The runtime's form of the compiled text, for these devices; see ``compile_text``.
+
+    A program in which the library would misread a broadcast is compiled again without it. The text
+    has barriers where it multiplies by what is a broadcast there; XLA finds others. So is one whose
+    kernel of a loop would call for threads, which are not to be had in it: ``small_loops``
+    knows the kinds found so far.
+    """
+    try:
+        result = _loaded(at, text, options, callbacks, devices)
+    except at.jax.JaxRuntimeError as error:
+        if '"stablehlo.while"' not in text or "Failed to materialize symbols" not in str(error):
+            raise
+        options = with_option(options, SMALL_LOOPS, 0)
+        result = _loaded(at, text, options, callbacks, devices)
+    if _MIXING.search(text) and any(
+        [misreads(module.to_string()) for module in result.hlo_modules()]
+    ):
+        return _loaded(at, text, with_option(options, LIBRARY, ""), callbacks, devices)
+    return result
+
+
+def _loaded(
+    at: Runtime,
+    text: str,
+    options: Options,
+    callbacks: Sequence[Callable[..., Any]],
+    devices: Sequence[Any],
+) -> Any:
+    if unusual:
+        end_threads()
+    at.provide(text)
+    chosen = at.compile_options(text, options, devices)
+    places = at.list_of(devices)
+    try:
+        given = (at.parse(text), places, chosen, callbacks) if callbacks else (text, places, chosen)
+        return slow_compiles.timed(text, lambda: at.client.compile_and_load(*given))
+    except at.jax.JaxRuntimeError as error:
+        problem = _PROBLEM.search(str(error)) if options else None
+        if problem is None:
+            raise
+        raise ConfigError(
+            f"compiler_options: {problem[0]}; they are XLA's flags by name, such as "
+            f"{{'xla_cpu_enable_fast_math': True}}"
+        ) from None
+
+
+def quick() -> Options:
+    """The options with which the runtime compiles quickly, to slower programs."""
+    return quick_options(runtime().version)
+
+
+def conditions(
+    text: str, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
+) -> bytes | None:
+    """Everything besides text and processor that decides what the text is compiled to.
+
+    That is: the devices, if they are several; XLA's options, including those it took from
+    ``XLA_FLAGS``; the version and build of the runtime; and its number of threads. ``None`` if XLA
+    is asked to dump what it compiles, since then it has to compile.
+    """
+    at = at or runtime()
+    chosen = at.compile_options(text, options, devices)
+    flags = chosen.executable_build_options.debug_options
+    if asks_for_dumps(flags, options):
+        return None
+    return f"{at.conditions()}\n".encode() + chosen.SerializeAsString()
+
+
+def serialized(executable: Executable) -> bytes | None:
+    """A compiled program as bytes; ``None`` if the runtime cannot serialize it."""
+    try:
+        return executable.loaded.serialize()
+    except runtime().jax.JaxRuntimeError:
+        return None
+
+
+def deserialized(
+    content: bytes,
+    text: str,
+    options: Options,
+    devices: Sequence[Any] = (),
+    at: Runtime | None = None,
+    callbacks: Sequence[Callable[..., Any]] = (),
+) -> Any | None:
+    """The loaded program for ``serialized`` bytes; ``None`` if the runtime refuses them.
+
+    It calls ``callbacks`` by number.
+
+    They are native code that will be run, so nobody else must have been able to write them.
+    """
+    at = at or runtime()
+    at.provide(text)
+    chosen = at.compile_options(text, options, devices)
+    try:
+        places = at.list_of(devices)
+        if callbacks:
+            return at.client.deserialize_executable(content, places, chosen, callbacks)
+        return at.client.deserialize_executable(content, places, chosen)
+    except at.jax.JaxRuntimeError:
+        return None
+
+
+def _module_of(text: str) -> Any:
+    """The HLO module of StableHLO text."""
+    mlir = runtime().jax.mlir
+    return mlir.mlir_module_to_xla_computation(text, False, False).get_hlo_module()
+
+
+def hlo_of_text(text: str) -> str:
+    """StableHLO text as HLO, before it is optimised."""
+    return _module_of(text).to_string()
+
+
+def cost_of_text(text: str) -> dict[str, float]:
+    """XLA's estimate of the cost of StableHLO text before it is optimised."""
+    at = runtime()
+    return dict(at.jax.hlo_module_cost_analysis(at.client, _module_of(text)))
+
+
+def profiler() -> Any:
+    """jaxlib's profiler: a module."""
+    runtime()  # first, since the part of jaxlib that is loaded first decides what is logged
+    return importlib.import_module("jaxlib._profiler")
+
+
+def start_profile(name: str) -> Any:
+    """Start profiling; return the session.
+
+    Its ``stop_and_export(folder)`` ends it, and writes to ``plugins/profile/name``.
+    """
+    options = profiler().ProfileOptions()
+    options.python_tracer_level = 0
+    options.session_id = name
+    return profiler().ProfilerSession(options)
+
+
+def live_executables() -> list[Any]:
+    """All compiled programs that exist, as the runtime has them."""
+    return [loaded for at in in_use() for loaded in at.client.live_executables()]

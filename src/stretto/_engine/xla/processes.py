@@ -1,0 +1,308 @@
+"""Several processes as one computation: joining and leaving, and what to do if one is gone.
+
+Layer 6 (runtime). XLA's runtime carries collectives between the processes; that one of them is gone
+is learned from the ``members``, at once and by name. Next, read ``partitions``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import LostProcessError
+from stretto._engine.core.forks import in_child
+from stretto._engine.xla import clients, pjrt
+from stretto._engine.xla.coordinator import MARK
+from stretto._engine.xla.handshake import is_local, job_secret
+from stretto._engine.xla.launching import Launcher
+from stretto._engine.xla.members import Members, NotAnswered, Refused
+
+__all__ = ["check", "finish", "freeze", "join", "joined", "launched", "leave", "left"]
+
+_GRACE = 0.5
+"""For so many seconds after a loss, the runtime may still say itself what failed."""
+_ANSWER = 10.0
+"""For so many seconds the coordinator may take to answer before it is tried again."""
+_EVERYWHERE = ("0.0.0.0", "::")
+
+
+class _Membership:
+    """What this process has while it takes part in a job."""
+
+    def __init__(self, members: Members, coordination: Any) -> None:
+        self.members = members
+        self.coordination = coordination
+        self.launcher = Launcher()
+
+
+_now: _Membership | None = None
+_past = False
+_launchers: list[Launcher] = []
+"""Those of the past, of which some may wait for ever."""
+_coordinators: list[subprocess.Popen[bytes]] = []
+"""The coordinators that this process started; each ends by itself when all have left."""
+
+
+def freeze() -> None:
+    """Prepare for the end of Python: see ``Launcher.freeze``."""
+    for launcher in _launchers:
+        launcher.freeze()
+
+
+def joined() -> bool:
+    """Whether this process takes part in a job."""
+    return _now is not None
+
+
+def left() -> bool:
+    """Whether this process took part in a job before."""
+    return _past
+
+
+def join(
+    host: str,
+    port: int,
+    count: int,
+    index: int,
+    patience: float,
+    heartbeat: float,
+    bound: tuple[str, int] | None = None,
+) -> None:
+    """Take part in a job of so many processes, as the one of this number.
+
+    Process 0 listens at ``bound``, or at ``host``, by which the others reach it. Raises
+    ``RuntimeError`` if that fails, there is no secret where one is needed, or not all have come
+    within ``patience`` seconds.
+    """
+    global _now  # noqa: PLW0603
+    deadline = time.monotonic() + patience
+    here = bound if index == 0 and bound is not None else (host, port)
+    local = is_local(here[0])
+    secret = job_secret("distributed.initialize", "{}:{}".format(*here), local)
+    listens, there = None, (host, port)
+    if index == 0:
+        listens = _start_coordinator(*here, count, heartbeat, secret, local)
+        if listens not in _EVERYWHERE:
+            there = listens, here[1]
+    members = None
+    try:
+        connection, members = _introduced(there, count, index, heartbeat, secret, deadline)
+        try:
+            counts, service = members.join(deadline)
+        except TimeoutError as error:
+            if not local or listens is None or host in ("localhost", listens):
+                raise
+            raise TimeoutError(
+                f"{error}; process 0 listens at {listens}, which only this machine reaches"
+            ) from None
+        members.listen()
+        coordination = _coordination(connection, service, index, heartbeat, deadline)
+        address = connection.getsockname()[0]
+        clients.join(clients.Job(index, tuple(counts)), coordination, address)
+    except BaseException as error:
+        if members is not None:
+            members.close()
+        if index == 0:
+            _coordinators[-1].stdin.close()  # type: ignore[union-attr]
+        if isinstance(error, (OSError, RuntimeError)):
+            raise RuntimeError(
+                f"distributed.initialize: process {index} of {count} could not join the others at "
+                f"{host}:{port}: {error}"
+            ) from None
+        raise
+    _now = _Membership(members, coordination)
+
+
+def _coordination(
+    connection: socket.socket, service: int | str, index: int, heartbeat: float, deadline: float
+) -> Any:
+    """XLA's client of its service, which is where the coordinator is."""
+    if isinstance(service, str):
+        if not os.path.exists(service.removeprefix("unix:")):
+            raise RuntimeError(
+                f"the processes do not share a folder for temporary files, where "
+                f"{service.removeprefix('unix:')} would be: set TMPDIR to the same in all"
+            )
+        address = service
+    else:
+        host = connection.getpeername()[0]
+        address = f"[{host}]:{service}" if ":" in host else f"{host}:{service}"
+    patience = max(deadline - time.monotonic(), 5)
+    return clients.coordination_client(address, index, patience, heartbeat)
+
+
+def leave() -> None:
+    """Leave the job; the others are told, and this process is alone again."""
+    global _now, _past
+    if _now is None:
+        return
+    past, _now, _past = _now, None, True
+    clients.leave()
+    with contextlib.suppress(RuntimeError):  # a service that is gone
+        past.coordination.shutdown()
+    past.members.leave()
+    past.launcher.end()
+    _launchers.append(past.launcher)
+    for coordinator in _coordinators:
+        coordinator.stdin.close()  # type: ignore[union-attr]
+    _coordinators[:] = [one for one in _coordinators if one.poll() is None]
+
+
+def _start_coordinator(
+    host: str, port: int, count: int, heartbeat: float, secret: bytes, local: bool
+) -> str:
+    """Start it; return the address at which it listens."""
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        f"from {MARK} import main\n"
+        f"main({host!r}, {port}, {count}, {heartbeat}, {local})"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        # What interrupts this process must not end it, so it is in no terminal's foreground. It
+        # stays in the session: should it be stopped when this process ends, the system ends it.
+        process_group=0,
+    )
+    assert process.stdout is not None and process.stdin is not None
+    text = ""
+    with process.stdout as output, contextlib.suppress(BrokenPipeError):
+        process.stdin.write(secret.hex().encode() + b"\n")
+        process.stdin.flush()
+        text = output.readline().decode().strip()
+    if not text.startswith("ready "):
+        process.kill()
+        process.communicate()
+        raise RuntimeError(
+            f"distributed.initialize: process 0 cannot listen at {host}:{port}: "
+            f"{text or 'the coordinator does not start'}"
+        )
+    _coordinators.append(process)
+    return text.removeprefix("ready ")
+
+
+def _introduced(
+    there: tuple[str, int],
+    count: int,
+    index: int,
+    heartbeat: float,
+    secret: bytes,
+    deadline: float,
+) -> tuple[socket.socket, Members]:
+    """A connection to the coordinator, once it is there, after each has proved what it is."""
+    problem: OSError = TimeoutError("process 0 has not come")
+    while True:
+        connection = None
+        try:
+            connection = socket.create_connection(there, timeout=5)
+            connection.settimeout(None)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            members = Members(connection, index, count, heartbeat)
+            seconds = min(_ANSWER, max(deadline - time.monotonic(), 1))
+            members.introduce(config.num_cpu_devices, secret, seconds)
+            return connection, members
+        except Refused:
+            assert connection is not None
+            connection.close()
+            raise
+        except NotAnswered as error:  # it may have too many connections, of strangers
+            problem = error
+        except OSError as error:
+            problem = TimeoutError(f"process 0 has not come: {error}")
+        if connection is not None:
+            connection.close()
+        if time.monotonic() > deadline:
+            raise problem
+        time.sleep(0.1)
+
+
+def check() -> None:
+    """Raise ``LostProcessError`` if a process of the job died, or does not answer.
+
+    One that ended well may have done its part, so that is for the runtime to find out.
+    """
+    members = None if _now is None else _now.members
+    if members is not None and (members.silent or "died" in members.gone.values()):
+        raise _lost(members)
+
+
+def finish(buffer: Any) -> None:
+    """Wait for a result of a program of several processes; give up if one of them is gone.
+
+    Raises ``LostProcessError`` if the program fails, or cannot end, since a process is gone or does
+    not answer.
+    """
+    start = time.monotonic()
+    # A wait in the runtime would end only when the other process answers, or never. So it is asked
+    # again and again, ever more slowly.
+    while not (buffer.is_deleted() or buffer.is_ready()):
+        waited = time.monotonic() - start
+        if _now is not None:
+            _watch()
+        elif waited > _GRACE:
+            raise LostProcessError("the processes that this needs work together no more")
+        time.sleep(min(max(waited / 8, 2e-5), 5e-3))
+    with _explained():
+        if not buffer.is_deleted():
+            pjrt.wait(buffer)
+
+
+def launched(start: Callable[[], Any]) -> Any:
+    """Return ``start()``, which starts a program of several processes; give up as ``finish`` does.
+
+    Raises ``LostProcessError`` likewise.
+    """
+    assert _now is not None
+    with _explained():
+        return _now.launcher.call(start, _watch)
+
+
+def _watch() -> None:
+    """Raise ``LostProcessError`` if what is waited for will not come."""
+    if _now is not None and _now.members.lost_for(_GRACE):
+        raise _lost(_now.members)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Raise ``LostProcessError`` where a program failed since a process is gone."""
+    try:
+        yield
+    except RuntimeError as error:
+        members = _now.members if _now is not None and pjrt.failed(error) else None
+        if members is not None and members.wait_for_loss(_GRACE):
+            raise _lost(members) from error
+        raise
+
+
+def _lost(members: Members) -> LostProcessError:
+    return LostProcessError(
+        f"process {members.index} of {members.count} cannot compute with the others: "
+        f"{members.losses()}. What is on this process's devices goes on; to go on with others, "
+        f"have those that are left call distributed.shutdown() and distributed.initialize(...)"
+    )
+
+
+def _forked() -> None:
+    """In a forked child: the job is the parent's, whose connections must not stay open here."""
+    global _now  # noqa: PLW0603
+    if _now is not None:
+        _now.members.close()
+        _now = None
+    for coordinator in _coordinators:
+        coordinator.stdin.close()  # type: ignore[union-attr]
+        coordinator.returncode = 0  # it is not this process's child
+    _coordinators.clear()
+    _launchers.clear()
+
+
+in_child(_forked)

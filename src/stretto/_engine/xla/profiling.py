@@ -1,0 +1,32 @@
+"""The names that operations of compiled programs have in profiles.
+
+Layer 6 (runtime). ``stretto.profiler`` has the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from stretto._engine.xla import pjrt
+
+__all__ = ["op_names"]
+
+_OP_NAME = re.compile(r'^\s*(?:ROOT )?%?([\w.-]+) = .*op_name="([^"]*)"', re.MULTILINE)
+
+
+def op_names(modules: Collection[str]) -> dict[tuple[str, str], str]:
+    """The ``op_name`` of each instruction of compiled programs, by module and instruction.
+
+    Instructions on which programs of the same name disagree are left out.
+    """
+    names: dict[tuple[str, str], str] = {}
+    ambiguous = set()
+    for loaded in pjrt.live_executables():
+        for module in loaded.hlo_modules():
+            if module.name in modules:
+                for instruction, name in _OP_NAME.findall(module.to_string()):
+                    key = (module.name, instruction)
+                    if names.setdefault(key, name) != name:
+                        ambiguous.add(key)
+    return {key: name for key, name in names.items() if key not in ambiguous}

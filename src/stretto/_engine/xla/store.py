@@ -1,0 +1,233 @@
+"""Bytes by key in a folder, bounded in size: files that nobody else can have written.
+
+Layer 6 (runtime). It uses the standard library alone, and knows nothing about what the bytes are.
+
+Files that another user could have written are never read: folder and files must belong to the
+effective user, and be writable for nobody else, and no other user may be able to rename a folder on
+the way (``private``). The folder is opened once, what was opened is checked, and files are reached
+through it, so that no name is looked up twice. A file is written
+under a temporary name and renamed, so it is whole or not there; it contains its key, length and
+checksum. No more is read than may be written. There are no locks: if several processes write a key,
+the last one wins. When there are too many bytes, the least recently used files are removed. Next,
+read ``disk``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from stretto._engine.xla.private import Unsafe, check_owned, check_way
+
+__all__ = ["Kept", "Unsafe", "clear", "kept", "read", "write"]
+
+_HEADER = struct.Struct("<8s32sQ32s")
+"""A magic number, the key, the length of the content, and the SHA-256 of the content."""
+_MAGIC = b"stretto\x03"  # the last byte: the version of the format
+
+_FILE, _BESIDE, _WRITTEN = ".program", ".beside", "written"
+_OURS = re.compile(rf"[0-9a-f]{{64}}(\{_FILE}|\.[0-9a-f]{{16}}\{_BESIDE})")
+_HOUR = 3600.0
+
+_PART = 64
+"""After each such part of the limit is written, files are counted, and old ones removed."""
+_UNIT = 1024
+"""The file ``written`` grows by one byte for each of so many that are written."""
+
+
+class Kept(NamedTuple):
+    """A file: its name, its bytes, and when it was last used, within the hour."""
+
+    name: str
+    size: int
+    used: float
+
+
+def read(folder: str, key: str, limit: int) -> bytes | None:
+    """The content for this key, 64 hexadecimal digits; ``None`` if there is none that is whole.
+
+    A file larger than ``write`` makes with this ``limit`` is not read. Raises ``Unsafe`` if
+    somebody else could have written it, ``OSError`` if it cannot be read.
+    """
+    try:
+        with _opened(folder) as at:
+            # Without O_NONBLOCK, opening a pipe would wait for a writer.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            with _handle(key + _FILE, flags, at) as handle:
+                status = os.fstat(handle)
+                _check_file(status, os.path.join(folder, key + _FILE))
+                if status.st_size > _most(limit):
+                    return None
+                content = _content(_all_of(handle, status.st_size), key)
+                if content is not None and abs(time.time() - status.st_mtime) > _HOUR:
+                    with contextlib.suppress(OSError):  # the file system may be read-only
+                        os.utime(handle)
+                return content
+    except FileNotFoundError:
+        return None
+
+
+def write(folder: str, key: str, content: bytes, limit: int) -> None:
+    """Keep this content; all contents together may take ``limit`` bytes.
+
+    It is not kept if it takes more than an eighth of that. Raises ``Unsafe`` if somebody else could
+    write to it, ``OSError`` if it cannot be written; then no part of it is left behind.
+    """
+    header = _HEADER.pack(
+        _MAGIC, bytes.fromhex(key), len(content), hashlib.sha256(content).digest()
+    )
+    size = len(header) + len(content)
+    if size > _most(limit):
+        return
+    above = os.path.dirname(os.path.abspath(folder))
+    check_way(above)  # before anything is made there
+    os.makedirs(above, 0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    with _opened(folder) as at:
+        name = key + _FILE
+        with contextlib.suppress(FileNotFoundError):
+            existing = os.stat(name, dir_fd=at, follow_symlinks=False)
+            _check_file(existing, os.path.join(folder, name))  # never replace another user's file
+        part = limit // _PART
+        if _note(at, size) > part:
+            _sweep(at, limit - part - size)
+        beside = f"{key}.{os.urandom(8).hex()}{_BESIDE}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            # Not flushed to the disk: if the machine stops, what is left fails the checksum.
+            with _handle(beside, flags, at) as handle, open(handle, "wb", closefd=False) as file:
+                file.write(header)
+                file.write(content)
+            os.replace(beside, name, src_dir_fd=at, dst_dir_fd=at)
+        except BaseException:
+            _remove(at, beside)
+            raise
+
+
+def kept(folder: str) -> list[Kept]:
+    """The files that are kept. Raises ``Unsafe`` and ``OSError`` as ``read`` does."""
+    try:
+        with _opened(folder) as at:
+            return [file for file in _files(at) if file.name.endswith(_FILE)]
+    except FileNotFoundError:
+        return []
+
+
+def clear(folder: str) -> list[Kept]:
+    """Remove what is kept, and return what was removed. Files of other users stay."""
+    try:
+        with _opened(folder) as at:
+            return _sweep(at, -1)
+    except FileNotFoundError:
+        return []
+
+
+@contextlib.contextmanager
+def _opened(folder: str) -> Iterator[int]:
+    """A descriptor of the folder; raises ``Unsafe`` if anybody else can write to it."""
+    with _handle(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW) as at:
+        check_owned(os.fstat(at), folder)
+        check_way(os.path.dirname(os.path.abspath(folder)))
+        yield at
+
+
+@contextlib.contextmanager
+def _handle(name: str, flags: int, at: int | None = None) -> Iterator[int]:
+    """A descriptor, which is closed wherever an interrupt comes."""
+    handle = -1
+    try:
+        handle = os.open(name, flags, 0o600, dir_fd=at)
+        yield handle
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def _most(limit: int) -> int:
+    """How many bytes one file may have if all together may have ``limit``."""
+    return limit // 8
+
+
+def _check_file(status: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise Unsafe(f"{path} is not a regular file: remove it")
+    check_owned(status, path)
+
+
+def _all_of(handle: int, size: int) -> bytes:
+    with open(handle, "rb", closefd=False) as file:
+        return file.read(size + 1)
+
+
+def _content(data: bytes, key: str) -> bytes | None:
+    """The content of a file, if the file is whole and its key is this one."""
+    if len(data) < _HEADER.size:
+        return None
+    magic, its_key, length, digest = _HEADER.unpack_from(data)
+    content = data[_HEADER.size :]
+    whole = magic == _MAGIC and its_key == bytes.fromhex(key) and length == len(content)
+    return content if whole and hashlib.sha256(content).digest() == digest else None
+
+
+def _note(at: int, size: int) -> int:
+    """Note that so many bytes are being written; return how many were since the last count.
+
+    The note is a file to which each writer appends with one short write. So writers need not wait
+    for each other, and those that are killed have already noted what they may leave behind.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    with _handle(_WRITTEN, flags, at) as handle:
+        os.write(handle, bytes(size // _UNIT + 1))
+        return os.fstat(handle).st_size * _UNIT
+
+
+def _sweep(at: int, limit: int) -> list[Kept]:
+    """Remove the least recently used files above the limit, and old files of killed writers."""
+    flags = os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    with _handle(_WRITTEN, flags, at):
+        pass
+    now, total, files = time.time(), 0, []
+    for file in _files(at):
+        if file.name.endswith(_BESIDE):
+            if now - file.used > _HOUR:
+                _remove(at, file.name)
+        else:
+            total += file.size
+            files.append(file)
+    removed = []
+    for file in sorted(files, key=lambda file: file.used):
+        if total <= limit:
+            break
+        if _remove(at, file.name):
+            removed.append(file)
+        total -= file.size
+    return removed
+
+
+def _files(at: int) -> Iterator[Kept]:
+    """Our files in the folder: those that are kept, and those being written."""
+    for name in os.listdir(at):
+        if _OURS.fullmatch(name):
+            try:
+                status = os.stat(name, dir_fd=at, follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # another process was quicker
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                yield Kept(name, status.st_size, status.st_mtime)
+
+
+def _remove(at: int, name: str) -> bool:
+    """Remove a file; return False if another process was quicker."""
+    try:
+        os.unlink(name, dir_fd=at)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,118 @@
+"""How StableHLO is spelt: types, and constants exactly."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as hs
+
+from stretto._engine.core.program import Program, literal
+from stretto._engine.core.types import array_type
+from stretto._engine.lowering.stablehlo import lower
+from stretto._engine.lowering.text import element_type, escaped, identifier, tensor_type
+from stretto._engine.xla.pjrt import compile_text, to_host
+
+FLOAT8 = [name for name in dir(ml_dtypes) if name.startswith("float8_")]
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "bfloat16",
+    "int4",
+    "uint4",
+    "int2",
+    "uint2",
+    *FLOAT8,
+]
+
+
+def dtype_of(name):
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+@pytest.mark.parametrize(
+    "name, want",
+    [
+        ("bool", "i1"),
+        ("uint8", "ui8"),
+        ("int4", "i4"),
+        ("bfloat16", "bf16"),
+        ("complex64", "complex<f32>"),
+        ("float8_e4m3fn", "f8E4M3FN"),
+        ("float8_e4m3b11fnuz", "f8E4M3B11FNUZ"),
+        ("float8_e8m0fnu", "f8E8M0FNU"),
+    ],
+)
+def test_element_types(name, want):
+    assert element_type(dtype_of(name)) == want
+    assert tensor_type(array_type((2, 0), dtype_of(name))) == f"tensor<2x0x{want}>"
+    assert tensor_type(array_type((), dtype_of(name))) == f"tensor<{want}>"
+
+
+def constants(values):
+    """What compiled code makes of these scalars, each written into the text."""
+    atoms = [literal(v, array_type((), v.dtype)) for v in values]
+    program = Program((), (), atoms)
+    outs = compile_text(lower(program), program.out_types)([])
+    return [to_host(b) for b in outs]
+
+
+def bits(x):
+    return np.asarray(x).tobytes()
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_constants_are_exact(name):
+    dtype = dtype_of(name)
+    rng = np.random.default_rng(0)
+    if dtype.kind == "b":
+        values = [np.bool_(False), np.bool_(True)]
+    elif dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        values = [dtype.type(v) for v in (info.min, info.max, 0, 1)]
+    elif name.startswith(("int", "uint")):
+        info = ml_dtypes.iinfo(dtype)
+        values = [np.asarray(v).astype(dtype)[()] for v in (info.min, info.max, 0, 1)]
+    else:
+        raw = rng.integers(0, 256, (20, dtype.itemsize), dtype=np.uint8).view(dtype)[:, 0]
+        special = np.array([0.0, -0.0, 1.0, 1e-45, 3e38, np.inf, -np.inf, 0.1], np.float64)
+        with np.errstate(all="ignore"):
+            special = special.astype(dtype)
+        # A NaN's payload need not survive arithmetic, and XLA gives no promise for it.
+        values = [v for v in [*raw, *special] if v == v]
+    for got, want in zip(constants(values), values, strict=True):
+        assert bits(got) == bits(want), (got, want)
+
+
+@pytest.mark.parametrize(
+    "name", ["float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "complex64"]
+)
+def test_nan(name):
+    (got,) = constants([np.asarray(np.nan).astype(dtype_of(name))[()]])
+    assert np.isnan(got)
+
+
+@settings(max_examples=10)
+@given(hs.lists(hs.floats(width=64), min_size=1, max_size=30))
+def test_doubles_are_exact(numbers):
+    for got, want in zip(constants([np.float64(n) for n in numbers]), numbers, strict=True):
+        assert bits(got) == bits(np.float64(want)) or (np.isnan(got) and np.isnan(want))
+
+
+def test_names():
+    assert identifier("f") == "f"
+    assert identifier("<lambda> ü2") == "_lambda___2"
+    assert identifier("2d") == "_2d"
+    assert identifier("") == "_"
+    assert escaped('a "b"\\\n') == "a \\22b\\22\\5C\\0A"

@@ -1,0 +1,160 @@
+"""``config.keep_memory``: pages that a call touches anew, and what is refused."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import stretto as st
+from stretto._engine.core.errors import ConfigError
+from stretto._engine.xla import malloc
+
+glibc = pytest.mark.skipif(not malloc.is_glibc(), reason="the C library is not glibc")
+
+FAULTS = """
+import resource, statistics
+import stretto as st, stretto.numpy as snp
+{first}
+def f(x, y):
+    wide = x @ y
+    {middle}
+    return abs(wide) @ snp.sin(y.T)
+f = st.jit(f)
+x, y = snp.ones((3200, 2)), snp.ones((2, 8192))
+assert f.lower(x, y).compile().memory_analysis().temp_size_in_bytes > 100e6
+counts = []
+for _ in range(24):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    st.block_until_ready(f(x, y))
+    counts.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(statistics.median(counts[-9:]))
+"""
+
+CALLS_PYTHON = "wide = wide + st.pure_callback(lambda v: v, y[0], y[0])"
+
+THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(bytearray, range(4)))
+"""
+
+OLD_GLIBC = """
+import ctypes
+class Old(ctypes.CDLL):
+    def __init__(self, name):
+        super().__init__(name)
+        real = self["mallopt"]
+        self.mallopt = lambda option, value: option != -3 and real(option, value)
+ctypes.CDLL = Old
+st.config.keep_memory = True
+"""
+
+
+def run(code, **environment):
+    """What a process of its own prints; its environment has no orders for malloc but these."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
+    kept.pop("STRETTO_KEEP_MEMORY", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**kept, "STRETTO_DISK_CACHE": "0", **environment},
+        check=False,
+    )
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
+
+
+def faults(first="", middle="", **environment):
+    """The page faults of a call, after many."""
+    return float(run(FAULTS.format(first=first, middle=middle), **environment))
+
+
+@glibc
+def test_large_temporaries_are_mapped_anew_by_default():
+    assert faults() > 20_000
+
+
+@glibc
+def test_large_temporaries_are_kept():
+    assert faults("st.config.keep_memory = True") < 1_000
+
+
+@glibc
+def test_programs_that_call_python_keep_theirs_and_the_environment_asks_for_it():
+    assert faults(middle=CALLS_PYTHON, STRETTO_KEEP_MEMORY="1") < 1_000
+
+
+@glibc
+def test_a_client_made_late_has_threads_that_share_the_heap():
+    assert faults(f"st.config.keep_memory = True\n{THREADS}") < 1_000
+
+
+@glibc
+def test_after_threads_the_environment_of_the_process_must_have_limited_them():
+    late = f"{THREADS}\nst.config.keep_memory = True"
+    assert "comes too late: threads of this process have" in run(f"import stretto as st\n{late}")
+    assert faults(late, MALLOC_ARENA_MAX="1") < 1_000
+
+
+@glibc
+def test_a_glibc_that_refuses_a_high_threshold_maps_nothing():
+    assert faults(OLD_GLIBC) < 1_000
+
+
+@glibc
+def test_once_something_was_compiled_it_is_too_late():
+    code = """
+import stretto as st, stretto.numpy as snp
+st.block_until_ready(st.jit(lambda x: snp.sin(x @ x))(snp.ones((300, 300))))
+try:
+    st.config.keep_memory = True
+except st.errors.ConfigError as error:
+    print(st.config.keep_memory, error)
+"""
+    said = run(code)
+    assert said.startswith("False config.keep_memory comes too late") and "first" in said
+
+
+@glibc
+def test_from_the_environment_too_it_can_be_too_late():
+    assert "comes too late" in run(f"{THREADS}\nimport stretto", STRETTO_KEEP_MEMORY="1")
+
+
+@glibc
+def test_it_stays():
+    code = """
+import stretto as st
+st.config.keep_memory = False
+st.config.keep_memory = True
+st.config.keep_memory = True
+try:
+    st.config.keep_memory = False
+except st.errors.ConfigError as error:
+    print(st.config.keep_memory, error)
+"""
+    assert run(code).startswith("True config.keep_memory cannot be switched off again")
+
+
+def test_a_block_of_one_thread_cannot_have_it():
+    for value in (True, False):
+        with pytest.raises(ConfigError, match="of the whole process, not of a block or a function"):
+            st.config(keep_memory=value)
+
+
+def test_another_c_library_is_refused(monkeypatch):
+    monkeypatch.setattr(malloc.platform, "libc_ver", lambda: ("", ""))
+    with pytest.raises(ConfigError, match="needs glibc's mallopt"):
+        st.config.keep_memory = True
+    assert not st.config.keep_memory
+
+
+def test_nothing_is_called_by_default(monkeypatch):
+    def called(value):
+        raise AssertionError(value)
+
+    monkeypatch.setattr(malloc.ctypes, "CDLL", called)
+    st.config.keep_memory = False
+    assert not st.config.keep_memory
+    unasked = "import ctypes; ctypes.CDLL = None; import stretto; print('nothing')"
+    assert run(unasked) == "nothing"

@@ -1,0 +1,131 @@
+"""The compiler's options for a text: ours, those of ``XLA_FLAGS``, and the user's."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core.errors import ConfigError
+from stretto._engine.xla import pjrt
+from stretto._engine.xla.options import (
+    EFFORTS,
+    SCHEDULER,
+    library_of,
+    options_for,
+    quick_options,
+)
+from stretto._engine.xla.small_loops import SMALL_LOOPS
+
+LIBRARY, WITHOUT = "xla_cpu_experimental_ynn_fusion_type", "xla_disable_hlo_passes"
+PLAIN = st.jit(lambda x: x @ x).lower(snp.ones((4, 4))).as_text()
+BARRED = st.jit(lambda x: st.lax.optimization_barrier(x) @ x).lower(snp.ones((4, 4))).as_text()
+
+
+def test_barriers_stay(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    assert WITHOUT not in dict(options_for(PLAIN, ()))
+    assert "cse_barrier_expander" in dict(options_for(BARRED, ()))[WITHOUT].split(",")
+
+
+def test_the_users_options_come_first(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_disable_hlo_passes=fusion")
+    assert WITHOUT not in dict(options_for(BARRED, ()))
+    assert LIBRARY in dict(options_for(BARRED, ()))
+    assert dict(options_for(BARRED, ((LIBRARY, ""),)))[LIBRARY] == ""
+    looped = st.jit(lambda x: st.lax.fori_loop(0, 9, lambda _, x: barred(x), x)).lower(snp.ones(4))
+    assert SMALL_LOOPS not in dict(options_for(looped.as_text(), ()))
+
+
+def test_the_library_is_theirs_to_choose(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    assert library_of(PLAIN, ()).work == dict(options_for(PLAIN, ()))[LIBRARY] != ""
+    chosen = library_of(PLAIN, ((LIBRARY, "LIBRARY_FUSION_TYPE_DOT"),))
+    assert (chosen.work, chosen.products) == ("LIBRARY_FUSION_TYPE_DOT", True)
+    assert "decide" in chosen.reason
+    monkeypatch.setenv("XLA_FLAGS", f"--{LIBRARY}=LIBRARY_FUSION_TYPE_DOT")
+    assert library_of(PLAIN, ()).work == ""
+    assert LIBRARY not in dict(options_for(PLAIN, ()))
+
+
+def long_sum(rows):
+    """Text of 40 products and sums of rows of 1,024 numbers, which make 80 × 4 kB each."""
+
+    def f(x):
+        total = x
+        for _ in range(40):
+            x = snp.tanh(x @ snp.eye(1024))
+            total = total + x
+        return total.sum(), x
+
+    return st.jit(st.value_and_grad(lambda x: f(x)[0])).lower(snp.ones((rows, 1024)))
+
+
+def test_large_programs_are_put_into_the_order_of_least_memory(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    small, large = long_sum(4).as_text(), long_sum(1024).as_text()
+    assert SCHEDULER not in dict(options_for(small, ()))
+    assert "MEMORY" in dict(options_for(large, ()))[SCHEDULER]
+    asked = ((SCHEDULER, "CPU_SCHEDULER_TYPE_DEFAULT"),)
+    assert dict(options_for(large, asked))[SCHEDULER] == "CPU_SCHEDULER_TYPE_DEFAULT"
+    line = "%1 = stablehlo.tanh %0 : (tensor<{n}xf32>) -> tensor<{n}xf32>\n"
+    many_small = line.format(n=1 << 15) * 2000  # 250 MiB in all, none of which needs to be alive
+    assert SCHEDULER not in dict(options_for(many_small, ()))
+    assert SCHEDULER in dict(options_for(line.format(n=1 << 16) * 512, ()))
+    monkeypatch.setenv("XLA_FLAGS", f"--{SCHEDULER}=CPU_SCHEDULER_TYPE_DEFAULT")
+    assert SCHEDULER not in dict(options_for(large, ()))
+
+
+def test_xla_leaves_barriers_in_place():
+    hlo = st.jit(lambda x: snp.sin(st.lax.optimization_barrier(x @ x))).lower(snp.ones((4, 4)))
+    assert "opt-barrier(" in hlo.compile().as_text()
+
+
+@pytest.mark.parametrize("version", [(0, 10, 2), (0, 11, 0), (0, 11, 1), (0, 12), (0, 12, 0)])
+def test_older_emitters_are_asked_for_where_there_are_any(version):
+    quick = dict(quick_options(version))
+    assert quick["xla_backend_optimization_level"] == 0
+    assert ("xla_cpu_use_fusion_emitters" in quick) is (version <= (0, 11, 0))
+
+
+def test_xla_takes_the_quick_options():
+    x = snp.ones((4, 4))
+    f = st.jit(lambda x: x @ x, compiler_options=dict(pjrt.quick()))
+    np.testing.assert_array_equal(f(x), np.full((4, 4), 4.0))
+
+
+def barred(x):
+    return st.lax.optimization_barrier(x * 2) + 1
+
+
+@pytest.mark.parametrize("size", [1, 4, 64, 4096])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda i, x: barred(x),
+        lambda i, x: st.lax.cond(x[0] > 0, barred, snp.negative, x),
+        lambda i, x: st.lax.fori_loop(0, i + 1, lambda _, x: barred(x), x),
+    ],
+    ids=["loop", "cond", "loop in loop"],
+)
+def test_barriers_in_loops_of_any_size(size, body):
+    """Of a small loop XLA would make one kernel, in which it takes no barriers."""
+    turns = st.jit(lambda n, x: st.lax.fori_loop(0, n, body, x))
+    np.testing.assert_array_equal(turns(1, snp.ones(size)), np.full(size, 3.0))
+
+
+def test_how_hard_the_compiler_tries():
+    new = pjrt.runtime().compile_options(PLAIN, ()).executable_build_options
+    there = [name for name in EFFORTS if hasattr(new, name)]
+    assert {"memory_fitting_level", "optimization_level"} <= {*there}
+    values = {name: 1 if name.endswith("level") else 0.5 for name in there}
+    compiled = st.jit(lambda x: snp.sin(x) + 1).lower(0.0).compile(compiler_options=values)
+    assert compiled(0.0) == 1
+    chosen = pjrt.runtime().compile_options(PLAIN, tuple(values.items()))
+    build = chosen.executable_build_options
+    assert {name: getattr(build, name) for name in there} == values
+    assert EFFORTS.isdisjoint(name for name, _ in chosen.env_option_overrides)
+    with pytest.raises(ConfigError, match="optimization_level must be of type int, got 'all'"):
+        st.jit(snp.sin, compiler_options={"optimization_level": "all"})(1.0)
+    for name in EFFORTS - {*there}:
+        with pytest.raises(ConfigError, match=f"has no {name}; it has memory_fitting_level, opti"):
+            st.jit(snp.sin, compiler_options={name: 0.5})(1.0)

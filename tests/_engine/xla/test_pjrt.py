@@ -1,0 +1,183 @@
+"""The boundary to jaxlib: versions, buffers both ways, compiled text."""
+
+import ctypes
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core.types import array_type
+from stretto._engine.xla import pjrt
+
+LIBRARY, REDUCE = "xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE"
+
+
+def layouts():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    yield from (x, x.T, x[:, ::2], x[..., 1], x[0, 0, 0:0], np.float32(3) + np.zeros(()), x[::-1])
+    yield np.broadcast_to(np.float32(2), (3, 4))
+    for dtype in (
+        bool,
+        "i1",
+        "u2",
+        "i8",
+        "f8",
+        "c16",
+        "f2",
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e5m2,
+        ml_dtypes.int4,
+    ):
+        yield np.ones((2, 3), dtype)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_there_and_back(own):
+    for x in layouts():
+        type = array_type(x.shape, x.dtype)
+        back = pjrt.to_host(pjrt.to_device(x, type, own))
+        assert (back.shape, back.dtype) == (x.shape, x.dtype)
+        np.testing.assert_array_equal(back, x)
+        assert not back.flags.writeable
+
+
+def test_memory_that_is_not_ours_is_copied():
+    x = np.zeros(1 << 16, np.float32)
+    buffer = pjrt.to_device(x, array_type(x.shape, x.dtype), own=False)
+    x[:] = 1
+    np.testing.assert_array_equal(pjrt.to_host(buffer), 0)
+
+
+def test_compile_text():
+    type = array_type((2,), np.dtype(np.float32))
+    text = """
+    func.func public @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %y = stablehlo.add %x, %x : tensor<2xf32>
+      return %y, %x : tensor<2xf32>, tensor<2xf32>
+    }"""
+    executable = pjrt.compile_text(text, [type, type])
+    x = pjrt.to_device(np.array([1, 2], np.float32), type, True)
+    y, same = executable([x])
+    pjrt.wait(y)
+    np.testing.assert_array_equal(pjrt.to_host(y), [2, 4])
+    np.testing.assert_array_equal(pjrt.to_host(same), [1, 2])
+    assert "add" in executable.as_text()
+    assert executable.cost_analysis()["flops"] == 2
+    assert executable.memory_analysis().argument_size_in_bytes == 8
+
+
+def test_text_that_is_wrong_is_refused():
+    with pytest.raises(Exception, match="stablehlo"):
+        pjrt.compile_text("func.func @main() { stablehlo.nonsense }", [])
+
+
+def test_errors_of_a_computation_reach_the_user():
+    big = st.jit(lambda n: snp.zeros((1 << 20, 1 << 20)) + n)
+    with pytest.raises(MemoryError, match="it needs 4,398,046,511,104 bytes"):
+        st.block_until_ready(big(1.0))
+
+
+def run(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_jaxlib_is_loaded_when_first_needed():
+    code = """
+import sys, os
+import stretto as st, stretto.numpy as snp
+x = snp.ones(3) * 2 + snp.arange(3)
+print("jaxlib._jax" in sys.modules, "jax" in sys.modules)
+st.jit(lambda x: x + 1)(x)
+print("jaxlib._jax" in sys.modules, "jax" in sys.modules, os.environ.get("TF_CPP_MIN_LOG_LEVEL"))
+"""
+    assert run(code).split() == ["False", "False", "True", "False", "None"]
+
+
+def test_sums_go_to_the_library(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    line = '%1 = "stablehlo.add"(%a0, %a1) : (tensor<2xf32>, tensor<2xf32>)'
+    chosen = dict(pjrt.runtime().compile_options(line, ()).env_option_overrides)
+    assert chosen == {LIBRARY: REDUCE}
+
+
+def test_flags_of_the_user_come_first(monkeypatch):
+    given = ((LIBRARY, "LIBRARY_FUSION_TYPE_DOT"), ("xla_cpu_enable_fast_math", True))
+    assert dict(pjrt.runtime().compile_options("", given).env_option_overrides) == dict(given)
+    monkeypatch.setenv("XLA_FLAGS", f"--{LIBRARY}=LIBRARY_FUSION_TYPE_DOT")
+    assert not pjrt.runtime().compile_options("", ()).env_option_overrides
+
+
+WITHOUT = """
+import copy, pickle, sys
+sys.path.insert(0, sys.argv[1])  # where importing jax raises what nobody catches
+import stretto as st
+st.config.num_cpu_devices = 2
+st.config.interpret_small = False
+import numpy as np
+import stretto.numpy as snp
+
+half = st.NamedSharding(st.make_mesh((2,), ("d",)), st.P("d"))
+for name in NAMES:
+    for put in (lambda x: x, lambda x: st.device_put(x, half)):
+        make = lambda: st.jit(lambda x: x.T)(put(snp.ones((2, 4), name)))
+        for read in (np.asarray, repr, str, copy.copy, pickle.dumps, st.device_get):
+            read(make())
+        make().tolist(), make().block_until_ready()
+        assert np.asarray(make()).dtype == name and (np.asarray(make()) == 1).all(), name
+        st.save(sys.argv[2], {"x": make()}), st.load(sys.argv[2])
+        [np.asarray(shard.data) for shard in make().addressable_shards]
+        make().delete()
+st.debug.callback(print, make())
+assert "jax" not in sys.modules
+"""
+READ = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "uint8",
+    "uint16",
+    "uint32",
+    "float16",
+    "bfloat16",
+    "float32",
+    "complex64",
+    "int4",
+    "uint4",
+    "int2",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3b11fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+]
+
+
+def test_nothing_imports_jax(tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("import os\nprint('imported')\nos._exit(9)\n")
+    code = WITHOUT.replace("NAMES", repr(READ))
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "file")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "imported" not in done.stdout, done
+
+
+def test_others_may_import_what_they_like():
+    """What is kept from jaxlib, which goes by the builtins of its caller, is there for others."""
+    load = ctypes.pythonapi.PyImport_ImportModule
+    load.restype, load.argtypes = ctypes.py_object, [ctypes.c_char_p]
+    without = pjrt.without_jax(lambda load: load(b"jax.numpy"))
+    with pytest.raises(ModuleNotFoundError, match="No module named 'jax"):
+        without(load)
+    assert pjrt.without_jax(lambda load: load(b"math"))(load).pi > 3
+    assert load(b"math").pi > 3

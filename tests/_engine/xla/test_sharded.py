@@ -1,0 +1,202 @@
+"""Arrays on devices of choice: where they are, what is computed from them, what is refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import NamedSharding, P
+from stretto._engine.xla import sharded
+
+pytestmark = pytest.mark.devices
+
+
+def over(spec, *shape, names="xyz"):
+    shape = shape or (8,)
+    return NamedSharding(st.make_mesh(shape, tuple(names[: len(shape)])), spec)
+
+
+A = np.arange(64.0, dtype=np.float32).reshape(8, 8)
+WAYS = [
+    P("x"),
+    P(None, "x"),
+    P(("x", "y")),
+    P("y", "x"),
+    P(None, ("y", "x")),
+    P(),
+]
+
+
+@pytest.mark.parametrize("spec", WAYS, ids=str)
+def test_elements_are_the_same_wherever_they_are(spec):
+    sharding = over(spec, 2, 4)
+    x = st.device_put(A, sharding)
+    assert x.sharding == sharding and x.committed and isinstance(x, st.Array)
+    np.testing.assert_array_equal(np.asarray(x), A)
+    np.testing.assert_array_equal(x, A)
+    assert x.devices() == set(st.devices())
+    parts = x.addressable_shards
+    assert [part.device for part in parts] == list(sharding.device_list)
+    for part in parts:
+        np.testing.assert_array_equal(part.data, A[part.index])
+        assert part.data.devices() == {part.device}
+    copies = [part.replica_id for part in parts if part.index == parts[0].index]
+    assert copies == list(range(len(copies)))
+    for again in (copy.copy(x), copy.deepcopy(x)):
+        assert again.sharding == sharding and again is not x
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(x)), A)
+    assert repr(x) == repr(snp.array(A)) and x[3, 4].item() == A[3, 4]
+
+
+@pytest.mark.parametrize("after", WAYS, ids=str)
+@pytest.mark.parametrize("before", WAYS, ids=str)
+def test_putting_elsewhere(before, after):
+    x = st.device_put(A, over(before, 2, 4))
+    moved = st.device_put(x, over(after, 2, 4))
+    assert moved.sharding == over(after, 2, 4)
+    np.testing.assert_array_equal(moved, A)
+    assert st.device_put(x, x.sharding) is x
+
+
+def test_to_and_from_one_device():
+    x = st.device_put(A, st.devices()[3])
+    assert x.device == st.devices()[3] and x.sharding == st.sharding.SingleDeviceSharding(x.device)
+    split = st.device_put(x, over(P("x")))
+    back = st.device_put(split, "cpu:0")
+    assert back.__class__ is st.Array and not back.committed
+    for array in (x, split, back, st.device_put(split, "cpu:5")):
+        np.testing.assert_array_equal(array, A)
+    assert split.to_device("cpu:5").device.id == 5 and split.device == split.sharding
+
+
+def test_donated_where_it_moves():
+    x = st.device_put(A, over(P("x")))
+    y = st.device_put(x, over(P(None, "x")), donate=True)
+    np.testing.assert_array_equal(y, A)
+    with pytest.raises(st.errors.DonatedArrayError):
+        np.asarray(x)
+
+
+OPERATIONS = {
+    "elementwise": (lambda x: snp.sin(x) * 2 + x, P("x")),
+    "sum": (snp.sum, P()),
+    "sums of rows": (lambda x: x.sum(1), P("x")),
+    "product": (lambda x: x @ x.T, None),
+    "sorted rows": (lambda x: snp.sort(x, 1), P("x")),
+    "index": (lambda x: x[2:6:3, ::-1], None),
+    "update": (lambda x: x.at[1].set(0), None),
+    "softmax": (lambda x: st.nn.functional.softmax(x, 0), None),
+    "maximum": (lambda x: x.max(0), None),
+    "argmax": (lambda x: x.argmax(), None),
+    "reshape": (lambda x: x.reshape(2, 4, 8), None),
+    "scan": (lambda x: st.lax.scan(lambda c, r: (c + r, c * r), x[0], x), None),
+    "cond": (lambda x: st.lax.cond(x[0, 0] > 1, snp.sin, snp.cos, x), None),
+    "cholesky": (lambda x: snp.linalg.cholesky(x @ x.T + 1e4 * snp.eye(8)), None),
+    "gradient": (st.grad(lambda x: (snp.tanh(x) ** 2).sum()), P("x")),
+    "vmap": (st.vmap(lambda r: r / r.sum()), P("x")),
+    "random": (lambda x: x + st.random.normal(st.random.key(0), x.shape), P("x")),
+    "convolution": (lambda x: snp.convolve(x.ravel(), snp.ones(3), "same"), None),
+}
+
+
+@pytest.mark.parametrize("way", ["eager", "jitted"])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_what_is_computed_stays_on_the_devices(name, way):
+    fun, spec = OPERATIONS[name]
+    x = st.device_put(A / 64, over(P("x")))
+    out = (st.jit(fun) if way == "jitted" else fun)(x)
+    expected = fun(snp.array(A / 64))
+    for got, wanted in zip(st.tree.leaves(out), st.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=2e-6, atol=2e-6)
+        assert got.committed and got.devices() == set(st.devices())
+        if spec is not None:
+            assert got.sharding.is_equivalent_to(over(spec), got.ndim), got.sharding
+
+
+def test_arrays_that_are_nowhere_in_particular_join():
+    x = st.device_put(A, over(P("x")))
+    for other in (1, 2.5, np.ones(8, np.float32), snp.ones((8, 1))):
+        out = other + x
+        assert out.sharding.is_equivalent_to(x.sharding, 2)
+        np.testing.assert_array_equal(out, np.asarray(other, np.float32) + A)
+
+
+def test_different_devices_are_refused():
+    x, y = (st.device_put(A, device) for device in st.devices()[1:3])
+    part = st.device_put(A, NamedSharding(st.make_mesh((4,), ("x",)), P("x")))
+    product = st.jit(lambda a, b: a @ b)
+    for one, other in [(x, y), (x, part), (part, y)]:
+        with pytest.raises(ValueError, match="must be on the same devices"):
+            one + other
+        with pytest.raises(ValueError, match=r"a is on .* and b on .*device_put"):
+            product(one, other)
+
+
+def test_random_wrong_placements_are_errors():
+    """Sizes that do not split, axes that are not there, and other orders of devices."""
+    random = np.random.default_rng(0)
+    count = 0
+    for _ in range(200):
+        shape = tuple(random.integers(1, 9, random.integers(0, 3)))
+        parts = [[None, "x", "y", ("x", "y"), "z"][k] for k in random.integers(0, 5, len(shape))]
+        try:
+            sharding = over(P(*parts, None if random.integers(2) else "x"), 2, 4)
+            x = st.device_put(np.zeros(shape, np.float32), sharding)
+        except ValueError:
+            count += 1
+        else:
+            assert all(
+                part.data.shape == sharding.shard_shape(shape) for part in x.addressable_shards
+            )
+    assert count > 20
+
+
+def test_live_arrays_and_waiting():
+    x = st.device_put(A, over(P("x")))
+    assert any(y is x for y in st.live_arrays())
+    assert st.block_until_ready([x + 1])[0].is_ready() and x.block_until_ready() is x
+    np.testing.assert_array_equal(st.device_get({"x": x})["x"], A)
+
+
+def test_many_programs_with_collectives_in_flight():
+    x = st.device_put(A / 64, over(P("x")))
+    step = st.jit(lambda x: x - 0.01 * x.mean())
+    for _ in range(300):
+        x = step(x)
+    expected = (A / 64).astype(np.float64)
+    for _ in range(300):
+        expected = expected - 0.01 * expected.mean()
+    np.testing.assert_allclose(x, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_extrema_over_devices_keep_nan(dtype):
+    rows = np.array([[1, -2, np.nan, np.inf, -np.inf], [-1, 3, 5, 2, -7]] * 4, np.float32)
+    rows[3, 4] = -np.nan
+    whole = snp.array(rows, dtype)
+    x = st.device_put(whole, over(P("x")))
+    for extremum in (snp.max, snp.min):
+        for axis in (0, 1, None):
+            got = extremum(x, axis=axis)
+            np.testing.assert_array_equal(
+                np.asarray(got, np.float32), np.asarray(extremum(whole, axis=axis), np.float32)
+            )
+
+
+def test_what_was_compiled_can_be_forgotten():
+    x = st.device_put(A, over(P("x")))
+    st.jit(lambda x: x @ x.T - 3)(x)
+    assert sharded._by_text
+    st.clear_caches()
+    assert not sharded._by_text
+    np.testing.assert_array_equal(x + 1, A + 1)
+
+
+def test_python_is_not_called_from_several_devices():
+    x = st.device_put(A, over(P("x")))
+    f = lambda x: st.pure_callback(np.sin, st.ShapeDtypeStruct((8, 8), "float32"), x)
+    with pytest.raises(NotImplementedError, match="cannot call Python"):
+        st.lax.scan(lambda c, _: (f(c), None), x, None, length=2)

@@ -1,0 +1,229 @@
+"""Bytes kept in a folder: written whole, found again, and no more than may be."""
+
+import os
+import stat
+import threading
+import time
+
+import pytest
+
+from stretto._engine.xla import store
+from tests.interrupts import interrupted, sites
+
+KEY, OTHER = "ab" * 32, "cd" * 32
+LIMIT = 1 << 20
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return str(tmp_path / "caches" / "programs")
+
+
+def key(n):
+    return f"{n:064x}"
+
+
+def path_of(folder, key):
+    return os.path.join(folder, f"{key}.program")
+
+
+def total(folder):
+    return sum(file.size for file in store.kept(folder))
+
+
+@pytest.mark.parametrize("content", [b"", b"x", bytes(range(256)) * 400])
+def test_what_is_written_is_read(folder, content):
+    assert store.read(folder, KEY, LIMIT) is None and store.kept(folder) == []
+    store.write(folder, KEY, content, LIMIT)
+    assert store.read(folder, KEY, LIMIT) == content
+    assert store.read(folder, OTHER, LIMIT) is None
+    (file,) = store.kept(folder)
+    assert file.name == f"{KEY}.program" and file.size == os.path.getsize(path_of(folder, KEY))
+    assert abs(time.time() - file.used) < 60
+
+
+def test_the_last_of_several_writers_stays(folder):
+    for content in (b"first", b"second", b"third"):
+        store.write(folder, KEY, content, LIMIT)
+    assert store.read(folder, KEY, LIMIT) == b"third"
+    assert len(store.kept(folder)) == 1
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_folders_and_files_are_the_users_alone(folder, mask):
+    before = os.umask(mask)
+    try:
+        store.write(folder, KEY, b"x", LIMIT)
+    finally:
+        os.umask(before)
+    assert store.read(folder, KEY, LIMIT) == b"x"
+    for path, mode in [
+        (os.path.dirname(folder), 0o700),
+        (folder, 0o700),
+        (path_of(folder, KEY), 0o600),
+    ]:
+        assert stat.S_IMODE(os.stat(path).st_mode) == mode
+
+
+def test_a_file_under_the_name_of_another_key_is_not_read(folder):
+    store.write(folder, KEY, b"x", LIMIT)
+    os.rename(path_of(folder, KEY), path_of(folder, OTHER))
+    assert store.read(folder, OTHER, LIMIT) is None
+
+
+def test_use_is_noted_within_the_hour(folder):
+    store.write(folder, KEY, b"x", LIMIT)
+    now = time.time()
+    for age, noted in [(1800, False), (7200, True), (-7200, True)]:
+        os.utime(path_of(folder, KEY), (now - age, now - age))
+        assert store.read(folder, KEY, LIMIT) == b"x"
+        (file,) = store.kept(folder)
+        assert (abs(file.used - now) < 60) == noted
+
+
+def test_there_is_never_more_than_the_limit(folder):
+    limit = 64 * 1024
+    for n in range(100):
+        store.write(folder, key(n), bytes(3000), limit)
+        assert total(folder) <= limit
+    assert total(folder) > limit // 2
+
+
+def test_the_least_lately_used_go(folder):
+    limit, now = 64 * 1024, time.time()
+    for n in range(10):
+        store.write(folder, key(n), bytes(5000), limit)
+        os.utime(path_of(folder, key(n)), (now - 100 + n, now - 100 + n))
+    os.utime(path_of(folder, key(0)), (now, now))
+    for n in range(10, 14):
+        store.write(folder, key(n), bytes(5000), limit)
+    left = {file.name for file in store.kept(folder)}
+    assert f"{key(0)}.program" in left and f"{key(13)}.program" in left
+    assert f"{key(1)}.program" not in left
+
+
+def test_what_would_take_much_of_the_space_is_left_out(folder):
+    store.write(folder, KEY, bytes(1000), 8000)
+    store.write(folder, KEY, bytes(1000), 0)
+    assert store.read(folder, KEY, LIMIT) is None
+    store.write(folder, KEY, bytes(1000), 16000)
+    assert store.read(folder, KEY, LIMIT) == bytes(1000)
+
+
+def test_files_are_seldom_counted(folder, monkeypatch):
+    """However many there are: once for each 64th part of the limit that is written."""
+    sweeps = []
+    sweep = store._sweep
+    monkeypatch.setattr(store, "_sweep", lambda *args: sweeps.append(args) or sweep(*args))
+    for n in range(256):
+        store.write(folder, key(n), bytes(1900), LIMIT)
+    assert 256 * 2048 / (LIMIT / 64) / 2 < len(sweeps) <= 256 * 2048 / (LIMIT / 64)
+    assert len(store.kept(folder)) == 256
+
+
+def test_the_note_of_what_was_written_is_shared(folder):
+    """Each of many processes writes little, and all together much."""
+    for n in range(40):
+        store.write(folder, key(n), bytes(1000), LIMIT)
+    assert 0 < os.path.getsize(os.path.join(folder, "written")) * 1024 <= LIMIT // 64 + 2048
+
+
+def test_what_killed_writers_left_goes_when_it_is_old(folder):
+    store.write(folder, KEY, b"x", LIMIT)
+    old = f"{OTHER}.{'0' * 16}.beside"
+    young = f"{OTHER}.{'1' * 16}.beside"
+    foreign = ["notes.txt", f"{OTHER}.program.bak", "x" * 64 + ".program"]
+    past = time.time() - 4000
+    for name in (old, young, *foreign):
+        path = os.path.join(folder, name)
+        with open(path, "wb") as file:
+            file.write(b"part")
+        if name != young:
+            os.utime(path, (past, past))
+    for n in range(20):  # enough for files to be counted
+        store.write(folder, key(n), bytes(2000), LIMIT)
+    names = os.listdir(folder)
+    assert old not in names and young in names and set(foreign) <= set(names)
+
+
+def test_clear(folder):
+    assert store.clear(folder) == []
+    for n in range(3):
+        store.write(folder, key(n), b"x", LIMIT)
+    with open(os.path.join(folder, "notes.txt"), "wb"):
+        pass
+    assert sorted(file.name for file in store.clear(folder)) == [
+        f"{key(n)}.program" for n in range(3)
+    ]
+    assert store.kept(folder) == [] and store.read(folder, key(0), LIMIT) is None
+    assert "notes.txt" in os.listdir(folder)
+    store.write(folder, KEY, b"x", LIMIT)
+    assert store.read(folder, KEY, LIMIT) == b"x"
+
+
+def test_threads_that_write_read_and_clear(folder):
+    """Files vanish under each other's hands: what is read is whole, or not there."""
+    errors, stop = [], threading.Event()
+    limit = 64 * 1024
+
+    def content(n):
+        return bytes([n]) * 3000
+
+    def work(start):
+        try:
+            for turn in range(60):
+                n = (start * 7 + turn) % 30
+                store.write(folder, key(n), content(n), limit)
+                for k in (n, (n + 11) % 30):
+                    assert store.read(folder, key(k), LIMIT) in (None, content(k))
+        except BaseException as error:
+            errors.append(error)
+
+    def sweep():
+        while not stop.is_set():
+            store.clear(folder)
+            stop.wait(0.002)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    sweeper = threading.Thread(target=sweep)
+    for thread in (*threads, sweeper):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    sweeper.join()
+    assert not errors
+
+
+def test_readers_never_see_half_a_file(folder):
+    contents = [bytes([n]) * (5000 + 700 * n) for n in range(8)]
+    store.write(folder, KEY, contents[0], LIMIT)
+    seen, stop = set(), threading.Event()
+
+    def look():
+        while not stop.is_set():
+            seen.add(store.read(folder, KEY, LIMIT))
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for n in range(200):
+        store.write(folder, KEY, contents[n % 8], LIMIT)
+    stop.set()
+    reader.join()
+    assert seen <= set(contents)
+
+
+# A file that was just opened is let go of, and closed for it, with a remark.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupted_writer_leaves_nothing(folder):
+    files = ("runtime/store",)
+
+    def write():
+        store.write(folder, KEY, b"x" * 100, LIMIT)
+
+    write()
+    for site in sites(write, files, "signal"):
+        if site[0].co_name != "_remove":  # what cleans up
+            interrupted(write, site, files, "signal")
+            assert not [n for n in os.listdir(folder) if n.endswith(".beside")], site
+            assert store.read(folder, KEY, LIMIT) == b"x" * 100
