@@ -1,8 +1,8 @@
-"""Write down what JAX gives for the expressions of ``tests/as_jax/described.py``.
+"""Write down what JAX gives for the expressions of ``tests/compat/jax/described.py``.
 
-    python benchmarks/as_jax_values.py tests/as_jax/values.json
+    python benchmarks/as_jax_values.py tests/compat/jax/values.json
 
-It needs JAX, of the version that ``stretto.as_jax`` presents, and NumPy.
+It needs JAX, of the version that ``stretto.compat.jax`` presents, and NumPy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax.scipy.signal
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 
-from tests.as_jax.described import EXPRESSIONS, describe, names
+from tests.compat.jax.described import EXPRESSIONS, describe, names
 
 __all__ = ["main"]
 

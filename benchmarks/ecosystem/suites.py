@@ -18,7 +18,7 @@ from benchmarks.ecosystem.libraries import Library
 
 __all__ = ["Outcome", "compared", "fetched", "run", "tests_of"]
 
-PLUGIN = "stretto.as_jax.pytest_plugin"
+PLUGIN = "stretto.compat.jax.pytest_plugin"
 
 
 class Outcome(NamedTuple):

@@ -10,7 +10,7 @@ from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.ops.broadcast import reduce_sum
-from stretto.as_jax.draws import with_jax_draws
+from stretto.compat.jax.draws import with_jax_draws
 from tests.random.seeds import jaxs_key
 
 

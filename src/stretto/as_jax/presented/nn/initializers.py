@@ -1,5 +1,0 @@
-"""``jax.nn.initializers``."""
-
-from stretto.as_jax.draws import drawing_names_of
-
-__getattr__, __dir__ = drawing_names_of("stretto.nn.initializers")

@@ -1,0 +1,150 @@
+"""Partial evaluation: ``jax.interpreters.partial_eval``.
+
+What depends on known values alone is computed; what involves unknown ones is recorded, with the
+known values that it needs as constants. It is how ``linearize`` sorts operations, without tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import Recorder, Traced, record
+from stretto._engine.core.rewriting import live
+from stretto.compat.jax.avals import get_aval
+from stretto.compat.jax.jaxprs.form import Jaxpr
+from stretto.compat.jax.jaxprs.keys import type_of_aval, unwrapped, wrapped
+from stretto.compat.jax.jaxprs.views import closed_over, jaxpr_of, program_of
+
+__all__ = [
+    "DynamicJaxprTracer",
+    "JaxprTracer",
+    "PartialVal",
+    "dce_jaxpr",
+    "trace_to_jaxpr_dynamic",
+    "trace_to_jaxpr_nounits",
+]
+
+DynamicJaxprTracer = JaxprTracer = Traced
+
+
+class PartialVal(NamedTuple):
+    """A value that is known, ``(None, value)``, or unknown, ``(aval, None)``."""
+
+    aval: Any
+    value: Any
+
+    @classmethod
+    def known(cls, const: Any) -> PartialVal:
+        """A known value."""
+        return cls(None, const)
+
+    @classmethod
+    def unknown(cls, aval: Any) -> PartialVal:
+        """An unknown value of this abstract value."""
+        return cls(aval, None)
+
+    def is_known(self) -> bool:
+        """Whether it is known."""
+        return self.aval is None
+
+    def get_known(self) -> Any:
+        """The value, None if it is unknown."""
+        return self.value if self.is_known() else None
+
+    def get_aval(self) -> Any:
+        """The abstract value."""
+        return get_aval(self.value) if self.is_known() else self.aval
+
+
+class _UnknownRecorder(Recorder):
+    """Records what involves unknown values; hands the rest to the interpreter around it."""
+
+    __slots__ = ()
+    borrows = False
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Record the operation if any operand is unknown, a call one by one; else hand it on."""
+        if not any([a.__class__ is Traced and a.interpreter is self for a in args]):
+            return self.parent.process(primitive, args)
+        called = primitive.called() if primitive.holds_programs else None
+        if called is not None:
+            return tuple(evaluate(called, args))
+        return super().process(primitive, args)
+
+
+def trace_to_jaxpr_nounits(
+    fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
+    """Evaluate a function of flat values as far as they are known.
+
+    Args:
+        fun: the function, wrapped as ``linear_util`` does.
+        pvals: its arguments.
+        instantiate: whether known results are to be results of the jaxpr as well; one for all, or
+            one for each.
+
+    Returns:
+        The jaxpr of the rest, with the unknown arguments as inputs; the results; and the values of
+        the jaxpr's constants.
+    """
+    known = [PartialVal(*p) for p in pvals]
+    recorder = _UnknownRecorder([type_of_aval(p.aval) for p in known if not p.is_known()])
+    recorder.begin(getattr(fun, "__name__", "a function"))
+    inputs = iter(recorder.inputs)
+    args = [
+        p.value if p.is_known() else wrapped(Traced(recorder, next(inputs)), p.aval) for p in known
+    ]
+    call: Callable[..., Any] = getattr(fun, "call_wrapped", fun)
+    outs = recorder.run(lambda: list(call(*args)))
+    every = [instantiate] * len(outs) if isinstance(instantiate, bool) else list(instantiate)
+    atoms, results = [], []
+    for out, wanted in zip(outs, every, strict=True):
+        words = unwrapped(out)
+        unknown = type(words) is Traced and words.interpreter is recorder
+        if unknown or wanted:
+            value: Any = as_value(words, "trace_to_jaxpr_nounits", "a result")
+            atoms.append(value.atom if unknown else recorder.lift(value))
+            results.append(PartialVal.unknown(get_aval(out)))
+        else:
+            results.append(PartialVal.known(out))
+    captured = list(recorder.captured.values())
+    program = Program(
+        [*recorder.inputs, *recorder.captured_vars.values()], recorder.equations, atoms, "partial"
+    )
+    closed = closed_over(program, captured)
+    return closed.jaxpr, results, closed.consts
+
+
+def trace_to_jaxpr_dynamic(
+    fun: Any, in_avals: Sequence[Any], **options: Any
+) -> tuple[Jaxpr, list[Any], list[Any]]:
+    """Trace a function of flat values: the jaxpr, abstract values of its results, and constants."""
+    del options
+    call: Callable[..., Any] = getattr(fun, "call_wrapped", fun)
+
+    def flat(*values: Any) -> Any:
+        outs = call(*map(wrapped, values, in_avals))
+        return [as_value(unwrapped(o), "trace_to_jaxpr_dynamic", "a result") for o in outs], None
+
+    program, _, captured = record(flat, list(map(type_of_aval, in_avals)))
+    closed = closed_over(program, captured)
+    return closed.jaxpr, closed.out_avals, closed.consts
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """Reduce a jaxpr to some of its outputs: the jaxpr, and which inputs it still has."""
+    program = program_of(jaxpr)
+    outputs = [a for a, used in zip(program.outputs, used_outputs, strict=True) if used]
+    reduced = live(Program(program.inputs, program.equations, outputs, program.name))
+    read = {a for e in reduced.equations for a in e.inputs} | set(reduced.outputs)
+    forced = [instantiate] * len(program.inputs) if isinstance(instantiate, bool) else instantiate
+    kept = [v in read or f for v, f in zip(program.inputs, forced, strict=True)]
+    inputs = [v for v, k in zip(program.inputs, kept, strict=True) if k]
+    reduced = Program(inputs, reduced.equations, reduced.outputs, program.name)
+    return jaxpr_of(reduced, len(inputs), keep=True)[0], kept

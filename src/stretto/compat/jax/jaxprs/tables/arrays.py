@@ -1,0 +1,383 @@
+"""Operations on arrays: JAX's name and parameters for each.
+
+Those of ``lax/primitives`` have JAX's names there, and are in this table where they have parameters
+as well. Next, read ``control``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.comparison import Select
+from stretto._engine.ops.complex_parts import Conj
+from stretto._engine.ops.index.geometry import GatherScatterMode
+from stretto._engine.ops.linalg.cholesky import Cholesky
+from stretto._engine.ops.linalg.eig import Eig
+from stretto._engine.ops.linalg.eigh import Eigh
+from stretto._engine.ops.linalg.lu import Lu
+from stretto._engine.ops.linalg.qr import HouseholderProduct, Qr
+from stretto._engine.ops.linalg.schur import Hessenberg, Schur
+from stretto._engine.ops.linalg.svd import Svd, SvdAlgorithm
+from stretto._engine.ops.linalg.triangular import TriangularSolve
+from stretto._engine.ops.linalg.tridiagonal import TridiagonalSolve
+from stretto._engine.ops.name import Name
+from stretto._engine.ops.random.bits import RandomBits, Threefry2x32
+from stretto._engine.ops.reducing.window_geometry import AxisWindow
+from stretto._engine.ops.rounding import Round, RoundAway
+from stretto._engine.ops.sharding_constraint import ShardingConstraint
+from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, known
+from stretto.compat.jax.jaxprs.spelling import (
+    NONE,
+    Entry,
+    Field,
+    Fixed,
+    spell,
+    spell_as_it_is,
+    spell_by_hand,
+)
+from stretto.lax import primitives
+from stretto.lax.elementary import RoundingMethod
+
+__all__ = ["window_params", "windows_of"]
+
+
+def _mode(mode: Any, outside: str) -> str:
+    """The name of a mode here, where ``outside`` is what becomes of windows out of bounds."""
+    mode = GatherScatterMode.from_any(mode)
+    return outside if mode is GatherScatterMode.FILL_OR_DROP else mode.name.lower()
+
+
+_AXIS = Field("axis", lambda a: (a,), lambda axes: axes[0])
+_ACCURACY: dict[str, Entry] = {"accuracy": NONE}
+_CUMULATIVE: dict[str, Entry] = {"axis": "axis", "reverse": "reverse"}
+_AXES: dict[str, Entry] = {"axes": "axes"}
+_PLACES: dict[str, Entry] = {"axes": _AXIS, "index_dtype": "index_dtype"}
+_SCATTER: dict[str, Entry] = {
+    "dimension_numbers": "dimension_numbers",
+    "indices_are_sorted": "indices_are_sorted",
+    "unique_indices": "unique_indices",
+    "mode": Field("mode", GatherScatterMode.from_any, lambda m: _mode(m, "drop")),
+    "update_jaxpr": NONE,
+    "update_consts": Fixed(()),
+}
+
+
+def _strides(strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    return None if all(n == 1 for n in strides) else strides
+
+
+TABLE: dict[str, dict[str, Entry]] = {
+    "argmax": _PLACES,
+    "argmin": _PLACES,
+    "bitcast_convert_type": {"new_dtype": "dtype"},
+    "broadcast_in_dim": {"shape": "shape", "broadcast_dimensions": "dims", "sharding": NONE},
+    "cbrt": _ACCURACY,
+    "concatenate": {"dimension": "axis"},
+    "conv_general_dilated": {
+        "window_strides": "strides",
+        "padding": "padding",
+        "lhs_dilation": "lhs_dilation",
+        "rhs_dilation": "rhs_dilation",
+        "dimension_numbers": "dims",
+        "feature_group_count": "feature_groups",
+        "batch_group_count": "batch_groups",
+        "precision": "precision",
+        "preferred_element_type": "preferred",
+        "out_sharding": NONE,
+    },
+    "convert_element_type": {"new_dtype": "dtype", "weak_type": "weak", "sharding": NONE},
+    "cos": _ACCURACY,
+    "cumlogsumexp": _CUMULATIVE,
+    "cummax": _CUMULATIVE,
+    "cummin": _CUMULATIVE,
+    "cumprod": _CUMULATIVE,
+    "cumsum": _CUMULATIVE,
+    "dynamic_slice": {"slice_sizes": "sizes"},
+    "exp": _ACCURACY,
+    "exp2": _ACCURACY,
+    "expm1": _ACCURACY,
+    "fft": {"fft_type": "kind", "fft_lengths": "lengths"},
+    "integer_pow": {"y": "exponent"},
+    "iota": {"dtype": "dtype", "shape": "shape", "dimension": "dimension", "sharding": NONE},
+    "log": _ACCURACY,
+    "log1p": _ACCURACY,
+    "logistic": _ACCURACY,
+    "mul": {"out_dtype": NONE},
+    "pad": {"padding_config": "config"},
+    "reduce_and": _AXES,
+    "reduce_max": _AXES,
+    "reduce_min": _AXES,
+    "reduce_or": _AXES,
+    "reduce_precision": {"exponent_bits": "exponent_bits", "mantissa_bits": "mantissa_bits"},
+    "reduce_prod": _AXES,
+    "reduce_sum": {**_AXES, "out_sharding": NONE},
+    "reduce_xor": _AXES,
+    "reshape": {"new_sizes": "shape", "dimensions": NONE, "sharding": NONE},
+    "rev": {"dimensions": "axes"},
+    "rng_bit_generator": {
+        "shape": "shape",
+        "dtype": "dtype",
+        "algorithm": "algorithm",
+        "out_sharding": NONE,
+    },
+    "rsqrt": _ACCURACY,
+    "scatter": _SCATTER,
+    "scatter_add": _SCATTER,
+    "scatter_max": _SCATTER,
+    "scatter_min": _SCATTER,
+    "scatter_mul": _SCATTER,
+    "scatter_sub": _SCATTER,
+    "sin": _ACCURACY,
+    "sort": {"dimension": "dimension", "is_stable": "is_stable", "num_keys": "num_keys"},
+    "sqrt": _ACCURACY,
+    "tan": _ACCURACY,
+    "tanh": _ACCURACY,
+    "transpose": {"permutation": "permutation"},
+}
+"""JAX's parameters of each operation, by its name."""
+
+_BY_HAND = {"conj", "dot_general", "gather", "round", "slice", "top_k"}
+_CONTROL = {"cond", "linear_solve", "reduce", "reduce_window", "scan", "while"}
+_COLLECTIVE = {"all_gather", "all_to_all", "axis_index", "ppermute", "psum"}
+_AS_THEY_ARE = {"select_and_gather_add", "select_and_scatter_add"}
+_WINDOWS = {"reduce_window_max", "reduce_window_min", "reduce_window_sum"}
+
+
+def _spell_all() -> None:
+    others = _BY_HAND | _CONTROL | _COLLECTIVE | _AS_THEY_ARE | _WINDOWS
+    for spelled, own in vars(primitives).items():
+        name = spelled.removesuffix("_p")
+        if spelled.endswith("_p") and name not in others:
+            cls = type(own) if isinstance(own, Primitive) else own
+            jax_name = name.replace("scatter_", "scatter-") if name.startswith("scatter") else name
+            spell(cls, jax_name, TABLE.get(name, {}))
+
+
+_spell_all()
+spell(Select, "select_n", {}, order=(0, 2, 1))
+spell(Cholesky, "cholesky", {})
+spell(Name, "name", {"name": "label"})
+for _cls in (Hessenberg, HouseholderProduct, Threefry2x32):
+    spell(_cls)
+spell(TridiagonalSolve, "tridiagonal_solve", {"perturb_singular": "perturb"})
+spell(
+    Eig,
+    "eig",
+    {
+        "compute_left_eigenvectors": "left",
+        "compute_right_eigenvectors": "right",
+        "enable_eigvec_derivs": "differentiable",
+        "implementation": NONE,
+    },
+)
+spell(
+    Schur,
+    "schur",
+    {
+        "compute_schur_vectors": "vectors",
+        "sort_eig_vals": Fixed(False),
+        "select_callable": NONE,
+        "differentiable": "differentiable",
+    },
+)
+_SVD_ROUTINE = Field(
+    "routine",
+    lambda routine: SvdAlgorithm.QR if routine == "gesvd" else None,
+    lambda algorithm: "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd",
+)
+spell(
+    Svd,
+    "svd",
+    {
+        "full_matrices": "full",
+        "compute_uv": "vectors",
+        "subset_by_index": NONE,
+        "algorithm": _SVD_ROUTINE,
+    },
+    results=(1, 0, 2),  # the values first
+)
+spell_as_it_is(
+    Lu,
+    ShardingConstraint,
+    primitives.select_and_gather_add_p,
+    primitives.select_and_scatter_add_p,
+)
+spell(RandomBits, "random_bits", {"bit_width": "width", "shape": "shape", "layout": "layout"})
+spell(
+    Eigh,
+    "eigh",
+    {
+        "lower": Fixed(True),
+        "sort_eigenvalues": Fixed(True),
+        "subset_by_index": NONE,
+        "algorithm": NONE,
+        "vectors": "vectors",
+    },
+)
+spell_by_hand(
+    Conj,
+    "conj",
+    lambda p, e: {"input_dtype": e.inputs[0].type.dtype},
+    lambda params, types: Conj(),
+)
+
+
+def _dot_params(p: Any, e: Any) -> dict[str, Any]:
+    return {
+        "dimension_numbers": (p.summed, p.shared),
+        "precision": p.precision,
+        "preferred_element_type": p.preferred,
+        "out_sharding": None,
+    }
+
+
+def _dot(params: dict[str, Any], types: Any) -> Any:
+    summed, shared = [tuple(map(tuple, pairs)) for pairs in params["dimension_numbers"]]
+    preferred = params.get("preferred_element_type")
+    preferred = None if preferred is None else np.dtype(preferred)
+    return primitives.dot_general_p(summed, shared, params.get("precision"), preferred)
+
+
+spell_by_hand(primitives.dot_general_p, "dot_general", _dot_params, _dot)
+
+
+def _gather_params(p: Any, e: Any) -> dict[str, Any]:
+    dtype = e.inputs[0].type.dtype
+    return {
+        "dimension_numbers": p.dimension_numbers,
+        "slice_sizes": p.slice_sizes,
+        "indices_are_sorted": p.indices_are_sorted,
+        "unique_indices": p.unique_indices,
+        "mode": GatherScatterMode.from_any(p.mode),
+        "fill_value": np.frombuffer(p.fill, dtype)[0] if p.fill else None,
+    }
+
+
+def _gather(params: dict[str, Any], types: Any) -> Any:
+    fill = params.get("fill_value")
+    return primitives.gather_p(
+        params["dimension_numbers"],
+        tuple(params["slice_sizes"]),
+        _mode(params.get("mode"), "fill"),
+        b"" if fill is None else np.asarray(fill, types[0].dtype).tobytes(),
+        params.get("indices_are_sorted", False),
+        params.get("unique_indices", False),
+    )
+
+
+spell_by_hand(primitives.gather_p, "gather", _gather_params, _gather)
+
+
+def _slice(params: dict[str, Any], types: Any) -> Any:
+    starts, limits = tuple(params["start_indices"]), tuple(params["limit_indices"])
+    return primitives.slice_p(starts, limits, params.get("strides") or (1,) * len(starts))
+
+
+def _slice_params(p: Any, e: Any) -> dict[str, Any]:
+    return {
+        "start_indices": p.starts,
+        "limit_indices": p.limits,
+        "strides": _strides(p.strides),
+    }
+
+
+spell_by_hand(primitives.slice_p, "slice", _slice_params, _slice)
+
+
+def _top_k(params: dict[str, Any], types: Any) -> Any:
+    if params.get("axis", -1) not in (-1, types[0].ndim - 1):
+        raise NotImplementedError(
+            f"top_k: axis must be the last, {types[0].ndim - 1}, got {params['axis']}: move it "
+            f"there with jax.numpy.moveaxis"
+        )
+    return primitives.top_k_p(params["k"])
+
+
+def _top_k_params(p: Any, e: Any) -> dict[str, Any]:
+    return {"k": p.k, "axis": e.inputs[0].type.ndim - 1}
+
+
+spell_by_hand(primitives.top_k_p, "top_k", _top_k_params, _top_k)
+
+
+def _round(params: dict[str, Any], types: Any) -> Any:
+    method = RoundingMethod(params.get("rounding_method", 0))
+    return Round() if method is RoundingMethod.TO_NEAREST_EVEN else RoundAway()
+
+
+for _cls, _method in (
+    (RoundAway, RoundingMethod.AWAY_FROM_ZERO),
+    (Round, RoundingMethod.TO_NEAREST_EVEN),
+):
+    _fixed = {"rounding_method": _method}
+    spell_by_hand(_cls, "round", lambda p, e, fixed=_fixed: dict(fixed), _round)
+
+
+def _triangular_params(p: Any, e: Any) -> dict[str, Any]:
+    return {
+        "left_side": p.left,
+        "lower": p.lower_triangle,
+        "transpose_a": p.form != "N",
+        "conjugate_a": p.form == "C",
+        "unit_diagonal": p.unit_diagonal,
+    }
+
+
+def _triangular(params: dict[str, Any], types: Any) -> Any:
+    form = "N" if not params["transpose_a"] else "C" if params["conjugate_a"] else "T"
+    return TriangularSolve(params["left_side"], params["lower"], form, params["unit_diagonal"])
+
+
+spell_by_hand(TriangularSolve, "triangular_solve", _triangular_params, _triangular)
+spell(
+    Qr,
+    "qr",
+    {"pivoting": Fixed(False), "full_matrices": "full", "use_magma": NONE},
+)
+
+
+def window_params(p: Any) -> dict[str, Any]:
+    """The parameters of windows."""
+    return {
+        "window_dimensions": tuple([w.size for w in p.windows]),
+        "window_strides": tuple([w.stride for w in p.windows]),
+        "padding": tuple([(w.low, w.high) for w in p.windows]),
+        "base_dilation": tuple([w.base_dilation for w in p.windows]),
+        "window_dilation": tuple([w.dilation for w in p.windows]),
+    }
+
+
+_WINDOW_PARAMS = (
+    "window_dimensions",
+    "window_strides",
+    "padding",
+    "base_dilation",
+    "window_dilation",
+)
+
+
+def windows_of(params: dict[str, Any]) -> tuple[AxisWindow, ...]:
+    """The windows that parameters say."""
+    sizes, strides, padding, base, dilation = [params[name] for name in _WINDOW_PARAMS]
+    lows, highs = zip(*padding, strict=True)
+    along = zip(sizes, strides, lows, highs, base, dilation, strict=True)
+    return tuple([AxisWindow(*axis) for axis in along])
+
+
+for _cls in (
+    primitives.reduce_window_max_p,
+    primitives.reduce_window_min_p,
+    primitives.reduce_window_sum_p,
+):
+    spell_by_hand(
+        _cls,
+        _cls.name,
+        lambda p, e: window_params(p),
+        lambda params, types, cls=_cls: cls(windows_of(params)),
+    )
+
+known("add_any", lambda: KnownPrimitive("add_any", lambda params, types: ADD))

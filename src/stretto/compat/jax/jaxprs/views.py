@@ -1,0 +1,281 @@
+"""From programs to jaxprs, which are views of them, and from jaxprs to programs.
+
+Arrays that a program holds become constants of its jaxpr. A view holds its program, and the program
+knows its views as long as anybody has them. Next, read ``evaluating``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.core import program as core
+from stretto._engine.core.interpreter import as_value, constant
+from stretto._engine.core.own import take_as_own
+from stretto._engine.core.types import ArrayType, scalar_dtype
+from stretto._engine.higher_order.user_primitive import UserPrimitive
+from stretto._engine.ops.constant import Constant
+from stretto._engine.ops.elementwise import Elementwise
+from stretto.compat.jax.avals import aval_of
+from stretto.compat.jax.jaxprs.form import (
+    NO_SOURCE,
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    SourceInfo,
+    Var,
+)
+from stretto.compat.jax.jaxprs.keys import type_of_aval, unwrapped, wrapped
+from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive, as_jax_has, known
+
+__all__ = [
+    "SPELLINGS",
+    "Spelling",
+    "closed",
+    "closed_over",
+    "eval_jaxpr",
+    "generic",
+    "jaxpr_of",
+    "meant",
+    "opened",
+    "program_of",
+    "shown",
+    "spelled",
+]
+
+
+class Spelling(NamedTuple):
+    """What an operation is called, and its parameters for an equation."""
+
+    primitive: Primitive
+    params: Callable[[Any, core.Equation], dict[str, Any]]
+
+
+SPELLINGS: dict[type, Spelling] = {}
+"""How each class of operations is spelled; ``tables`` fill it. Others are shown as they are."""
+
+
+def closed(program: core.Program) -> ClosedJaxpr:
+    """The program as a closed jaxpr, whose constants are the arrays that it holds."""
+    view = program.cache.get("closed jaxpr")
+    found = None if view is None else view()
+    if found is None:
+        found = closed_over(program, ())
+        program.cache["closed jaxpr"] = weakref.ref(found)
+    return found
+
+
+def opened(program: core.Program) -> Jaxpr:
+    """The program as a jaxpr without constants: the arrays that it holds are equations."""
+    return jaxpr_of(program, len(program.inputs), keep=True)[0]
+
+
+def closed_over(program: core.Program, captured: Sequence[Any]) -> ClosedJaxpr:
+    """The same for a program whose last inputs are constants, with these values."""
+    jaxpr, held = jaxpr_of(program, len(program.inputs) - len(captured))
+    return ClosedJaxpr(jaxpr, [*captured, *held])
+
+
+def jaxpr_of(program: core.Program, own: int, keep: bool = False) -> tuple[Jaxpr, list[Any]]:
+    """The jaxpr of a program with so many inputs of its own, and the arrays that it holds.
+
+    The other inputs, and unless they are to be kept those arrays, are its constants.
+    """
+    if not keep and any(type(e.primitive) is Constant for e in program.equations):
+        program = _without_constants(program)
+    held = program.cache.get("held", [])
+    atoms: dict[core.Atom, Any] = {v: Var(aval_of(v.type)) for v in program.inputs}
+    read = {a for e in program.equations for a in e.inputs} | set(program.outputs)
+    for e in program.equations:
+        for v in e.outputs:
+            atoms[v] = (Var if v in read else DropVar)(aval_of(v.type))
+    eqns = [_equation(e, atoms) for e in program.equations]
+    inputs = [atoms[v] for v in program.inputs]
+    outs = [_atom(a, atoms) for a in program.outputs]
+    info = DebugInfo("jit", program.name)
+    jaxpr = Jaxpr(inputs[own:], inputs[:own], outs, eqns, program.effects, info)
+    jaxpr.program = program
+    return jaxpr, held
+
+
+def _without_constants(program: core.Program) -> core.Program:
+    """The program with the arrays that it holds as its last inputs; they are in its cache."""
+    found = program.cache.get("without constants")
+    if found is None:
+        constants = [e for e in program.equations if type(e.primitive) is Constant]
+        inputs = [*program.inputs, *(e.outputs[0] for e in constants)]
+        others = [e for e in program.equations if type(e.primitive) is not Constant]
+        found = core.Program(inputs, others, program.outputs, program.name)
+        arrays: list[Any] = [e.primitive for e in constants]
+        found.cache["held"] = [constant(c.held.array, c.held.type.weak_type) for c in arrays]
+        program.cache["without constants"] = found
+    return found
+
+
+def _atom(atom: core.Atom, atoms: dict[core.Atom, Any], scalar: bool = False) -> Any:
+    if isinstance(atom, core.Literal):
+        return _literal(atom, scalar)
+    return atoms[atom]
+
+
+def _literal(literal: core.Literal, scalar: bool) -> Literal:
+    """The constant; where operands are elements, one number stands for all of them."""
+    type, value = literal.type, literal.value
+    if scalar:
+        type = type.with_shape(())
+    if type.shape:
+        return Literal(constant(literal.array(), type.weak_type), aval_of(type))
+    number = np.asarray(value).item()
+    is_number = type.weak_type and scalar_dtype(number.__class__) == type.dtype
+    return Literal(number if is_number else value, aval_of(type))
+
+
+def spelled(
+    operation: Any, types: Sequence[ArrayType]
+) -> tuple[Primitive, dict[str, Any], list[int]]:
+    """What an operation on operands of these types is called, its parameters, and their order."""
+    spelling = _spelling(operation)
+    outs = [core.Var(t) for t in operation.out_types(tuple(types))]
+    e = core.Equation(operation, [core.Var(t) for t in types], outs)
+    order = getattr(spelling.primitive, "order", None)
+    places = range(len(types)) if order is None else [order.index(i) for i in range(len(order))]
+    return spelling.primitive, spelling.params(operation, e), list(places)
+
+
+def _equation(e: core.Equation, atoms: dict[core.Atom, Any]) -> JaxprEqn:
+    operation: Any = e.primitive
+    spelling = _spelling(operation)
+    scalars = isinstance(operation, Elementwise)
+    operands = [_atom(a, atoms, scalars) for a in e.inputs]
+    order = getattr(spelling.primitive, "order", None)
+    if order is not None:
+        operands = [operands[order.index(i)] for i in range(len(order))]
+    place = e.place
+    source = NO_SOURCE if place is None else SourceInfo(e.position, place[2])
+    params = spelling.params(operation, e)
+    outs = as_jax_has(spelling.primitive, [atoms[v] for v in e.outputs])
+    return JaxprEqn(operands, outs, spelling.primitive, params, operation.effects, source)
+
+
+def _spelling(operation: Any) -> Spelling:
+    if isinstance(operation, UserPrimitive):
+        return _of_user(operation)
+    found = SPELLINGS.get(type(operation))
+    if found is None:
+        found = SPELLINGS[type(operation)] = generic(type(operation))
+    return found
+
+
+def generic(cls: Any) -> Spelling:
+    """An operation under its own name, with its own parameters."""
+
+    def params(operation: Any, equation: core.Equation) -> dict[str, Any]:
+        return {name: shown(getattr(operation, name)) for name in operation._parameters}
+
+    def build(params: dict[str, Any], types: Any) -> Any:
+        return cls(**{name: meant(value) for name, value in params.items()})
+
+    return Spelling(known(cls.name, lambda: KnownPrimitive(cls.name, build, cls.multiple)), params)
+
+
+def _of_user(operation: UserPrimitive) -> Spelling:
+    """The spelling of a user's operation: as a library made it, or as one with all it is."""
+    made_by = getattr(operation.arguments.function, "made_by", None)
+    if made_by is not None:
+        return Spelling(made_by, lambda operation, _: dict(operation.options))
+    build = lambda params, types: params["operation"]
+    own = KnownPrimitive(operation.name, build, multiple=True)
+    own = vars(operation.rules).setdefault("shown", own)
+    return Spelling(own, lambda operation, _: {**dict(operation.options), "operation": operation})
+
+
+def shown(value: Any) -> Any:
+    """A parameter with programs as closed jaxprs."""
+    if isinstance(value, core.Program):
+        return closed(value)
+    if type(value) is tuple and any(isinstance(v, core.Program) for v in value):
+        return tuple(map(shown, value))
+    return value
+
+
+# And back
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:
+    """The outputs of a jaxpr for these constants and arguments.
+
+    Args:
+        jaxpr: the jaxpr.
+        consts: the values of its constants.
+        *args: those of its inputs.
+        **options: how equations are noted, which does not matter here.
+    """
+    del options
+    if len(args) != len(jaxpr.invars) or len(consts) != len(jaxpr.constvars):
+        raise TypeError(
+            f"eval_jaxpr: the jaxpr takes {len(jaxpr.invars)} arguments and "
+            f"{len(jaxpr.constvars)} constants, got {len(args)} and {len(consts)}"
+        )
+    values = [unwrapped(x) for x in (*args, *consts)]
+    if jaxpr.program is not None and all(map(_fits, values, jaxpr.program.in_types)):
+        return _outputs(jaxpr, evaluate(jaxpr.program, values))
+    known: dict[Any, Any] = dict(zip([*jaxpr.invars, *jaxpr.constvars], values, strict=True))
+    atoms = itertools.chain(jaxpr.outvars, (a for e in jaxpr.eqns for a in e.invars))
+    take_as_own(a.val for a in atoms if isinstance(a, Literal))
+    for e in jaxpr.eqns:
+        operands = [a.val if isinstance(a, Literal) else known[a] for a in e.invars]
+        out = e.primitive.bind(*operands, **e.params)
+        outs = out if e.primitive.multiple_results else [out]
+        known.update(zip(e.outvars, outs, strict=True))
+    outs = [a.val if isinstance(a, Literal) else known[a] for a in jaxpr.outvars]
+    return _outputs(jaxpr, outs)
+
+
+def _outputs(jaxpr: Jaxpr, outs: Sequence[Any]) -> list[Any]:
+    """The outputs, those that are keys as keys."""
+    return [wrapped(o, a.aval) for o, a in zip(outs, jaxpr.outvars, strict=True)]
+
+
+def _fits(value: Any, expected: ArrayType) -> bool:
+    """Whether a value is already an array of this type."""
+    type = getattr(value, "type", None)
+    return type is not None and (type.shape, type.dtype) == (expected.shape, expected.dtype)
+
+
+def program_of(jaxpr: Jaxpr | ClosedJaxpr) -> core.Program:
+    """The program of a jaxpr: the one that it shows, or one made of its equations."""
+    inner = jaxpr.jaxpr
+    consts = jaxpr.consts if isinstance(jaxpr, ClosedJaxpr) else ()
+    if len(consts) != len(inner.constvars):
+        raise TypeError(
+            f"a jaxpr with {len(inner.constvars)} constants stands where a program is wanted: "
+            f"give their values, as ClosedJaxpr(jaxpr, consts)"
+        )
+    if inner.program is not None and not consts:
+        return inner.program
+    types = [type_of_aval(v.aval) for v in inner.invars]
+    name = inner.debug_info.func_name
+    fun = lambda *xs: (_values(eval_jaxpr(inner, consts, *xs)), None)
+    return record_closed(fun, types, name)[0]
+
+
+def _values(outs: Sequence[Any]) -> list[Any]:
+    return [as_value(unwrapped(x), "a jaxpr", "an output") for x in outs]
+
+
+def meant(value: Any) -> Any:
+    """A parameter with jaxprs as programs."""
+    if isinstance(value, (ClosedJaxpr, Jaxpr)):
+        return program_of(value)
+    if type(value) is tuple and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
+        return tuple(map(meant, value))
+    return value

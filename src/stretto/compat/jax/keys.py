@@ -1,0 +1,335 @@
+"""Functions of arrays that take typed keys as well, as JAX's do: each works on the keys' words.
+
+Next, read ``presented/numpy`` and ``presented/lax``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto import lax
+from stretto import numpy as snp
+from stretto._engine.core.types import float0
+from stretto.compat.jax.moved_keys import LAX_MOVING_KEYS, MOVING_KEYS, key_among, of_keys
+from stretto.compat.jax.types import is_key
+from stretto.random.key_arrays import KeyArray
+
+__all__ = ["LAX_TAKING_KEYS", "TAKING_KEYS", "take", "with_keys"]
+
+
+def _words(value: Any) -> Any:
+    if is_key(value):
+        return value._words
+    if isinstance(value, (list, tuple)):
+        return type(value)([_words(x) for x in value])
+    return value
+
+
+def _own_axes(axis: Any, ndim: int) -> Any:
+    """An axis of keys, or several, counted from the front: the words have one more at the end."""
+    if isinstance(axis, (list, tuple)):
+        return tuple([_own_axes(a, ndim) for a in axis])
+    return axis + ndim if isinstance(axis, int) and axis < 0 else axis
+
+
+def with_keys(fun: Callable[..., Any], more_axes: int = 0) -> Callable[..., Any]:
+    """A function of arrays that moves elements, of keys too.
+
+    Args:
+        fun: the function; axes are its arguments ``axis``, ``axis1``, ``source`` and so on.
+        more_axes: how many axes the result has more than the keys, for axes counted from behind.
+    """
+    signature = inspect.signature(fun)
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        like = key_among(fun.__name__, (*args, *kwargs.values()))
+        if like is None:
+            return fun(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        ndim = like.ndim + more_axes
+        for name, value in bound.arguments.items():
+            if name in _AXES:
+                bound.arguments[name] = _own_axes(value, ndim)
+            elif name in _OF_WORDS:
+                bound.arguments[name] = _OF_WORDS[name](value, like)
+            else:
+                bound.arguments[name] = _words(value)
+        result = fun(*bound.args, **bound.kwargs)
+        if isinstance(result, (list, tuple)):
+            return [like._like(words) for words in result]
+        return like._like(result)
+
+    return call
+
+
+def _sizes(sizes: Any, like: KeyArray) -> tuple[int, ...]:
+    """A shape of keys, with the axis of their words."""
+    own = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    return (*own, like._implementation.size)
+
+
+def _choice(choice: Any, like: KeyArray) -> Any:
+    """Which keys are chosen, of all of their words; a scalar is of all keys."""
+    shape = snp.shape(choice)
+    return snp.broadcast_to(snp.expand_dims(choice, -1), _sizes(shape, like)) if shape else choice
+
+
+def _order(order: Sequence[int] | None, like: KeyArray) -> tuple[int, ...]:
+    return (*(reversed(range(like.ndim)) if order is None else order), like.ndim)
+
+
+_AXES = ("axis", "axis1", "axis2", "source", "destination", "dimension", "dimensions")
+_SHAPES = ("shape", "newshape", "new_sizes", "slice_sizes", "limit_indices")
+_OF_WORDS: dict[str, Callable[[Any, KeyArray], Any]] = {
+    **dict.fromkeys(_SHAPES, _sizes),
+    **dict.fromkeys(("pred", "which"), _choice),
+    "permutation": _order,
+    "start_indices": lambda starts, _: (*starts, 0),
+    "strides": lambda steps, _: None if steps is None else (*steps, 1),
+}
+"""What arguments by these names are for the words, from what they are for keys."""
+
+
+def _where(condition: Any, x: Any = None, y: Any = None, /, **options: Any) -> Any:
+    if not (is_key(x) or is_key(y)):
+        return snp.where(condition, *([] if x is None and y is None else [x, y]), **options)
+    if not (is_key(x) and is_key(y) and x.dtype == y.dtype):
+        raise TypeError("where: keys can be chosen only from keys of the same type")
+    return x._like(snp.where(snp.expand_dims(condition, -1), x._words, y._words))
+
+
+def _like(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """``zeros_like`` and its kind: of keys, whose words are all zero."""
+
+    @functools.wraps(fun)
+    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
+        dtype = getattr(a, "dtype", None)
+        if is_key(a) and not args and kwargs.get("dtype") is None:
+            kwargs.pop("dtype", None)
+            return a._like(fun(a._words, **kwargs))
+        if dtype is not None and dtype == float0:
+            return snp.zeros(a.shape, bool)
+        return fun(a, *args, **kwargs)
+
+    return call
+
+
+def _transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    return a.transpose(*(axes or ())) if is_key(a) else snp.transpose(a, axes)
+
+
+def _asarray(fun: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(fun)
+    def call(object: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if is_key(object):
+            return object
+        if isinstance(object, (list, tuple)) and any(map(is_key, object)):
+            return TAKING_KEYS["stack"](object)
+        return fun(object, dtype, *args, **kwargs)
+
+    return call
+
+
+def _measure(fun: Callable[..., Any], attribute: str) -> Callable[..., Any]:
+    @functools.wraps(fun)
+    def call(a: Any, *args: Any) -> Any:
+        return getattr(a, attribute) if is_key(a) and not args else fun(a, *args)
+
+    return call
+
+
+def _expand_dims(a: Any, axis: Any) -> Any:
+    if not is_key(a):
+        return snp.expand_dims(a, axis)
+    count = len(axis) if isinstance(axis, (list, tuple)) else 1
+    return a._like(snp.expand_dims(a._words, _own_axes(axis, a.ndim + count)))
+
+
+def _ravel(a: Any, *args: Any, **kwargs: Any) -> Any:
+    return a.ravel() if is_key(a) else snp.ravel(a, *args, **kwargs)
+
+
+_reshape_keys = with_keys(snp.reshape)
+
+
+def _reshape(a: Any, shape: Any, order: Any = "C", **options: Any) -> Any:
+    """``reshape``, which leaves NumPy's arrays to NumPy: while tracing, too, they stay known."""
+    if isinstance(a, np.ndarray) and not options:
+        return a.reshape(shape, order=order)
+    return _reshape_keys(a, shape, order, **options)
+
+
+def _vectorize(
+    pyfunc: Callable[..., Any], *, excluded: Any = frozenset(), signature: str | None = None
+) -> Callable[..., Any]:
+    """``stretto.numpy.vectorize`` for arguments that may be keys, of which each is a scalar."""
+    plain = snp.vectorize(pyfunc, excluded=excluded, signature=signature)
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        keys = {i: x for i, x in enumerate(args) if is_key(x) and i not in excluded}
+        if not keys:
+            return plain(*args, **kwargs)
+        inside = [i for i in range(len(args)) if i not in excluded]
+        left, right = (signature or ",".join(["()"] * len(inside)) + "->()").split("->")
+        cores = re.findall(r"\([^)]*\)", left)
+        for place, i in enumerate(inside):
+            if i in keys and place < len(cores):
+                cores[place] = f"({cores[place][1:-1]},{_SIZE})".replace("(,", "(")
+
+        def of_words(*words: Any, **named: Any) -> Any:
+            return pyfunc(
+                *[keys[i]._like(w) if i in keys else w for i, w in enumerate(words)], **named
+            )
+
+        sides = f"{','.join(cores)}->{right}"
+        whole = snp.vectorize(of_words, excluded=excluded, signature=sides)
+        return whole(*[_words(x) if i in keys else x for i, x in enumerate(args)], **kwargs)
+
+    return vectorized
+
+
+_SIZE = "words_of_a_key"
+
+
+def _squeeze(a: Any, axis: Any = None) -> Any:
+    return a.squeeze(axis) if is_key(a) else snp.squeeze(a, axis)
+
+
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    if is_key(a1) and is_key(a2):
+        return a1.dtype == a2.dtype and snp.array_equal(a1._words, a2._words)
+    return snp.array_equal(a1, a2, equal_nan)
+
+
+def _astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_key(x) and x.dtype == dtype:
+        return x
+    return snp.astype(x, dtype, *args, **kwargs)
+
+
+def _isclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    return a == b if is_key(a) and is_key(b) else snp.isclose(a, b, *args, **kwargs)
+
+
+def _compared(fun: Callable[..., Any], compare: Callable[..., Any]) -> Callable[..., Any]:
+    """``equal`` and ``not_equal``: keys are equal where all of their words are."""
+
+    @functools.wraps(fun)
+    def call(x: Any, y: Any, /) -> Any:
+        return compare(x, y) if is_key(x) and is_key(y) else fun(x, y)
+
+    return call
+
+
+def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_key(a) and is_key(b):
+        return (a == b).all()
+    return snp.allclose(a, b, *args, **kwargs)
+
+
+def _no_number(fun: Callable[..., Any], answer: bool) -> Callable[..., Any]:
+    """``isnan`` and its kind: a key is neither NaN nor infinite."""
+
+    @functools.wraps(fun)
+    def call(x: Any, /) -> Any:
+        return snp.full(x.shape, answer) if is_key(x) else fun(x)
+
+    return call
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    **options: Any,
+) -> Any:
+    """``take``, which gives NaN out of bounds, or what stands for it, where no mode is given."""
+    if is_key(a):
+        return a.take(indices, axis, **options, **({} if mode is None else {"mode": mode}))
+    return snp.take(a, indices, axis, out, mode or "fill", **options)
+
+
+def _result_type(*args: Any) -> Any:
+    if args and all(is_key(x) or hasattr(x, "extended_kind") for x in args):
+        found = {getattr(x, "dtype", x) for x in args}
+        if len(found) == 1:
+            return found.pop()
+    return snp.result_type(*args)
+
+
+def _broadcast_in_dim(
+    operand: KeyArray, shape: Sequence[int], broadcast_dimensions: Sequence[int], **options: Any
+) -> Any:
+    axes = (*broadcast_dimensions, len(shape))
+    words = lax.broadcast_in_dim(operand._words, _sizes(shape, operand), axes, **options)
+    return operand._like(words)
+
+
+def _lax_expand_dims(array: KeyArray, dimensions: Any) -> Any:
+    return _expand_dims(array, dimensions)
+
+
+_MOVING = (
+    "broadcast concatenate dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim "
+    "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim index_in_dim "
+    "reshape rev select select_n slice slice_in_dim transpose"
+)
+LAX_TAKING_KEYS: dict[str, Callable[..., Any]] = {
+    **LAX_MOVING_KEYS,
+    **{name: with_keys(getattr(lax, name)) for name in _MOVING.split()},
+    "broadcast_in_dim": of_keys(lax.broadcast_in_dim, _broadcast_in_dim),
+    "convert_element_type": of_keys(lax.convert_element_type, _astype),
+    "eq": _compared(lax.eq, operator.eq),
+    "expand_dims": of_keys(lax.expand_dims, _lax_expand_dims),
+    "ne": _compared(lax.ne, operator.ne),
+    "squeeze": of_keys(lax.squeeze, lambda array, dimensions=None: array.squeeze(dimensions)),
+}
+"""By the name in ``jax.lax``."""
+
+TAKING_KEYS: dict[str, Callable[..., Any]] = {
+    **MOVING_KEYS,
+    "allclose": _allclose,
+    "array": _asarray(snp.array),
+    "array_equal": _array_equal,
+    "asarray": _asarray(snp.asarray),
+    "astype": _astype,
+    "broadcast_to": with_keys(snp.broadcast_to),
+    "concatenate": with_keys(snp.concatenate),
+    "copy": with_keys(snp.copy),
+    "equal": _compared(snp.equal, operator.eq),
+    "empty_like": _like(snp.empty_like),
+    "expand_dims": _expand_dims,
+    "isclose": _isclose,
+    "isfinite": _no_number(snp.isfinite, True),
+    "isinf": _no_number(snp.isinf, False),
+    "isnan": _no_number(snp.isnan, False),
+    "ndim": _measure(snp.ndim, "ndim"),
+    "not_equal": _compared(snp.not_equal, operator.ne),
+    "ones_like": _like(snp.ones_like),
+    "ravel": _ravel,
+    "reshape": _reshape,
+    "result_type": _result_type,
+    "shape": _measure(snp.shape, "shape"),
+    "size": _measure(snp.size, "size"),
+    "split": with_keys(snp.split),
+    "squeeze": _squeeze,
+    "stack": with_keys(snp.stack, more_axes=1),
+    "take": take,
+    "transpose": _transpose,
+    "vectorize": _vectorize,
+    "where": _where,
+    "zeros_like": _like(snp.zeros_like),
+}
+"""By the name in ``jax.numpy``."""

@@ -1,0 +1,153 @@
+"""``jax.core``: types of values while tracing, and which trace is going on.
+
+Jaxprs are those of ``as_jax/jaxprs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any
+
+import numpy as np
+
+from stretto import ensure_compile_time_eval
+from stretto._engine.core.config import settings
+from stretto._engine.core.effects import Effect
+from stretto._engine.core.interpreter import Value, state
+from stretto._engine.core.types import kind_of
+from stretto.compat.jax.avals import (
+    AbstractToken,
+    AbstractValue,
+    ShapedArray,
+    get_aval,
+    pytype_aval_mappings,
+)
+from stretto.compat.jax.jaxprs.form import Atom, DropVar
+from stretto.compat.jax.jaxprs.making import eval_jaxpr
+from stretto.compat.jax.jaxprs.traces import Trace
+from stretto.compat.jax.types import Tracer, is_key
+
+__all__ = [
+    "AbstractToken",
+    "AbstractValue",
+    "Atom",
+    "DropVar",
+    "Effects",
+    "ShapedArray",
+    "Trace",
+    "Tracer",
+    "concrete_or_error",
+    "ensure_compile_time_eval",
+    "eval_jaxpr",
+    "find_top_trace",
+    "get_aval",
+    "get_opaque_trace_state",
+    "is_concrete",
+    "is_constant_shape",
+    "mapped_aval",
+    "physical_aval",
+    "pytype_aval_mappings",
+    "raise_to_shaped",
+    "trace_state_clean",
+    "typeof",
+    "unmapped_aval",
+    "valid_jaxtype",
+]
+
+Effects = Set[Effect]
+typeof = get_aval
+token = abstract_token = AbstractToken()
+
+
+class OpaqueTraceState:
+    """Which trace is going on; equal where it is the same one."""
+
+    __slots__ = ("_axes", "_interpreter")
+
+    def __init__(self) -> None:
+        self._interpreter = state.interpreter
+        self._axes = tuple(settings.axes.items())
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, OpaqueTraceState)
+            and self._interpreter is other._interpreter
+            and self._axes == other._axes
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self._interpreter), self._axes))
+
+
+def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
+    """Which trace is going on, to be compared by ``==``."""
+    del convention
+    return OpaqueTraceState()
+
+
+def find_top_trace(xs: Any) -> Any:
+    """The transformation that is going on."""
+    del xs
+    return state.interpreter
+
+
+def trace_state_clean() -> bool:
+    """Whether nothing is being traced."""
+    return state.interpreter.at_rest
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether a value is known, and not traced."""
+    return not isinstance(x, Tracer)
+
+
+def concrete_or_error(force: Any, value: Any, context: str = "") -> Any:
+    """The value, as ``force`` makes it; an error if it is traced."""
+    del context
+    return value if force is None else force(value)
+
+
+def is_constant_shape(shape: Any) -> bool:
+    """Whether all sizes are numbers."""
+    return all(isinstance(n, (int, np.integer)) for n in shape)
+
+
+def raise_to_shaped(aval: Any, weak_type: bool | None = None) -> Any:
+    """The abstract value, with this weak type if one is given."""
+    return aval if weak_type is None else aval.update(weak_type=weak_type)
+
+
+def physical_aval(aval: Any) -> Any:
+    """The abstract value of what stands behind: the words of keys."""
+    implementation = getattr(aval.dtype, "implementation", None)
+    if implementation is None:
+        return aval
+    return ShapedArray((*aval.shape, implementation.size), np.uint32)
+
+
+def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
+    """That of an example, where an axis of this size is mapped over."""
+    del size
+    if axis is None:
+        return aval
+    return aval.update(shape=(*aval.shape[:axis], *aval.shape[axis + 1 :]))
+
+
+def unmapped_aval(size: int, axis: int | None, aval: Any, *more: Any) -> Any:
+    """That of all examples together, along this axis."""
+    if more:  # an older order, with the name of the axis: size, name, axis, aval
+        axis, aval = aval, more[0]
+    if axis is None:
+        return aval
+    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether it is an array, a number or a key."""
+    if isinstance(x, (Value, bool, int, float, complex)) or is_key(x):
+        return True
+    dtype = getattr(x, "dtype", None)
+    try:
+        return isinstance(x, (np.ndarray, np.generic)) and kind_of(dtype) is not None  # type: ignore[arg-type]
+    except TypeError:
+        return False

@@ -1,0 +1,5 @@
+"""``jax.experimental.ode``."""
+
+from stretto.compat.jax.ode import odeint
+
+__all__ = ["odeint"]

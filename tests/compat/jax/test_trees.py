@@ -1,0 +1,179 @@
+"""Trees by JAX's rules."""
+
+import collections
+import copy
+import pickle
+
+import pytest
+
+import stretto as st
+from stretto.compat.jax import trees
+from tests.compat.jax.running import prints
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def test_keys_are_leaves():
+    key = st.random.key(0)
+    assert trees.leaves({"k": key}) == [key] or trees.leaves({"k": key})[0] is key
+    assert len(st.tree.leaves({"k": key})) == 1 and st.tree.leaves({"k": key})[0] is not key
+
+
+def test_deques_are_leaves():
+    queue = collections.deque([1, 2])
+    tree = {"q": queue, "x": (3, None)}
+    assert trees.leaves(tree) == [queue, 3] and len(st.tree.leaves(tree)) == 3
+    assert trees.map_(lambda x: x, tree)["q"] is queue
+    assert trees.structure(queue) == trees.structure(0) and trees.tree_is_leaf(queue)
+    assert trees.leaves(tree, is_leaf=lambda x: isinstance(x, tuple)) == [queue, (3, None)]
+    pairs, _ = trees.flatten_with_path(tree)
+    assert [leaf for _, leaf in pairs] == [queue, 3]
+    with pytest.raises(ValueError, match="can't flatten a leaf, deque"):
+        trees.flatten_one_level(queue)
+
+
+def test_deques_are_leaves_also_where_the_rest_is_known():
+    queue = collections.deque([1])
+    for _ in range(2):
+        assert trees.flatten({"b": (1, 2), "a": [3]})[0] == [3, 1, 2]
+        flat, definition = trees.flatten({"b": (1, queue), "a": [queue]})
+        assert flat[0] is queue and flat[1:] == [1, queue] and definition.num_leaves == 3
+        assert definition == trees.structure({"b": (1, 2), "a": [3]})
+        assert list(definition.unflatten([1, 2, 3])) == ["a", "b"]
+        assert trees.flatten({"b": (1, (2,)), "a": [3]})[0] == [3, 1, 2]
+
+
+class Static:
+    """A node whose static data cannot be compared."""
+
+    def __init__(self, x, how):
+        self.x, self.how = x, how
+
+    def __hash__(self):
+        return 1
+
+
+def test_static_data_that_cannot_be_hashed_or_compared():
+    class Array(list):
+        __hash__ = lambda self: 0
+
+        def __eq__(self, other):
+            raise ValueError("which elements?")
+
+    st.tree_util.register_pytree_node(
+        Static, lambda s: ((s.x,), s.how), lambda how, children: Static(*children, how)
+    )
+    for how in ([1], Array([1]), Array([1]), [1], {"a": [2]}):
+        for _ in range(2):
+            flat, definition = trees.flatten([Static((1, 2), how), 3])
+            assert flat == [1, 2, 3]
+            made = definition.unflatten([4, 5, 6])
+            assert made[0].how is how and made[0].x == (4, 5) and made[1] == 6
+            _, definition = trees.flatten(Static({"b": 1, "a": 2}, how))
+            assert list(definition.unflatten([4, 5]).x) == ["a", "b"]
+
+
+def test_keys_of_nodes_are_their_own():
+    class Box:
+        """A node whose keys are not decided by its static data."""
+
+        def __init__(self, key, x):
+            self.key, self.x = key, x
+
+    st.tree_util.register_pytree_with_keys(
+        Box,
+        lambda b: (((st.tree_util.GetAttrKey(b.key), b.x),), None),
+        lambda _, children: Box("made", *children),
+    )
+    pairs, definition = trees.flatten_with_path({"k": Box("x", [1, Box("y", 2)])})
+    assert ["".join(map(str, path)) for path, _ in pairs] == ["['k'].x[0]", "['k'].x[1].y"]
+    assert definition == trees.structure({"k": Box("z", [0, Box("z", 0)])})
+    assert [str(key) for key, _ in trees.one_level_with_keys(Box("w", 1))[0]] == [".w"]
+
+
+def test_dictionaries_come_back_sorted():
+    made = trees.map_(lambda x: x, {"b": 1, "a": {"d": 2, "c": 3}})
+    assert list(made) == ["a", "b"] and list(made["a"]) == ["c", "d"]
+    assert list(trees.map_(lambda x: x, collections.OrderedDict(b=1, a=2))) == ["b", "a"]
+    kept = trees.map_(lambda x: x, collections.defaultdict(list, {"b": 1, "a": 2}))
+    assert list(kept) == ["a", "b"] and kept.default_factory is list
+
+
+def test_structures():
+    definition = trees.structure({"b": 1, "a": (2, None, [3])})
+    assert str(definition) == "PyTreeDef({'a': (*, None, [*]), 'b': *})"
+    assert definition.node_data() == (dict, ["a", "b"])
+    assert [child.num_leaves for child in definition.children()] == [2, 1]
+    assert definition == trees.structure({"a": (0, None, [0]), "b": 0})
+    assert hash(definition) == hash(trees.structure({"a": (0, None, [0]), "b": 0}))
+    assert trees.structure(1).node_data() is None
+    assert trees.structure(Point(1, 2)).node_data() == (Point, None)
+    assert trees.structure([0]).compose(trees.structure((1, 2))) == trees.structure([(1, 2)])
+    for again in (pickle.loads(pickle.dumps(definition)), copy.deepcopy(definition)):
+        assert again == definition
+    summed = definition.walk(lambda children, data: sum(children), lambda x: x, [1, 2, 3])
+    assert summed == 6
+
+
+def test_structures_that_differ():
+    with pytest.raises(ValueError, match="Dict key mismatch"):
+        trees.map_(lambda x, y: x, {"a": 1}, {"b": 1})
+    with pytest.raises(ValueError, match="leaf"):
+        trees.flatten_one_level(1)
+
+
+def test_paths():
+    pairs, _ = trees.flatten_with_path({"a": [1, 2]}, lambda path, x: len(path) == 1, True)
+    assert [(str(path[0]), leaf) for path, leaf in pairs] == [("['a']", [1, 2])]
+    assert [str(key) for key, _ in trees.one_level_with_keys(Point(1, 2))[0]] == [".x", ".y"]
+
+
+def test_classes_registered_before_and_after_are_nodes():
+    class Pair:
+        def __init__(self, x, y):
+            self.x, self.y = x, y
+
+    st.tree_util.register_pytree_node(Pair, lambda p: ((p.x, p.y), "p"), lambda _, xs: Pair(*xs))
+    assert trees.leaves([Pair(1, 2), st.tree_util.Partial(max, 3)]) == [1, 2, 3]
+    assert trees.structure(Pair(1, 2)).node_data() == (Pair, "p")
+
+
+def test_trees_are_turned_inside_out_whatever_static_data_says_of_children():
+    code = """
+    class Box:
+        def __init__(self, **things):
+            self.things = things
+
+    jax.tree_util.register_pytree_node(
+        Box,
+        lambda b: (tuple(b.things.values()), jax.tree.structure(b.things)),
+        lambda d, leaves: Box(**dict(zip("ab", leaves))),
+    )
+    outer, inner = jax.tree.structure(Box(a=1, b=2)), jax.tree.structure([1, 2])
+    print([b.things for b in jax.tree.transpose(outer, inner, Box(a=[3, 4], b=[5, 6]))])
+    try:
+        jax.tree.transpose(outer, inner, Box(a=[3, 4], b=[5]))
+    except TypeError as error:
+        print(str(error)[:35])
+    """
+    assert prints(code) == [
+        "[{'a': 3, 'b': 5}, {'a': 4, 'b': 6}]",
+        "tree_transpose: expected the struct",
+    ]
+
+
+def test_dictionaries_with_a_default_are_sorted():
+    """As JAX has them: two that differ in the order of their keys alone are alike."""
+    one = collections.defaultdict(list, b=2, a=1, c=3)
+    other = collections.defaultdict(list, c=30, b=20, a=10)
+    assert trees.leaves(one) == [1, 2, 3] and trees.leaves([one, 4]) == [1, 2, 3, 4]
+    assert trees.structure(one) == trees.structure(other)
+    both = trees.map_(lambda x, y: x + y, one, other)
+    assert type(both) is collections.defaultdict and both.default_factory is list
+    assert list(both.items()) == [("a", 11), ("b", 22), ("c", 33)]
+    assert [path[0].key for path, _ in trees.flatten_with_path(one)[0]] == ["a", "b", "c"]
+    assert trees.structure(one) != trees.structure(collections.defaultdict(int, one))
+    with pytest.raises(TypeError, match="not supported between"):
+        trees.leaves(collections.defaultdict(int, {1: 1, "a": 2}))
+    ordered = collections.OrderedDict(b=2, a=1)
+    assert trees.leaves(ordered) == [2, 1]
