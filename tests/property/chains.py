@@ -1,7 +1,4 @@
-"""Chains of transformations of a program, each link checked against the function before it.
-
-Next, read ``shrinking``, for what becomes of a failure.
-"""
+"""Chains of transformations of a program, each link checked against the function before it."""
 
 from __future__ import annotations
 
@@ -19,10 +16,10 @@ from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.higher_order import route, scan, while_loop
 from stretto._engine.passes import interpret_small as interpreting
-from stretto._engine.passes.rolling import roll_loops as rolling
+from stretto._engine.passes.rolling import roll_loops
 from tests.property import (  # noqa: F401 (they fill the tables)
     control,
-    customised,
+    customized,
     derivatives,
     elementwise,
     linear,
@@ -91,8 +88,8 @@ ROLLED = (
     Knob(
         importlib.import_module("stretto._engine.passes.prepare"),
         "roll",
-        functools.partial(rolling.roll, always=True),
-        "lambda program: st._engine.rolling.rolling.roll(program, always=True)",
+        functools.partial(roll_loops.roll_loops, always=True),
+        "lambda program: st._engine.passes.rolling.roll_loops.roll_loops(program, always=True)",
     ),
 )
 """Whatever repeats is handed over as a loop, whether it pays or not."""

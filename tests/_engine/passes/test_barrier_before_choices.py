@@ -135,7 +135,7 @@ def test_extrema_places_and_gradients_of_what_kernels_round_differently(form, si
         y = fun(*args)
         return (y >= snp.sort(y, -1)[:, -3:-2]).sum(-1)
 
-    # As users compile: without LLVM's optimisation kernels round alike more often.
+    # As users compile: without LLVM's optimization kernels round alike more often.
     got, places, counts = st.jit(chosen, compiler_options=FULLY)(*args)
     for slope, want in zip(got, slopes(*args), strict=True):
         np.testing.assert_allclose(slope, want, rtol=1e-4, atol=1e-4)

@@ -11,7 +11,7 @@ from stretto import lax
 from stretto._engine.core.program import check
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.index.writes import WRITES
-from stretto._engine.passes.delay_writes import delayed
+from stretto._engine.passes.delay_writes import delay_writes
 from stretto._engine.passes.prepare import prepare
 
 N = 200
@@ -279,7 +279,7 @@ def test_a_loop_is_left_alone_where_nothing_is_won():
 
     for f, n in ((small, 10), (unread, 1000), (half, 1000)):
         program = st.make_graph(f)(snp.ones(n))
-        assert delayed(program) is program
+        assert delay_writes(program) is program
 
 
 def test_reads_of_other_windows_behind_a_write_are_left_as_they_are(start):

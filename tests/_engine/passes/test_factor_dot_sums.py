@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
-from stretto._engine.passes.factor_dot_sums import contracted
+from stretto._engine.passes.factor_dot_sums import factor_dot_sums
 
 RNG = np.random.default_rng(0)
 A, B = (snp.asarray(RNG.normal(size=s), np.float32) for s in ((5, 3, 4), (5, 4, 2)))
@@ -21,7 +21,7 @@ def read_twice(c):
 def products(f, *args):
     """The axes that its products share, once they are contracted; with the same values."""
     graph = st.make_graph(f)(*args)
-    program = contracted(graph)
+    program = factor_dot_sums(graph)
     check(program)
     for got, want in zip(evaluate(program, args), evaluate(graph, args), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
@@ -57,7 +57,7 @@ def test_bodies_of_loops_are_changed():
     def turns(a, b):
         return lax.fori_loop(0, 3, lambda _, c: c + (a @ b).sum(0), snp.zeros((3, 2)))
 
-    text = str(contracted(st.make_graph(turns)(A, B)))
+    text = str(factor_dot_sums(st.make_graph(turns)(A, B)))
     assert "shared=((), ())" in text and "shared=((0,)" not in text
 
 
@@ -72,7 +72,7 @@ def test_precision_and_dtype_are_kept():
         ).sum(0)
 
     with st.enable_x64():
-        program = contracted(st.make_graph(f)(A, B))
+        program = factor_dot_sums(st.make_graph(f)(A, B))
     (product,) = [e.primitive for e in program.equations if e.primitive.name == "dot_general"]
     assert product.shared == ((), ()) and product.preferred == np.float64
     assert product.precision == "HIGHEST"

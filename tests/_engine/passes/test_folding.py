@@ -8,7 +8,7 @@ from stretto import numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.config import over_axis
 from stretto._engine.core.program import Literal, check
-from stretto._engine.passes.simplify import simplified
+from stretto._engine.passes.simplify import simplify
 
 X = np.arange(4.0, dtype=np.float32)
 
@@ -19,7 +19,7 @@ def names(program):
 
 def left(fun):
     program = st.make_graph(fun)(X)
-    made = simplified(program)
+    made = simplify(program)
     check(made)
     for got, want in zip(
         evaluate(made, [snp.array(X)]), evaluate(program, [snp.array(X)]), strict=True
@@ -61,7 +61,7 @@ def test_equal_constants_are_one():
 
 def test_what_nobody_computes_with_stays():
     program = st.make_graph(lambda x: x + st.lax.iota(np.float32, 4))(X)
-    assert simplified(program) is program
+    assert simplify(program) is program
 
 
 def test_functions_of_floats_are_left_to_the_compiler():
@@ -81,14 +81,14 @@ def test_what_is_seen_or_drawn_is_not_done_beforehand():
         st.debug.callback(lambda i: None, st.lax.iota(int, 4) * 2)
         return x + st.pure_callback(lambda i: i, snp.array(X), st.lax.iota(np.float32, 4))
 
-    made = simplified(st.make_graph(f)(X))
+    made = simplify(st.make_graph(f)(X))
     assert names(made) == ["constant", "debug_callback", "iota", "pure_callback", "add"]
 
 
 def test_members_of_a_named_axis_are_no_constants():
     def check():
         program = st.make_graph(lambda x: x * (st.lax.axis_index("i") * 2))(X)
-        assert names(simplified(program)) == names(program)
+        assert names(simplify(program)) == names(program)
 
     over_axis("i", 4, check)
 

@@ -12,8 +12,8 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.passes.hoist_products import gathered
-from stretto._engine.passes.simplify import simplified
+from stretto._engine.passes.hoist_products import hoist_products
+from stretto._engine.passes.simplify import simplify
 
 RNG = np.random.default_rng(7)
 draw = lambda *shape: snp.asarray(RNG.normal(size=shape).astype(np.float32))
@@ -22,7 +22,7 @@ XS, START, OWN, INNER = draw(T, B, N), draw(B, H), draw(N, H), draw(H, H)
 
 
 def program_of(f, *args):
-    program = gathered(simplified(st.make_graph(f)(*args)))
+    program = hoist_products(simplify(st.make_graph(f)(*args)))
     check(program)
     return program
 

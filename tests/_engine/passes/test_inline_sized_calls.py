@@ -6,7 +6,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.passes.inline_sized_calls import expanded
+from stretto._engine.passes.inline_sized_calls import inline_sized_calls
 from stretto._engine.passes.prepare import prepare
 
 WORDS = st.ragged([np.arange(n, dtype=np.float32) for n in (3, 1, 6)])
@@ -19,7 +19,7 @@ def names(program):
 def same(f, *args):
     program = st.make_graph(f)(*args)
     leaves = [snp.asarray(x) for x in st.tree.leaves(args)]
-    for changed in (expanded(program), prepare(program)):
+    for changed in (inline_sized_calls(program), prepare(program)):
         assert "sized_call" not in names(changed)
         for a, b in zip(evaluate(changed, leaves), evaluate(program, leaves), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6)
@@ -29,7 +29,9 @@ def same(f, *args):
 def test_values_and_results_that_are_passed_on():
     f = st.vmap(lambda x: (x.sum(), x, (x * 2).max()))
     program, _ = same(f, WORDS)
-    assert "sized_call" in names(program) and expanded(expanded(program)) is expanded(program)
+    assert "sized_call" in names(program) and inline_sized_calls(
+        inline_sized_calls(program)
+    ) is inline_sized_calls(program)
 
 
 def test_derivatives_and_calls_in_calls():
@@ -56,4 +58,4 @@ def test_inside_of_loops():
 
 def test_programs_without_any_stay_the_same():
     program = st.make_graph(lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2, x))(1.0)
-    assert expanded(program) is program
+    assert inline_sized_calls(program) is program

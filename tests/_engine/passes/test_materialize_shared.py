@@ -12,14 +12,14 @@ import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.ops.barrier import OptimizationBarrier
-from stretto._engine.passes.materialize_shared import stored
+from stretto._engine.passes.materialize_shared import materialize_shared
 
 N = 64
 X, Y, W = snp.ones((N, N)), snp.full((N, N), 2.0), snp.ones((N, 8))
 
 
 def program_of(f, *args):
-    program = stored(st.make_graph(f)(*args))
+    program = materialize_shared(st.make_graph(f)(*args))
     check(program)
     return program
 
@@ -102,9 +102,9 @@ def test_applied_twice_it_changes_nothing_more():
         return s.sum(), s @ W
 
     once = program_of(f, X, Y)
-    assert stored(once) is once
+    assert materialize_shared(once) is once
     plain = st.make_graph(lambda x: (snp.tanh(x).sum(), snp.tanh(x) @ W))(X)
-    assert stored(plain) is plain
+    assert materialize_shared(plain) is plain
 
 
 def test_only_with_simplify():
@@ -189,7 +189,7 @@ def test_random_programs_keep_their_values(steps):
     x = snp.linspace(-1, 1, N * N).reshape(N, N)
     y = snp.cos(x)
     program = st.make_graph(f)(x, y)
-    changed = stored(program)
+    changed = materialize_shared(program)
     check(changed)
     for got, want in zip(evaluate(changed, [x, y]), evaluate(program, [x, y]), strict=True):
         np.testing.assert_array_equal(got, want)

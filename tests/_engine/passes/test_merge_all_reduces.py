@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
-from stretto._engine.passes.merge_all_reduces import together
+from stretto._engine.passes.merge_all_reduces import merge_all_reduces
 from tests.meshes import mesh
 
 pytestmark = pytest.mark.devices
@@ -103,4 +103,4 @@ def test_gradients_of_what_all_share_are_one():
 
 def test_a_program_with_one_sum_stays_as_it_is():
     program = st.make_graph(mapped(lambda a: lax.psum(a, "x"), P(None, "y")))(A)
-    assert together(program) is program
+    assert merge_all_reduces(program) is program

@@ -1,4 +1,4 @@
-"""The settings that switch optimisations: where each is in force; none changes a result."""
+"""The settings that switch optimizations: where each is in force; none changes a result."""
 
 import itertools
 import threading
@@ -25,7 +25,7 @@ SAID = lambda on: ", ".join(name for name, value in on.items() if value) or "non
 
 
 def busy(x, weights):
-    """What each optimisation looks for."""
+    """What each optimization looks for."""
     snp.tan(x)  # no result needs it
     y = snp.sin(x) + snp.sin(x) * (snp.arange(6) % 2)
     for _ in range(TURNS):

@@ -12,8 +12,8 @@ from stretto._engine.core.program import Var, check
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.barrier import OptimizationBarrier
 from stretto._engine.passes import rematerialize as module
-from stretto._engine.passes.rematerialize import recomputed
-from stretto._engine.passes.simplify import simplified
+from stretto._engine.passes.rematerialize import rematerialize
+from stretto._engine.passes.simplify import simplify
 from stretto.nn import functional as F
 
 N = 64
@@ -28,8 +28,8 @@ def eager(monkeypatch):
 
 
 def program_of(f, *args):
-    before = simplified(st.make_graph(f)(*args))
-    after = recomputed(before)
+    before = simplify(st.make_graph(f)(*args))
+    after = rematerialize(before)
     check(after)
     return before, after
 
@@ -71,7 +71,7 @@ def test_activations_are_computed_again(eager):
     assert most_alive(after) < 0.5 * most_alive(before)
 
 
-def test_normalised_values_are_made_of_what_is_normalised(eager):
+def test_normalized_values_are_made_of_what_is_normalized(eager):
     """The output of the product is kept for what is made of it, though nothing else needs it."""
 
     def normal(x):

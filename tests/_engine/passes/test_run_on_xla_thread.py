@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.higher_order.family import has_long_loop
-from stretto._engine.passes.run_on_xla_thread import apart
+from stretto._engine.passes.run_on_xla_thread import run_on_xla_thread
 
 COUNTED = 1000
 """XLA's ``CommonPjRtLoadedExecutable`` runs what has fewer operations in the calling thread."""
@@ -33,7 +33,7 @@ def doubled(x):
 )
 def test_same_values_and_enough_operations(x):
     graph = st.make_graph(doubled)(x)
-    changed = apart(graph)
+    changed = run_on_xla_thread(graph)
     for got, wanted in zip(evaluate(changed, [x]), evaluate(graph, [x]), strict=True):
         assert got.dtype == wanted.dtype
         np.testing.assert_array_equal(np.asarray(got), np.asarray(wanted))
@@ -46,7 +46,9 @@ def test_same_values_and_enough_operations(x):
 @pytest.mark.parametrize("x", [np.nan, np.inf, -np.inf, -1.0, 3e38])
 def test_no_number_is_changed(x):
     graph = st.make_graph(lambda x: st.lax.while_loop(lambda c: c == 7, lambda c: c + 1, x))(1.0)
-    np.testing.assert_array_equal(evaluate(apart(graph), [snp.asarray(x)])[0], np.float32(x))
+    np.testing.assert_array_equal(
+        evaluate(run_on_xla_thread(graph), [snp.asarray(x)])[0], np.float32(x)
+    )
 
 
 def test_what_is_short_stays_as_it_is():
@@ -59,7 +61,7 @@ def test_what_is_short_stays_as_it_is():
 
     for f in (newton, snp.sin, lambda x: st.lax.fori_loop(0, 10, lambda i, c: c * x, x)):
         graph = st.make_graph(f)(2.0)
-        assert apart(graph) is graph
+        assert run_on_xla_thread(graph) is graph
     assert not has_long_loop(st.make_graph(newton)(2.0))
     compiled = st.jit(newton).lower(2.0).compile()
     assert compiled.cost_analysis()["flops"] < COUNTED
@@ -71,10 +73,10 @@ def test_programs_that_call_python_stay_in_their_thread():
         return doubled(x)
 
     graph = st.make_graph(f)(1.0)
-    assert apart(graph) is graph
+    assert run_on_xla_thread(graph) is graph
 
 
 def test_the_result_is_the_input():
     """An output that is an input, or a constant, is left alone."""
     graph = st.make_graph(lambda x: (x, 1.0, doubled(x)))(1.0)
-    assert apart(graph).outputs[:2] == graph.outputs[:2]
+    assert run_on_xla_thread(graph).outputs[:2] == graph.outputs[:2]

@@ -12,7 +12,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Literal, Program, check
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.passes.prepare import prepare
-from stretto._engine.passes.simplify import simplified
+from stretto._engine.passes.simplify import simplify
 from tests.property import chains  # noqa: F401 (fills the table)
 from tests.property.oracles import arrays
 from tests.property.programs import namespace
@@ -29,9 +29,9 @@ def left(fun, *args):
     """The simplified program, checked: well formed, settled, and with the same bits."""
     args = args or (X,)
     program = st.make_graph(fun)(*args)
-    made = simplified(program)
+    made = simplify(program)
     check(made)
-    assert simplified(made) is made
+    assert simplify(made) is made
     assert (made.inputs, made.out_types, made.name) == (
         program.inputs,
         program.out_types,
@@ -71,7 +71,7 @@ def test_results_of_merged_ones_are_merged_on():
 
 def test_a_program_with_nothing_in_common_is_itself():
     program = st.make_graph(lambda x: snp.sin(x) * 2 + snp.cos(x) * 2)(X)
-    assert simplified(program) is program
+    assert simplify(program) is program
 
 
 def test_static_parameters_count():
@@ -117,7 +117,7 @@ def test_random_numbers_of_one_key_are_drawn_once():
         return st.random.uniform(key, (3,)), st.random.uniform(key, (3,))
 
     program = st.make_graph(f)(st.random.PRNGKey(0))
-    made = simplified(program)
+    made = simplify(program)
     check(made)
     assert made.outputs[0] is made.outputs[1] and 2 * len(made.equations) == len(program.equations)
 
@@ -187,7 +187,7 @@ def test_what_is_seen_is_seen_as_often():
         n for n in names(program) if n in ("call", "io_callback") or "debug" in n
     ]
     program = st.make_graph(f)(X)
-    assert seen_in(simplified(program)) == seen_in(program)
+    assert seen_in(simplify(program)) == seen_in(program)
     assert len(seen_in(program)) == 6
     st.jit(f)(X)
     st.effects_barrier()
@@ -224,7 +224,7 @@ def test_a_recomputation_stays_one():
     memory = {on: c.memory_analysis().temp_size_in_bytes for on, c in compiled.items()}
     assert memory[True] <= memory[False] < 8 * x.nbytes
     np.testing.assert_array_equal(compiled[True](x), compiled[False](x))
-    kept = simplified(st.make_graph(st.grad(loss))(x))
+    kept = simplify(st.make_graph(st.grad(loss))(x))
     again = [e.primitive for e in kept.equations if getattr(e.primitive, "again", False)]
     assert len(again) == 4
     assert all(names(p.program).count("sin") == 3 for p in again)
@@ -297,7 +297,7 @@ def test_lines_of_what_is_left_stay():
 
     program = st.make_graph(f)(X)
     lines = {e.primitive.name: e.position.line for e in reversed(program.equations)}
-    for equation in simplified(program).equations[:2]:
+    for equation in simplify(program).equations[:2]:
         assert equation.position.line == lines[equation.primitive.name]
 
 
@@ -326,7 +326,7 @@ def test_any_program_gives_the_same_bits(first):
             several = lambda *args, f=fun: [snp.stack(o) for o in zip(f(*args), f(*args))]
             for g in (fun, several, derivative(fun, args) if way != "forward" else fun):
                 entry = st.jit(g).trace(*args)._entry
-                made = simplified(drop_dead(entry.program))
+                made = simplify(drop_dead(entry.program))
                 check(made)
                 values = [*map(as_value, args), *entry.captured]
                 same_bits(entry.program, made, values)
@@ -361,7 +361,7 @@ def test_time_is_in_proportion():
         for _ in range(8):
             again = Program(program.inputs, program.equations, program.outputs)
             start = time.process_time()
-            simplified(again)
+            simplify(again)
             times.append(time.process_time() - start)
         return min(times) / len(program.equations)
 

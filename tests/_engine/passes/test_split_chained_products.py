@@ -9,14 +9,14 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.program import check
 from stretto._engine.ops.barrier import OptimizationBarrier
-from stretto._engine.passes.split_chained_products import separated
+from stretto._engine.passes.split_chained_products import split_chained_products
 
 N = 512
 X, W = snp.ones((8, N)), snp.ones((N, N))
 
 
 def barriers(f, *args):
-    program = separated(st.make_graph(f)(*args))
+    program = split_chained_products(st.make_graph(f)(*args))
     check(program)
     return sum(isinstance(e.primitive, OptimizationBarrier) for e in program.equations)
 
@@ -49,7 +49,7 @@ def test_bodies_of_loops_are_changed():
 
     program = st.make_graph(turns)(X, W)
     assert "optimization_barrier" not in str(program)
-    assert "optimization_barrier" in str(separated(program))
+    assert "optimization_barrier" in str(split_chained_products(program))
 
 
 def test_no_kernel_has_both_products():

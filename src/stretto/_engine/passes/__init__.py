@@ -1,8 +1,7 @@
-"""What runs how: how mapped operations are formulated, and what is compiled at all.
+"""Passes from program to program before it is lowered: less work, loops, and planned ensembles.
 
-Layer 5 (plan). ``vmap`` inside a trace leaves a ``Mapped`` call of the program of one member
-(``mapped``). When that is lowered, ``members`` walks the program and takes the fastest formulation
-of each product (``products``) and convolution (``convolutions``), by the estimates of
-``core/cost``, or as ``measured``. ``prepare`` is what is done to every program before it is
-lowered, and ``interpreting`` decides which ones are not compiled.
+``prepare`` has them in their order. ``vmap`` inside a trace leaves a ``Mapped`` call of the program
+of one member: ``formulations`` finds the fastest form of each product and convolution in it when it
+is lowered. ``rolling`` makes loops of code that repeats. ``interpret_small`` decides which programs
+are not compiled.
 """

@@ -1,10 +1,10 @@
 """What is compared with an element chosen from it is computed once.
 
-Layer 5 (plan). XLA computes a value again in each kernel that reads it, and each kernel rounds in
-its own way: where a product and a sum stand in one loop they become one operation, and where the
-product was moved out of the loop they do not. Then no element equals the maximum: its place is out
-of range, its gradient is 0 / 0, and a threshold taken from a sorted array leaves out the element
-that it came from. A barrier behind the value keeps it to one kernel. Next, read ``stored``.
+XLA computes a value again in each kernel that reads it, and each kernel rounds in its own way:
+where a product and a sum stand in one loop they become one operation, and where the product was
+moved out of the loop they do not. Then no element equals the maximum: its place is out of range,
+its gradient is 0 / 0, and a threshold taken from a sorted array leaves out the element that it came
+from. A barrier behind the value keeps it to one kernel.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from stretto._engine.ops.reducing.cumulative import RunningChooser
 from stretto._engine.ops.reducing.reduce import Chooser
 from stretto._engine.ops.reducing.window import WindowChooser
 from stretto._engine.ops.sort import Sort, TopK
-
-__all__ = ["barrier_before_choices"]
 
 _CHOOSING = (Chooser, RunningChooser, WindowChooser, ScatterExtremum, Sort, TopK)
 """Each element of a result is one of an operand's."""

@@ -1,11 +1,10 @@
 """Writes to arrays that a loop carries wait for the next turn.
 
-Layer 5 (plan). A loop that reads elements of an array and sets others, in place, must read before
-it writes. XLA fuses a read into whatever uses it, may then find no order between read and write,
-and copies the whole array in each turn. Here a turn ends with what is to be written, and where, and
-the next begins by writing it. All reads then come behind the writes, and depend on them. What was
-to be written last is written behind the loop. ``prepare`` calls this; decision 65 has the
-measurements. Next, read ``gathered``.
+A loop that reads elements of an array and sets others, in place, must read before it writes. XLA
+fuses a read into whatever uses it, may then find no order between read and write, and copies the
+whole array in each turn. Here a turn ends with what is to be written, and where, and the next
+begins by writing it. All reads then come behind the writes, and depend on them. What was to be
+written last is written behind the loop. ``prepare`` calls this; decision 65 has the measurements.
 """
 
 from __future__ import annotations
@@ -37,10 +36,8 @@ from stretto._engine.ops.index.writes import (
     update_of,
 )
 
-__all__ = ["delayed"]
 
-
-def delayed(program: Program) -> Program:
+def delay_writes(program: Program) -> Program:
     """The program whose loops write at the beginning of the next turn; the same values.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -48,7 +45,7 @@ def delayed(program: Program) -> Program:
     ...     step = lambda i, x: x.at[i].set(snp.sin(x[i - 1]))
     ...     return st.lax.fori_loop(1, 1000, step, x)
     >>> program = st.make_graph(run)(snp.ones(1000))
-    >>> for version in (program, delayed(program)):
+    >>> for version in (program, delay_writes(program)):
     ...     (body,) = [
     ...         p for e in version.equations for p in getattr(e.primitive, "programs", list)()
     ...     ]
@@ -57,13 +54,13 @@ def delayed(program: Program) -> Program:
     True 2
     False 4
     """
-    return remembered(program, "delayed", _delayed)
+    return remembered(program, "delay_writes", _delay_writes)
 
 
-def _delayed(program: Program) -> Program:
+def _delay_writes(program: Program) -> Program:
     if not holds_programs(program):
         return program
-    program = changed_inside(program, delayed)
+    program = changed_inside(program, delay_writes)
     equations: list[Equation] = []
     for e in program.equations:
         primitive = e.primitive

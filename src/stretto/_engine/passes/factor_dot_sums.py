@@ -1,8 +1,7 @@
 """Sums of products over the axes that these share are contractions.
 
-Layer 5 (plan). A gradient that is taken for each example and then added up is a product for each,
-written and read again. It is one product that is summed over the examples, too. ``prepare`` calls
-this. Next, read ``gathered``.
+A gradient that is taken for each example and then added up is a product for each, written and read
+again. It is one product that is summed over the examples, too. ``prepare`` calls this.
 """
 
 from __future__ import annotations
@@ -16,24 +15,22 @@ from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import Transpose
 
-__all__ = ["contracted"]
 
-
-def contracted(program: Program) -> Program:
+def factor_dot_sums(program: Program) -> Program:
     """The program with such sums as products over more axes.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def slope(w, x):
     ...     return st.vmap(st.grad(lambda w, x: snp.sin(x @ w).sum()), (None, 0))(w, x).sum(0)
-    >>> program = contracted(st.make_graph(slope)(snp.ones((4, 3)), snp.ones((8, 4))))
+    >>> program = factor_dot_sums(st.make_graph(slope)(snp.ones((4, 3)), snp.ones((8, 4))))
     >>> [e.primitive.summed for e in program.equations if e.primitive.name == "dot_general"]
     [((1,), (0,)), ((0,), (0,))]
     """
-    return remembered(program, "contracted", _contracted)
+    return remembered(program, "factor_dot_sums", _factor_dot_sums)
 
 
-def _contracted(program: Program) -> Program:
-    program = changed_inside(program, contracted)
+def _factor_dot_sums(program: Program) -> Program:
+    program = changed_inside(program, factor_dot_sums)
     makers: dict[Atom, Equation] = {}
     """The products, and what turns products, whose results are read once."""
     once = _read_once(program)

@@ -1,9 +1,9 @@
 """Constant folding: operations on small constant arrays are done before anything is compiled.
 
-Layer 3 (transforms). Operations on literals already fold while a program is recorded
-(``core/recorder``); here the same is done for ``iota`` and small arrays, in the walk of ``common``.
-Results must equal the compiled program's, bit by bit, so functions of floats, which the compiler
-may round differently, are left to it.
+Operations on literals already fold while a program is recorded (``core/recorder``); here the same
+is done for ``iota`` and small arrays, in the walk of ``common``. Results must equal the compiled
+program's, bit by bit, so functions of floats, which the compiler may round differently, are left to
+it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from stretto._engine.core.program import Atom, Equation, Literal, as_literal
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.constant import Constant, Held
 from stretto._engine.ops.elementwise import Elementwise
-
-__all__ = ["Constants", "folded"]
 
 _MOST_ELEMENTS = 256
 """The largest result that is folded: written into the lowered text it takes a kilobyte or two."""

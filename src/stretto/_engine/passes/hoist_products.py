@@ -1,7 +1,7 @@
 """Products that the steps of a loop compute one by one are gathered into one, outside the loop.
 
-Layer 5 (plan). A product in the body of a ``scan`` need not wait for its turn if it does not depend
-on the carry, or the carry does not depend on it:
+A product in the body of a ``scan`` need not wait for its turn if it does not depend on the carry,
+or the carry does not depend on it:
 
 - products that are only added up, such as the steps' parts of a weight's gradient, become one that
   sums over the steps too: a long sum for many short ones, and no total to read and write each time;
@@ -10,8 +10,7 @@ on the carry, or the carry does not depend on it:
   product of the whole stack in front of the loop.
 
 Only products whose steps' own values are smaller than what the steps share are gathered: a weight,
-or a total. Others are as fast one by one.
-``prepare`` calls this; decision 41 has the measurements. Next, read ``stored``.
+or a total. Others are as fast one by one. ``prepare`` calls this; decision 41 has the measurements.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import Reshape, Transpose
 
-__all__ = ["gathered"]
-
 _MOST = 4
 """How many times the bytes that a loop reads and stacks anyway the gathered operands may take."""
 
 
-def gathered(program: Program) -> Program:
+def hoist_products(program: Program) -> Program:
     """The program with products moved out of its loops; the same values up to rounding.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def run(w, xs):
     ...     return st.lax.scan(lambda c, x: (snp.tanh(c + x @ w), None), snp.ones(4), xs)[0]
-    >>> product, loop = gathered(st.make_graph(run)(snp.ones((3, 4)), snp.ones((5, 3)))).equations
+    >>> product, loop = hoist_products(
+    ...     st.make_graph(run)(snp.ones((3, 4)), snp.ones((5, 3)))
+    ... ).equations
     >>> print(product.primitive.name, product.outputs[0].type)
     dot_general float32[5,4]
     >>> print(loop.primitive.body)
@@ -58,13 +57,13 @@ def gathered(program: Program) -> Program:
       d:f32[4] = tanh c
       return d }
     """
-    return remembered(program, "gathered", _gathered)
+    return remembered(program, "hoist_products", _hoist_products)
 
 
-def _gathered(program: Program) -> Program:
+def _hoist_products(program: Program) -> Program:
     if not holds_programs(program):
         return program
-    program = changed_inside(program, gathered)
+    program = changed_inside(program, hoist_products)
     equations: list[Equation] = []
     for e in program.equations:
         primitive = e.primitive

@@ -1,14 +1,12 @@
 """Which programs run in NumPy, operation by operation, and are not compiled.
 
-Layer 5 (plan). Compiling takes at least some ten milliseconds, and starting a compiled program some
-five microseconds, in which NumPy can do a few small operations. Next, read ``runtime/interpreted``.
+Compiling takes at least some ten milliseconds, and starting a compiled program some five
+microseconds, in which NumPy can do a few small operations.
 """
 
 from __future__ import annotations
 
 from stretto._engine.core.program import Program
-
-__all__ = ["MOST_ELEMENTS", "MOST_EQUATIONS", "MOST_WORK", "interpretable"]
 
 MOST_EQUATIONS = 8
 """Each operation takes NumPy 0.3 to 2 µs, plus 0.2 µs for the step."""

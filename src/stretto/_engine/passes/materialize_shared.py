@@ -1,10 +1,10 @@
 """Values that several kernels need are computed once, where XLA would compute them in each.
 
-Layer 5 (plan). XLA fuses element-wise work into whatever reads it. Where several kernels read a
-value, each computes it again, with all that led to it: the cotangents of a network with residual
-connections are long sums, and the kernels of each layer begin with those of all layers after it. A
-barrier behind such a value keeps the work before it in one kernel. ``prepare`` calls this; decision
-38 has the measurements. Next, read ``lower/stablehlo``.
+XLA fuses element-wise work into whatever reads it. Where several kernels read a value, each
+computes it again, with all that led to it: the cotangents of a network with residual connections
+are long sums, and the kernels of each layer begin with those of all layers after it. A barrier
+behind such a value keeps the work before it in one kernel. ``prepare`` calls this; decision 38 has
+the measurements.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from stretto._engine.higher_order.call import Call
 from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
 from stretto._engine.ops.elementwise import Elementwise
 
-__all__ = ["stored"]
-
 _READS = 2
 """How many arrays of its size a value is made of, at least, to be worth storing.
 
@@ -46,7 +44,7 @@ _MOST = 16
 """How many operands of a value are counted."""
 
 
-def stored(program: Program) -> Program:
+def materialize_shared(program: Program) -> Program:
     """The program with barriers behind values that several kernels would compute; the same values.
 
     >>> from stretto._engine.api.graph import make_graph
@@ -55,7 +53,7 @@ def stored(program: Program) -> Program:
     ...     s = x + y
     ...     return s.sum(), s.max(0)
     >>> x = snp.ones((64, 64))
-    >>> print(stored(make_graph(f)(x, x)))
+    >>> print(materialize_shared(make_graph(f)(x, x)))
     { f(a:f32[64,64], b:f32[64,64])
       c:f32[64,64] = add a b
       d:f32[64,64] = optimization_barrier c
@@ -63,11 +61,11 @@ def stored(program: Program) -> Program:
       f:f32[64] = reduce_max d [axes=(0,)]
       return e, f }
     """
-    return remembered(program, "stored", _stored)
+    return remembered(program, "materialize_shared", _materialize_shared)
 
 
-def _stored(program: Program) -> Program:
-    program = changed_inside(program, stored)
+def _materialize_shared(program: Program) -> Program:
+    program = changed_inside(program, materialize_shared)
     types = types_made(program)
     if any([t.size >= _FEWEST for t in types]):
         shared = {v for v in _shared(program) if bytes_of(v.type) >= _LEAST}
@@ -142,7 +140,7 @@ def _shared(program: Program) -> set[Atom]:
 def _storable(primitive: Any, value: Atom) -> bool:
     """Whether it may be stored for the kernels that read it, at a gain.
 
-    A kernel that reads truth values is not vectorised, whereas one that compares again is.
+    A kernel that reads truth values is not vectorized, whereas one that compares again is.
     """
     return isinstance(primitive, Elementwise | Call) and value.type.dtype != bool
 

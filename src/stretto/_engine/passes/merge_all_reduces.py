@@ -1,9 +1,9 @@
 """Sums over devices that can be taken at once are one collective.
 
-Layer 5 (plan). ``psum`` of a tree is a sum for each leaf, and the derivative of what all devices
-share is one for each array. Each would be a message between all devices. Those of one dtype, along
-the same axes, of which none needs another one's result, become one; and sums along one axis after
-another become one along all of these. Next, read ``prepare``.
+``psum`` of a tree is a sum for each leaf, and the derivative of what all devices share is one for
+each array. Each would be a message between all devices. Those of one dtype, along the same axes, of
+which none needs another one's result, become one; and sums along one axis after another become one
+along all of these.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from stretto._engine.core.rewriting import changed_inside, remembered, with_equa
 from stretto._engine.ops.collective.primitives import Total
 from stretto._engine.ops.collective.together import TotalsTogether
 
-__all__ = ["together"]
 
-
-def together(program: Program) -> Program:
+def merge_all_reduces(program: Program) -> Program:
     """The program with its sums over devices taken together; the same values, but for rounding."""
-    return remembered(program, "together", _together)
+    return remembered(program, "merge_all_reduces", _merge_all_reduces)
 
 
-def _together(program: Program) -> Program:
-    program = changed_inside(program, together)
+def _merge_all_reduces(program: Program) -> Program:
+    program = changed_inside(program, merge_all_reduces)
     if sum([isinstance(e.primitive, Total) for e in program.equations]) < 2:
         return program
     sums = _chained(program)

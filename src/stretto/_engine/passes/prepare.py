@@ -1,71 +1,85 @@
-"""What is done to every program before it is lowered: unnecessary work is removed.
+"""What is done to every program before it is lowered: the passes, in their order.
 
-Layer 5 (plan). Calls whose sizes vary are written in place, and dead work is dropped. Sums of
-products become products, equal work is done once, products are gathered out of loops, what is cheap
-is computed again rather than kept, repeated code is rolled into loops, writes in loops wait for the
-next turn, products that one kernel would repeat are kept apart, and values that several kernels
-read are stored; these can be switched off by settings. Next, read ``lower/stablehlo``.
+A pass is a function from a program to one with the same inputs and outputs, in a module of its name
+that is loaded when it is first run. ``PREPARING`` has those for any platform: their result is kept
+with the program. ``FINISHING`` has those that go by where it runs. Settings switch some off;
+``tests/property`` holds results to be the same without them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+import importlib
+from collections.abc import Callable
 
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import meshes
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Program
-from stretto._engine.core.rewriting import holds_programs, live
-from stretto._engine.passes.rolling.roll_loops import roll
-from stretto._engine.passes.simplify import simplified
+from stretto._engine.core.rewriting import holds_programs
+from stretto._engine.core.shardings import Placement
 
-if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.core.shardings import Placement
-    from stretto._engine.passes import barrier_before_choices
-    from stretto._engine.passes import delay_writes as delayed
-    from stretto._engine.passes import factor_dot_sums as contracted
-    from stretto._engine.passes import hoist_products as gathered
-    from stretto._engine.passes import inline_sized_calls as expanded
-    from stretto._engine.passes import materialize_shared as stored
-    from stretto._engine.passes import merge_all_reduces as together
-    from stretto._engine.passes import rematerialize as recomputed
-    from stretto._engine.passes import run_on_xla_thread as apart
-    from stretto._engine.passes import split_chained_products as separated
-else:
-    apart = LazyModule("stretto._engine.passes.run_on_xla_thread")
-    barrier_before_choices = LazyModule("stretto._engine.passes.barrier_before_choices")
-    contracted = LazyModule("stretto._engine.passes.factor_dot_sums")
-    delayed = LazyModule("stretto._engine.passes.delay_writes")
-    expanded = LazyModule("stretto._engine.passes.inline_sized_calls")
-    gathered = LazyModule("stretto._engine.passes.hoist_products")
-    recomputed = LazyModule("stretto._engine.passes.rematerialize")
-    separated = LazyModule("stretto._engine.passes.split_chained_products")
-    stored = LazyModule("stretto._engine.passes.materialize_shared")
-    together = LazyModule("stretto._engine.passes.merge_all_reduces")
 
-__all__ = ["for_platform", "prepare"]
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """A pass over programs: where it is, and when it is run."""
+
+    name: str
+    """That of the function, and of its module."""
+    setting: str | None = None
+    """The setting that has to be on."""
+    platform: str | None = None
+    """The platform that it is for; all, if none is given."""
+    needed: Callable[[Program], object] | None = None
+    """Whether the program may have what the pass looks for."""
+    home: str = ""
+    """Its module, if not that of its name in this package."""
+
+    def runs_on(self, program: Program, platform: str | None = None) -> bool:
+        """Tell whether settings, platform and program ask for the pass."""
+        if self.setting is not None and not getattr(config, self.setting):
+            return False
+        if self.platform not in (None, platform):
+            return False
+        return self.needed is None or bool(self.needed(program))
+
+    def __call__(self, program: Program) -> Program:
+        """Return the program after the pass."""
+        module = importlib.import_module(self.home or f"stretto._engine.passes.{self.name}")
+        return getattr(module, self.name)(program)
+
+
+PREPARING = (
+    Pass("inline_sized_calls", needed=holds_programs),
+    Pass("live", home="stretto._engine.core.rewriting"),
+    Pass("factor_dot_sums", "simplify"),
+    Pass("simplify", "simplify"),
+    # Products are gathered before loops are found: a loop that is found has none of its own.
+    Pass("hoist_products", "simplify"),
+    Pass("rematerialize", "simplify"),
+    Pass("roll_loops", "roll_loops", home="stretto._engine.passes.rolling.roll_loops"),
+    Pass("delay_writes", "simplify"),
+    Pass("split_chained_products", "simplify"),
+    Pass("materialize_shared", "simplify"),
+    Pass("merge_all_reduces", "simplify", needed=lambda program: meshes(program.effects)),
+)
+FINISHING = (
+    Pass("barrier_before_choices"),
+    Pass("run_on_xla_thread", platform="cpu"),
+)
 
 
 def prepare(program: Program) -> Program:
-    """The program to lower: the same inputs and outputs, and no more equations."""
-    if holds_programs(program):
-        program = expanded.expanded(program)
-    program = live(program)
-    if config.simplify:
-        program = simplified(contracted.contracted(program))
-        program = recomputed.recomputed(gathered.gathered(program))
-    if config.roll_loops:
-        program = roll(program)
-    if config.simplify:
-        program = stored.stored(separated.separated(delayed.delayed(program)))
-        if meshes(program.effects):
-            program = together.together(program)
+    """Return the program to lower: the same inputs and outputs, and no more equations."""
+    for step in PREPARING:
+        if step.runs_on(program):
+            program = step(program)
     return program
 
 
 def for_platform(program: Program, placement: Placement | None) -> Program:
-    """A prepared program as it is lowered for these devices; without any, for the CPU."""
-    program = barrier_before_choices.barrier_before_choices(program)
-    if placement is None or placement.devices[0].platform == "cpu":
-        return apart.apart(program)
+    """Return a prepared program as it is lowered for these devices; without any, for the CPU."""
+    platform = "cpu" if placement is None else placement.devices[0].platform
+    for step in FINISHING:
+        if step.runs_on(program, platform):
+            program = step(program)
     return program

@@ -1,11 +1,10 @@
 """Values that are cheap to compute are computed again, rather than kept for long.
 
-Layer 5 (plan). The forward pass of a training step leaves values for the backward pass, and at its
-end, where the most memory is in use, all of them are there. Many are made by a few element-wise
-operations of others that are kept as well: the normalised outputs of a convolution, their sigmoids,
-the products of the two. They are computed again, behind a barrier, so that XLA does not take the
-copy for the original. ``prepare`` calls this; decision 44 has the measurements. Next, read
-``stored``.
+The forward pass of a training step leaves values for the backward pass, and at its end, where the
+most memory is in use, all of them are there. Many are made by a few element-wise operations of
+others that are kept as well: the normalized outputs of a convolution, their sigmoids, the products
+of the two. They are computed again, behind a barrier, so that XLA does not take the copy for the
+original. ``prepare`` calls this; decision 44 has the measurements.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import LogisticSlope
 from stretto._engine.ops.powers import IntegerPow
 from stretto._engine.ops.trigonometric import SechSquared
-
-__all__ = ["recomputed"]
 
 _WRITTEN_OUT = (IntegerPow, LogisticSlope, SechSquared)
 """Those of a few operations each that are no operation of StableHLO's."""
@@ -61,7 +58,7 @@ _AFTER = 4
 """A value is kept if less than so many times its bytes are made before it is used again."""
 
 
-def recomputed(program: Program) -> Program:
+def rematerialize(program: Program) -> Program:
     """The program that does not keep what is cheap to compute again; the same values.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -72,15 +69,15 @@ def recomputed(program: Program) -> Program:
     >>> program = st.make_graph(st.grad(layers))(snp.ones((1024, 1024)), snp.ones((1024, 1024)))
     >>> [
     ...     sum(e.primitive.name == "logistic" for e in p.equations)
-    ...     for p in (program, recomputed(program))
+    ...     for p in (program, rematerialize(program))
     ... ]
     [8, 15]
     """
-    return remembered(program, "recomputed", _recomputed)
+    return remembered(program, "rematerialize", _rematerialize)
 
 
-def _recomputed(program: Program) -> Program:
-    program = changed_inside(program, recomputed)
+def _rematerialize(program: Program) -> Program:
+    program = changed_inside(program, rematerialize)
     types = types_made(program)
     if any([bytes_of(t) >= _LEAST for t in types]):
         lives = _Lives(program)

@@ -1,9 +1,9 @@
 """On CPUs, programs that may take long are run on a thread of XLA's, however small they are.
 
-Layer 5 (plan). XLA runs a program in the thread that calls it if it counts fewer than a thousand
-operations in it, where each loop counts as one step: then nothing is heard of Ctrl-C until the loop
-has ended. With a thousand operations more, which take some 0.2 µs, the call returns, and whoever
-waits can be interrupted. Next, read ``barrier_before_choices``.
+XLA runs a program in the thread that calls it if it counts fewer than a thousand operations in it,
+where each loop counts as one step: then nothing is heard of Ctrl-C until the loop has ended. With a
+thousand operations more, which take some 0.2 µs, the call returns, and whoever waits can be
+interrupted.
 """
 
 from __future__ import annotations
@@ -28,25 +28,23 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import reduce_min
 from stretto._engine.ops.shape import slice_in_dim
 
-__all__ = ["apart"]
-
 _COUNT = 1024
 _LARGE = 1 << 16
 """Outputs of so many elements are not copied for this: what computes them counts more."""
 
 
-def apart(program: Program) -> Program:
+def run_on_xla_thread(program: Program) -> Program:
     """The program, with so many operations that XLA hands it to another thread if it may be long.
 
     >>> import stretto as st
     >>> loop = st.make_graph(lambda x: st.lax.while_loop(lambda x: x < 9, lambda x: x + x, x))(1.0)
-    >>> len(apart(loop).equations) > len(loop.equations)
+    >>> len(run_on_xla_thread(loop).equations) > len(loop.equations)
     True
     """
-    return remembered(program, "apart", _apart)
+    return remembered(program, "run_on_xla_thread", _run_on_xla_thread)
 
 
-def _apart(program: Program) -> Program:
+def _run_on_xla_thread(program: Program) -> Program:
     # Python functions are called in the thread of the call, where signals are heard.
     if not has_long_loop(program) or not program.effects.isdisjoint({CALLBACK, ORDERED}):
         return program

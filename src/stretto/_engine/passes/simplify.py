@@ -1,10 +1,9 @@
 """Simplify a program: equal work done once, detours left out, small constants folded.
 
-Layer 3 (transforms). One walk over the equations, in order. An equation is replaced by something
-simpler if its primitive knows something that gives the same bits (``Primitive.simpler``), and by an
-earlier equation that computes the same. Programs that operations hold are simplified separately:
-nothing moves into them or out of them. ``plan/prepare`` does this before a program is lowered.
-Next, read ``folding``.
+One walk over the equations, in order. An equation is replaced by something simpler if its primitive
+knows something that gives the same bits (``Primitive.simpler``), and by an earlier equation that
+computes the same. Programs that operations hold are simplified separately: nothing moves into them
+or out of them. ``passes/prepare`` does this before a program is lowered.
 """
 
 from __future__ import annotations
@@ -18,17 +17,15 @@ from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import drop_dead, remembered
 from stretto._engine.passes.folding import Constants, folded
 
-__all__ = ["simplified"]
 
-
-def simplified(program: Program) -> Program:
+def simplify(program: Program) -> Program:
     """The program without unnecessary work; the same object if there is none.
 
     The outputs for given inputs are the same, bit by bit. Observable effects stay, and so does what
     exists to keep work apart: barriers, and what a checkpoint computes again, which is in a program
     of its own.
     """
-    return remembered(program, "simplified", _simplified)
+    return remembered(program, "simplify", _simplify)
 
 
 class _Literals(dict[Atom, Atom]):
@@ -42,7 +39,7 @@ class _Literals(dict[Atom, Atom]):
         return first
 
 
-def _simplified(program: Program) -> Program:
+def _simplify(program: Program) -> Program:
     literals, constants = _Literals(), Constants()
     seen: dict[Any, Equation] = {}
     makers: dict[Atom, Equation] = {}
@@ -93,7 +90,7 @@ def _reduced(
     """The simplest equation for the same outputs that is known, or the atom that equals them."""
     primitive: Any = equation.primitive
     if primitive.holds_programs:
-        changed = primitive.with_programs(simplified)
+        changed = primitive.with_programs(simplify)
         return equation if changed is primitive else _with(equation, changed, equation.inputs)
     while equation.primitive.reducible:
         (x,) = equation.inputs

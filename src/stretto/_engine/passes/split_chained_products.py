@@ -1,9 +1,9 @@
 """Products that one kernel would compute again and again are kept apart.
 
-Layer 5 (plan). YNNPACK makes one kernel of a product, of element-wise work on it, and of a second
-product. Where the second matrix is square, it takes the loops over both products' columns for one,
-and computes the first product anew for each block of 128. A barrier between them prevents it.
-``prepare`` calls this; decision 22 has the measurements. Next, read ``stored``.
+YNNPACK makes one kernel of a product, of element-wise work on it, and of a second product. Where
+the second matrix is square, it takes the loops over both products' columns for one, and computes
+the first product anew for each block of 128. A barrier between them prevents it. ``prepare`` calls
+this; decision 22 has the measurements.
 """
 
 from __future__ import annotations
@@ -18,26 +18,24 @@ from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.elementwise import Elementwise
 
-__all__ = ["separated"]
-
 _BLOCKS = 256
 """The columns from which on it matters: two blocks, which take a tenth longer than one."""
 
 
-def separated(program: Program) -> Program:
+def split_chained_products(program: Program) -> Program:
     """The program with barriers in front of such products; the same values.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, w = snp.ones((8, 512)), snp.ones((512, 512))
-    >>> program = separated(st.make_graph(lambda x, w: snp.tanh(x @ w) @ w)(x, w))
+    >>> program = split_chained_products(st.make_graph(lambda x, w: snp.tanh(x @ w) @ w)(x, w))
     >>> [e.primitive.name for e in program.equations]
     ['dot_general', 'tanh', 'optimization_barrier', 'dot_general']
     """
-    return remembered(program, "separated", _separated)
+    return remembered(program, "split_chained_products", _split_chained_products)
 
 
-def _separated(program: Program) -> Program:
-    program = changed_inside(program, separated)
+def _split_chained_products(program: Program) -> Program:
+    program = changed_inside(program, split_chained_products)
     if sum([e.primitive.__class__ is DotGeneral for e in program.equations]) < 2:
         return program
     products: set[Atom] = set()

@@ -1,12 +1,12 @@
 """What copies cost the compiler, by the estimate."""
 
 import pytest
-from tests._engine.passes.rolling.test_rolling import array, straight
 
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.passes.rolling.compiling import LOOP, OPERATION, compiling, count, may_pay
 from stretto._engine.passes.rolling.stretches import Stretch
+from tests._engine.passes.rolling.test_roll_loops import array, straight
 
 
 def test_what_compiling_takes():

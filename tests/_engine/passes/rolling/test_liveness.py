@@ -1,12 +1,11 @@
 """What loops give to one another, and which of their outputs are read."""
 
-from tests._engine.passes.rolling.test_rolling import array, straight
-
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.passes.rolling.liveness import Gathered, exchange, sources_of
 from stretto._engine.passes.rolling.operands import Carried, Given, loop_in
 from tests._engine.passes.rolling.test_operands import places
+from tests._engine.passes.rolling.test_roll_loops import array, straight
 
 
 def loops_of(program, *bounds):

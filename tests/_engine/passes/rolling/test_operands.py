@@ -1,7 +1,6 @@
 """What each operand of a loop's body is, and which copies are the turns of one loop."""
 
 import numpy as np
-from tests._engine.passes.rolling.test_rolling import array, straight
 
 import stretto.numpy as snp
 from stretto._engine.core.program import Literal, Var
@@ -15,6 +14,7 @@ from stretto._engine.passes.rolling.operands import (
     wired,
 )
 from stretto._engine.passes.rolling.stretches import LEAST_COPIES, tokens_of
+from tests._engine.passes.rolling.test_roll_loops import array, straight
 
 
 def places(program):

@@ -1,11 +1,11 @@
 """Which loops are worth it, by the rule, and what the compiler makes of them."""
 
 import pytest
-from tests._engine.passes.rolling.test_rolling import array, gradient, layers, lengths, power
 
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.passes.prepare import prepare
+from tests._engine.passes.rolling.test_roll_loops import array, gradient, layers, lengths, power
 
 
 def chosen(f, *args):

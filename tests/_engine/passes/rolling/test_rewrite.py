@@ -1,7 +1,6 @@
 """How loops are written down: carries, stacks, what follows them, sums in place."""
 
 import numpy as np
-from tests._engine.passes.rolling.test_rolling import array, gradient, rolled, straight
 
 import stretto as st
 import stretto.numpy as snp
@@ -11,6 +10,7 @@ from stretto._engine.passes.rolling.liveness import exchange
 from stretto._engine.passes.rolling.operands import loop_in
 from stretto._engine.passes.rolling.rewrite import written
 from tests._engine.passes.rolling.test_operands import places
+from tests._engine.passes.rolling.test_roll_loops import array, gradient, rolled, straight
 
 
 def rewritten(program, *stretches, inner=lambda body: body):

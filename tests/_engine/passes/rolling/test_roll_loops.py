@@ -13,7 +13,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import Program, check
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.passes.prepare import prepare
-from stretto._engine.passes.rolling.roll_loops import roll
+from stretto._engine.passes.rolling.roll_loops import roll_loops
 
 
 def array(*shape, seed=0):
@@ -42,7 +42,7 @@ def lengths(program):
 def rolled(f, *args):
     """The program with loops, once it was seen to give the same."""
     before = straight(f, *args)
-    after = roll(before, always=True)
+    after = roll_loops(before, always=True)
     check(after)
     assert after.inputs == before.inputs
     assert after.outputs == before.outputs
@@ -393,7 +393,7 @@ def test_effects_end_a_stretch(capsys):
         return x
 
     before = straight(f, array(2))
-    after = roll(before, always=True)
+    after = roll_loops(before, always=True)
     assert lengths(after) == [15, 15]
     st.jit(f)(array(2)).block_until_ready()
     assert capsys.readouterr().out.startswith("half ")
@@ -437,7 +437,7 @@ def test_donated_arguments():
 
 def test_the_text_is_the_same_each_time():
     f = gradient(lambda *args: recurrent(*args)[0], 0, 1, 2, 3)
-    first, second = [lower(roll(straight(f, *RECURRENT), always=True)) for _ in range(2)]
+    first, second = [lower(roll_loops(straight(f, *RECURRENT), always=True)) for _ in range(2)]
     assert first == second
 
 
@@ -540,10 +540,10 @@ def test_gradients_of_random_loops(seed):
 
 def test_most_random_loops_are_found():
     graphs = [straight(f, *args) for f, args in map(random_loop, range(40))]
-    assert sum([bool(lengths(roll(g, always=True))) for g in graphs]) >= 20
+    assert sum([bool(lengths(roll_loops(g, always=True))) for g in graphs]) >= 20
 
 
 def test_nothing_is_done_where_nothing_repeats():
     program = straight(lambda x: snp.sin(x) * snp.cos(x) + snp.exp(x), array(3))
     assert isinstance(program, Program)
-    assert roll(program, always=True) is program
+    assert roll_loops(program, always=True) is program

@@ -1,13 +1,13 @@
 """Which of the stretches become loops, and what is done where one is refused."""
 
 import numpy as np
-from tests._engine.passes.rolling.test_rolling import array, lengths, power, straight
 
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.passes.rolling.selection import with_loops
 from stretto._engine.passes.rolling.stretches import Stretch, stretches, tokens_of
+from tests._engine.passes.rolling.test_roll_loops import array, lengths, power, straight
 
 
 def chosen(program, found, always=True):

@@ -1,9 +1,9 @@
 """How many members to compute at a time: all at once, or some in each iteration of a loop.
 
-Layer 5 (plan). All at once means few operations. A few at a time means that intermediate results
-stay in the cache, and are so small that the allocator need not get new memory from the system at
-each call, which for some 30 MB takes longer than computing with them. The estimate counts the bytes
-of operands and results of each operation of the member's program.
+All at once means few operations. A few at a time means that intermediate results stay in the cache,
+and are so small that the allocator need not get new memory from the system at each call, which for
+some 30 MB takes longer than computing with them. The estimate counts the bytes of operands and
+results of each operation of the member's program.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.passes.formulations.convolutions import convolution_fraction
 from stretto._engine.passes.formulations.memory import peak_bytes
-
-__all__ = ["CHOICES", "Work", "best_turn", "operations", "time_at_once", "work_of"]
 
 CHOICES = (DotGeneral, ConvGeneralDilated)
 """The operations that have several formulations."""

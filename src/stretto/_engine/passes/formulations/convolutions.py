@@ -1,10 +1,10 @@
 """Formulations of a convolution that is mapped over members, and what each would cost.
 
-Layer 5 (plan). Mapping turns a convolution into one with groups, which is lowered in a form that
-follows from its geometry: fast with few features in each group, slow with many in many groups. So
-the members are one such convolution, or written out one by one, or computed in a loop; or, if they
-share the image, its windows are laid out in memory once and each member is one matrix product. What
-a convolution costs is asked of the function that chooses its form. Next, read ``values``.
+Mapping turns a convolution into one with groups, which is lowered in a form that follows from its
+geometry: fast with few features in each group, slow with many in many groups. So the members are
+one such convolution, or written out one by one, or computed in a loop; or, if they share the image,
+its windows are laid out in memory once and each member is one matrix product. What a convolution
+costs is asked of the function that chooses its form.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad
 from stretto._engine.passes.formulations.products import Choice
 from stretto._engine.passes.formulations.values import Parts, Shared, Whole
-
-__all__ = ["MOST_WRITTEN", "convolution_fraction", "of_convolution"]
 
 MOST_WRITTEN = 64
 """The most members that are written out, since compiling each takes time."""

@@ -1,9 +1,9 @@
 """``Mapped``: apply the program of one member to all members, in a form that is chosen later.
 
-Layer 5 (plan). A ``vmap`` inside a trace records it, if the program has products or convolutions
-with enough work that their formulation matters. Derivatives with respect to each member's own
-values are mapped calls again; for shared values, and under another ``vmap``, it turns into a call
-of the vectorised program. The form is chosen when it is lowered. Next, read ``members``.
+A ``vmap`` inside a trace records it, if the program has products or convolutions with enough work
+that their formulation matters. Derivatives with respect to each member's own values are mapped
+calls again; for shared values, and under another ``vmap``, it turns into a call of the vectorized
+program. The form is chosen when it is lowered.
 """
 
 from __future__ import annotations
@@ -39,11 +39,9 @@ from stretto._engine.passes.formulations.members import Decision, planned
 from stretto._engine.passes.formulations.memory import chunk_within
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.passes import materialize_shared as stored
+    from stretto._engine.passes import materialize_shared
 else:
-    stored = LazyModule("stretto._engine.passes.materialize_shared")
-
-__all__ = ["Mapped", "map_members"]
+    materialize_shared = LazyModule("stretto._engine.passes.materialize_shared")
 
 _WORTH = 1 << 14
 """The least number of multiply-adds, of all members, for which planning is worth a second trace."""
@@ -131,7 +129,7 @@ class Mapped(ControlFlow):
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """The operations of the plan, written here."""
-        return b.program(stored.stored(self.plan()[0]), operands)
+        return b.program(materialize_shared.materialize_shared(self.plan()[0]), operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A mapped call of the program of values and tangents."""

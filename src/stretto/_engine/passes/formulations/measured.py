@@ -1,10 +1,10 @@
 """The fastest formulation as measured, remembered in memory and on disk.
 
-Layer 5 (plan). Used with ``config.plan = "measure"``. Running a program is the business of a higher
-layer, so ``wiring`` sets ``clock.seconds_of``. On disk each measurement is a small JSON file in the
-folder ``plans`` of the user's cache directory (``core/machine``); if one is damaged or makes no
-sense, the measurement is repeated. A file can only choose among formulations with the same results,
-so it does not matter who else could have written it.
+Used with ``config.plan = "measure"``. Running a program is the business of a higher layer, so
+``wiring`` sets ``clock.seconds_of``. On disk each measurement is a small JSON file in the folder
+``plans`` of the user's cache directory (``core/machine``); if one is damaged or makes no sense, the
+measurement is repeated. A file can only choose among formulations with the same results, so it does
+not matter who else could have written it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ if TYPE_CHECKING:  # few programs measure anything
 else:
     files = LazyModule("stretto._engine.core.files")
     hashlib, json, pathlib = map(LazyModule, ("hashlib", "json", "pathlib"))
-
-__all__ = ["clock", "directory", "fastest", "fingerprint"]
 
 
 class Clock:

@@ -1,9 +1,8 @@
 """The walk over the program of one member: each operation in the form that suits it best.
 
-Layer 5 (plan). For products and convolutions a formulation is chosen. Other operations keep the
-form that their operands have, whole or in parts, so that members that are written out stay separate
-from one convolution to the next. Next, read ``values`` for the forms, ``products`` and
-``convolutions`` for the formulations, ``turns`` for how many members are computed at a time.
+For products and convolutions a formulation is chosen. Other operations keep the form that their
+operands have, whole or in parts, so that members that are written out stay separate from one
+convolution to the next.
 """
 
 from __future__ import annotations
@@ -33,8 +32,6 @@ if TYPE_CHECKING:  # loaded when members first take turns
     from stretto._engine.higher_order import scan
 else:
     scan = LazyModule("stretto._engine.higher_order.scan")
-
-__all__ = ["Decision", "planned"]
 
 _MOST_EQUATIONS = 20_000
 """The most equations that written-out members may have together."""

@@ -1,7 +1,7 @@
 """An estimate of the memory that a program takes, and how many members fit in a budget at a time.
 
-Layer 5 (plan). The estimate is the largest total size of values that are alive at the same time. It
-assumes that element-wise operations reuse the memory of an operand, and that nothing is fused.
+The estimate is the largest total size of values that are alive at the same time. It assumes that
+element-wise operations reuse the memory of an operand, and that nothing is fused.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from stretto._engine.core.config import config
 from stretto._engine.core.program import Program, Var
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.elementwise import Elementwise
-
-__all__ = ["budget", "chunk_within", "peak_bytes"]
 
 
 def peak_bytes(program: Program) -> int:

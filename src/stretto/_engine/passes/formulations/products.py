@@ -1,14 +1,12 @@
 """Formulations of a contraction that is mapped over members, and what each would cost.
 
-Layer 5 (plan). With both operands mapped it is one batched product, or one product a member. With
-one mapped it may also be
+With both operands mapped it is one batched product, or one product a member. With one mapped it may
+also be
 
 - a *wide* product: the members join the free axes of the mapped operand, which must be copied if
   its axes do not lie in that order;
 - a *batched* product, with the shared operand repeated for each member;
 - the same in *chunks* of members, so that the repeated operand stays in the cache.
-
-Next, read ``convolutions``.
 """
 
 from __future__ import annotations
@@ -24,8 +22,6 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.passes.formulations.values import Parts, Shared, Whole
-
-__all__ = ["Choice", "of_product"]
 
 _CHUNK_BYTES = 1 << 21
 

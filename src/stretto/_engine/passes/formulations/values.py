@@ -1,8 +1,7 @@
 """The values of all members in one of three forms, and the conversions between these.
 
-Layer 5 (plan). ``members`` evaluates a program on these. Each form knows the bytes that converting
-it would copy (``to_cut``, ``to_stack``), by which formulations are compared. Next, read
-``products``.
+``members`` evaluates a program on these. Each form knows the bytes that converting it would copy
+(``to_cut``, ``to_stack``), by which formulations are compared.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, move_axis, move_to_front, reshape
 from stretto._engine.ops.shape import part_of
-
-__all__ = ["Parts", "Shared", "Whole"]
 
 
 class Shared:

@@ -1,9 +1,8 @@
 """How long XLA takes to compile a copy of an operation.
 
-Layer 5 (rolling). Times are in milliseconds, measured on the CPU, and rough. Further copies of most
-operations are cheap, since equal kernels are compiled once. A slice at another index in each copy
-makes a kernel of its own each time, and so does a sum, because what computes its operand is fused
-into it. Next, read ``profit``.
+Times are in milliseconds, measured on the CPU, and rough. Further copies of most operations are
+cheap, since equal kernels are compiled once. A slice at another index in each copy makes a kernel
+of its own each time, and so does a sum, because what computes its operand is fused into it.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from typing import Any
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.passes.rolling.stretches import Stretch, placed
-
-__all__ = ["LOOP", "OPERATION", "PLACE", "compiling", "count", "may_pay"]
 
 LOOP = 50.0
 """A loop without its body; a quarter more than measured, so that the gain must be clear."""

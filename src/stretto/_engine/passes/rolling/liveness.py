@@ -1,9 +1,8 @@
 """What is read of each loop's outputs, by other loops and by the rest of the program.
 
-Layer 5 (rolling). The program is walked from its end, as when dead work is dropped, to see which
-outputs of which copies are read, and by what. Outputs that another loop reads copy by copy, or that
-a concatenation puts together, stay in the array in which the loop stacks them. Next, read
-``profit``.
+The program is walked from its end, as when dead work is dropped, to see which outputs of which
+copies are read, and by what. Outputs that another loop reads copy by copy, or that a concatenation
+puts together, stay in the array in which the loop stacks them.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from stretto._engine.ops.joining import Concatenate
 from stretto._engine.ops.layout import Reshape
 from stretto._engine.passes.rolling.operands import Carried, Given, Homes, Loop, Source, Still
 from stretto._engine.passes.rolling.stretches import LEAST_COPIES
-
-__all__ = ["Exchange", "Gathered", "Kept", "Link", "Use", "exchange", "sources_of"]
 
 Kept: TypeAlias = tuple[int, int, tuple[Atom, ...]]
 """What a loop stacks: (step, output, first).

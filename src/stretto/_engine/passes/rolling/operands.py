@@ -1,9 +1,9 @@
 """What the copies in a stretch are applied to, and so whether they are the iterations of one loop.
 
-Layer 5 (rolling). Each operand of the body must have one of five sources: the same value in every
-copy (``Still``), a result of the same copy (``Made``), a result of an earlier copy (``Carried``), a
-number that changes (``Counted``), or another array for each copy (``Given``). A slice whose index
-changes is turned into an operation that takes the index as an operand. Next, read ``liveness``.
+Each operand of the body must have one of five sources: the same value in every copy (``Still``), a
+result of the same copy (``Made``), a result of an earlier copy (``Carried``), a number that changes
+(``Counted``), or another array for each copy (``Given``). A slice whose index changes is turned
+into an operation that takes the index as an operand.
 """
 
 from __future__ import annotations
@@ -24,20 +24,6 @@ from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Pad, Slice
 from stretto._engine.passes.rolling.stretches import LEAST_COPIES, Stretch, stretches
-
-__all__ = [
-    "Carried",
-    "Counted",
-    "Given",
-    "Homes",
-    "Loop",
-    "Made",
-    "Source",
-    "Step",
-    "Still",
-    "loop_in",
-    "wired",
-]
 
 _MOST_DELAY = 3
 """The most copies back that a carried value may come from."""

@@ -1,8 +1,8 @@
 """Whether a loop is worth it: the compile time that it saves, and what it costs when it runs.
 
-Layer 5 (rolling). By estimate, a loop must compile clearly faster than its copies, and may take no
-longer to run: the time to copy what it carries, stacks and takes apart must be small beside its
-work, and work that could run in parallel must not be serialised. Next, read ``selection``.
+By estimate, a loop must compile clearly faster than its copies, and may take no longer to run: the
+time to copy what it carries, stacks and takes apart must be small beside its work, and work that
+could run in parallel must not be serialized.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from stretto._engine.passes.rolling.compiling import LOOP, OPERATION, PLACE, com
 from stretto._engine.passes.rolling.liveness import Use, sources_of
 from stretto._engine.passes.rolling.operands import Carried, Counted, Given, Loop, Made, Step
 from stretto._engine.passes.rolling.stretches import placed
-
-__all__ = ["gain", "runs_as_fast", "turn_of"]
 
 _FUSED = 8
 """How many element-wise operations an iteration should have if it has nothing else."""

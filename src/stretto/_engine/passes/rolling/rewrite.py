@@ -1,8 +1,7 @@
 """Write the loops: a ``Scan`` in place of the copies, with its operands and results.
 
-Layer 5 (rolling). Every variable that is read outside of the loop stays the same object. Outputs
-that another loop reads copy by copy stay in one array, of which that loop takes slices. Next, read
-``control/scan``, the operation that is written.
+Every variable that is read outside of the loop stays the same object. Outputs that another loop
+reads copy by copy stay in one array, of which that loop takes slices.
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ from stretto._engine.passes.rolling.operands import (
     Still,
 )
 from stretto._engine.passes.rolling.profit import turn_of
-
-__all__ = ["written"]
 
 _INDEX = array_type((), np.dtype(np.int32))
 

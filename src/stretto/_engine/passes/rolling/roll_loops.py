@@ -1,11 +1,10 @@
 """Loops found in straight-line code: many copies of the same equations become one ``Scan``.
 
-Layer 5 (rolling). A Python loop in a traced function leaves a copy of its body for each iteration,
-and XLA compiles every one. Where the copies are the iterations of one loop, and that compiles
-faster and runs no slower by estimate (``profit``), the loop takes their place; the text of the
-lowered function, ``jit(f).lower(x).as_text()``, then has a ``stablehlo.while``. The operations are
-the same, in the same order. ``plan/prepare`` calls this. Next, read ``stretches``, ``operands``,
-``selection``.
+A Python loop in a traced function leaves a copy of its body for each iteration, and XLA compiles
+every one. Where the copies are the iterations of one loop, and that compiles faster and runs no
+slower by estimate (``profit``), the loop takes their place; the text of the lowered function,
+``jit(f).lower(x).as_text()``, then has a ``stablehlo.while``. The operations are the same, in the
+same order. ``passes/prepare`` calls this.
 """
 
 from __future__ import annotations
@@ -23,10 +22,8 @@ else:
     selection = LazyModule("stretto._engine.passes.rolling.selection")
     stretches = LazyModule("stretto._engine.passes.rolling.stretches")
 
-__all__ = ["roll"]
 
-
-def roll(program: Program, always: bool = False) -> Program:
+def roll_loops(program: Program, always: bool = False) -> Program:
     """The program with loops for what repeats in it; the same inputs and outputs.
 
     Programs that its operations hold are treated in the same way, if these are ``rollable``.
@@ -39,7 +36,7 @@ def roll(program: Program, always: bool = False) -> Program:
     ...     for _ in range(1000):
     ...         y = y * x
     ...     return y
-    >>> print(roll(make_graph(power)(snp.ones(4))))
+    >>> print(roll_loops(make_graph(power)(snp.ones(4))))
     { power(a:f32[4])
       b:f32[4] = scan a a [length=1000, consts=1, carry=1, reverse=False, unroll=8]
         body:
@@ -50,7 +47,7 @@ def roll(program: Program, always: bool = False) -> Program:
     """
 
     def derive(program: Program) -> Program:
-        return _rolled(changed_inside(program, lambda p: roll(p, always)), always)
+        return _rolled(changed_inside(program, lambda p: roll_loops(p, always)), always)
 
     return remembered(program, ("rolled", always), derive)
 
@@ -64,4 +61,4 @@ def _rolled(program: Program, always: bool) -> Program:
     repeated = stretches.stretches(tokens)
     if not (always and repeated) and not any([compiling.may_pay(equations, s) for s in repeated]):
         return program
-    return selection.with_loops(program, repeated, tokens, always, roll)
+    return selection.with_loops(program, repeated, tokens, always, roll_loops)

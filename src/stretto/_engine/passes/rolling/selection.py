@@ -1,8 +1,8 @@
 """Which of the repeated stretches become loops.
 
-Layer 5 (rolling). Stretches are tried in order, the one that repeats most first. Each must form a
-loop by what its copies are applied to (``operands``), and pay given the other loops (``profit``).
-If it does not, what repeats inside it is tried instead. Next, read ``rewrite``.
+Stretches are tried in order, the one that repeats most first. Each must form a loop by what its
+copies are applied to (``operands``), and pay given the other loops (``profit``). If it does not,
+what repeats inside it is tried instead.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from stretto._engine.passes.rolling.operands import Homes, Loop, loop_in, wired
 from stretto._engine.passes.rolling.profit import gain, runs_as_fast
 from stretto._engine.passes.rolling.rewrite import written
 from stretto._engine.passes.rolling.stretches import LEAST_COPIES, Stretch
-
-__all__ = ["with_loops"]
 
 _MOST_TRIED = 4
 """How many other periods are tried if the first one does not give a loop."""

@@ -1,9 +1,9 @@
 """Where the operations of a program repeat: stretches of equations with a period.
 
-Layer 5 (rolling). Each equation becomes a token: its operation, and the type of its output. Within
-a stretch of period p, every group of tokens was last seen p places before; so stretches are runs of
-equal distances, found for groups of 1, 2, 4, … tokens by sorting, in n log n. What the operations
-are applied to is checked later, and only within the stretches found. Next, read ``operands``.
+Each equation becomes a token: its operation, and the type of its output. Within a stretch of period
+p, every group of tokens was last seen p places before; so stretches are runs of equal distances,
+found for groups of 1, 2, 4, … tokens by sorting, in n log n. What the operations are applied to is
+checked later, and only within the stretches found.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import numpy as np
 from stretto._engine.core.canonical import operation_key
 from stretto._engine.core.program import Equation
 from stretto._engine.ops.shape import Pad, Slice
-
-__all__ = ["LEAST_COPIES", "Stretch", "placed", "stretches", "tokens_of"]
 
 LEAST_COPIES = 4
 """The fewest copies for which a stretch is considered."""
