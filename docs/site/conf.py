@@ -1,6 +1,6 @@
 """Sphinx's configuration: the pages of ``docs/`` and the reference as one site, ``make docs``.
 
-Why Sphinx: docs/decisions/0055-the-documentation-site.md. Next, read ``reference``.
+Why Sphinx: docs/decisions/0055-the-documentation-site.md.
 """
 
 from __future__ import annotations

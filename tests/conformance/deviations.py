@@ -1,6 +1,6 @@
 """Where Stretto and the array API standard differ, and what it chooses where the standard is open.
 
-`docs/make_conformance.py` writes these into `docs/conformance.md`; `test_deviations.py` holds each
+`tools/make_conformance.py` writes these into `docs/conformance.md`; `test_deviations.py` holds each
 to be so.
 """
 

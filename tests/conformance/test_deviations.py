@@ -12,7 +12,7 @@ import stretto.numpy as snp
 from stretto._engine.core.errors import TracedValueError
 from tests.conformance import deviations
 
-PAGE = Path(__file__).parents[2] / "docs" / "make_conformance.py"
+PAGE = Path(__file__).parents[2] / "tools" / "make_conformance.py"
 
 
 def assignment():
@@ -132,5 +132,5 @@ def test_the_page_is_up_to_date():
     maker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(maker)
     assert maker.TARGET.read_text(encoding="utf-8") == maker.page(), (
-        "docs/conformance.md is out of date; run: python docs/make_conformance.py"
+        "docs/conformance.md is out of date; run: python tools/make_conformance.py"
     )

@@ -1,6 +1,6 @@
 """Writes ``as-jax-tests.md``: which tests of JAX's libraries pass here, and why others do not.
 
-Run ``python docs/make_as_jax_tests.py``; a test fails while the file says something else.
+Run ``python tools/make_as_jax_tests.py``; a test fails while the file says something else.
 """
 
 import json
@@ -13,7 +13,7 @@ FOLDER = ROOT / "benchmarks" / "ecosystem"
 HEAD = """\
 # The tests of JAX's libraries
 
-Written by `docs/make_as_jax_tests.py` from `benchmarks/ecosystem/figures.json` and
+Written by `tools/make_as_jax_tests.py` from `benchmarks/ecosystem/figures.json` and
 `exceptions.json`, and tested to be up to date. `make ecosystem` runs the tests of each library from
 its source archive, unedited, in an environment without JAX, and holds what fails to the second
 file. With `--peer-python` it runs what fails on JAX 0.10.2 too, on the same machine, and writes the

@@ -1,6 +1,6 @@
 """Writes ``conformance.md``: how Stretto follows the array API standard, and where it does not.
 
-Run ``python docs/make_conformance.py``; a test fails while the file says something else.
+Run ``python tools/make_conformance.py``; a test fails while the file says something else.
 """
 
 import pathlib
@@ -22,8 +22,8 @@ TARGET = ROOT / "docs" / "conformance.md"
 HEAD = """\
 # The Python array API standard
 
-Written by `docs/make_conformance.py` from the tables of `tests/conformance`, and tested to be up to
-date. `stretto.numpy` follows the [standard](https://data-apis.org/array-api/2024.12), version
+Written by `tools/make_conformance.py` from the tables of `tests/conformance`, and tested to be up
+to date. `stretto.numpy` follows the [standard](https://data-apis.org/array-api/2024.12), version
 2024.12, with its `linalg` and `fft` extensions: `x.__array_namespace__()` gives it for every array,
 also inside `jit`, and `stretto.numpy.__array_namespace_info__()` says what it can do.
 

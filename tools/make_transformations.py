@@ -1,6 +1,6 @@
 """Writes ``transformations.md``: which rules families derive, and which operations refuse one.
 
-Run ``python docs/make_transformations.py``; a test fails while the file says something else.
+Run ``python tools/make_transformations.py``; a test fails while the file says something else.
 """
 
 import importlib
@@ -19,13 +19,13 @@ from stretto._engine.core.primitive import (
     Refused,
 )
 
-TARGET = pathlib.Path(__file__).parent / "transformations.md"
+TARGET = pathlib.Path(__file__).parents[1] / "docs" / "transformations.md"
 COLUMNS = ("infer", "reference", "lower", "jvp", "linearize", "transpose", "vmap", "padded")
 
 HEAD = """\
 # Which rules operations have
 
-Written by `docs/make_transformations.py` from the classes themselves, and tested to be up to date.
+Written by `tools/make_transformations.py` from the classes themselves, and tested to be up to date.
 An operation has eight rules ([architecture](architecture.md)): `infer` its types, its `reference`
 in NumPy, how to `lower` it, its `jvp`, how to `linearize`, `transpose` and `vmap` it, and what it
 gives where sizes vary and operands are `padded` ([shapes](shapes.md)). Each is written in its

@@ -1,6 +1,6 @@
 """Writes ``pytorch-modules.md``: what comes in of PyTorch, and what is refused and why.
 
-Run ``python docs/make_pytorch_modules.py``; a test fails while the file says something else.
+Run ``python tools/make_pytorch_modules.py``; a test fails while the file says something else.
 """
 
 import collections
@@ -21,7 +21,7 @@ LONGEST = 240
 HEAD = """\
 # Which PyTorch modules come in
 
-Written by `docs/make_pytorch_modules.py` from what is tested, and tested to be up to date. What
+Written by `tools/make_pytorch_modules.py` from what is tested, and tested to be up to date. What
 [comes in](pytorch.md) is right, or it is refused in words before it computes anything.
 
 ## What modules do

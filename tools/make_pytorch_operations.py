@@ -1,6 +1,6 @@
 """Writes ``pytorch-operations.md``: which of PyTorch's operations have a function here.
 
-Run ``python docs/make_pytorch_operations.py``; a test fails while the file says something else.
+Run ``python tools/make_pytorch_operations.py``; a test fails while the file says something else.
 """
 
 import importlib
@@ -9,12 +9,12 @@ import pathlib
 
 from stretto.torch import table
 
-TARGET = pathlib.Path(__file__).parent / "pytorch-operations.md"
+TARGET = pathlib.Path(__file__).parents[1] / "docs" / "pytorch-operations.md"
 
 HEAD = """\
 # PyTorch's operations here
 
-Written by `docs/make_pytorch_operations.py` from the table itself, and tested to be up to date.
+Written by `tools/make_pytorch_operations.py` from the table itself, and tested to be up to date.
 `stretto.from_torch` has PyTorch export a module, and runs what it exports: these operations, by
 PyTorch's own names. One that is not here is named with its place in the module when that is
 imported.
